@@ -41,39 +41,46 @@ var (
 	redis = regexp.MustCompile(`(?i)redis`)
 	// roles are the roles of commands written out, which model.Role names.
 	roles = regexp.MustCompile(`"(acquire|renew|leave)"`)
+	// spoken are the ways in which a judge would write a sentence about what it found. Package
+	// sentence writes it.
+	spoken = regexp.MustCompile(`"fmt"|"strconv"|model\.(At|Seconds)\(`)
+	// reasons are the names of such sentences.
+	reasons = regexp.MustCompile(`\b(?i:why)\b *(string|:|=|\()`)
 	// apart are the ways of taking a sentence apart.
 	apart = regexp.MustCompile(`"regexp"|strings\.(Contains\(|Cut|Fields|HasPrefix|HasSuffix|Index|Split|Trim)`)
 )
 
 // rooms are all rooms.
 var rooms = map[string]room{
-	"model":       {modules: none, words: []*regexp.Regexp{locks, wire}},
-	"model/trace": {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, apart}},
-	"sim":         {imports: []string{"internal", "model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
-	"sim/redis":   {imports: []string{"model", "sim"}},
-	"sim/goredis": {imports: []string{"sim"}},
-	"lockimpl":    {},
+	"model":           {modules: none, words: []*regexp.Regexp{locks, wire}},
+	"model/trace":     {imports: []string{"model"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, apart}},
+	"sim":             {imports: []string{"internal", "model"}, modules: none, words: []*regexp.Regexp{locks, servers, roles}},
+	"sim/redis":       {imports: []string{"model", "sim"}},
+	"sim/goredis":     {imports: []string{"sim"}},
+	"lockimpl":        {},
+	"lockimpl/handle": {imports: []string{"lockimpl"}, modules: none, words: []*regexp.Regexp{apart}},
 	"lockimpl/otellock": {imports: []string{"lockimpl"},
 		modules: []string{"go.opentelemetry.io/otel/attribute", "go.opentelemetry.io/otel/metric"}, words: []*regexp.Regexp{apart}},
 	"live": {imports: []string{
-		"linearizability/judges", "live/proxy", "lockimpl", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/onredis",
-		"sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
+		"linearizability/judges", "live/proxy", "live/topology", "lockimpl", "model", "model/trace", "report/sentence",
+		"scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"live/java":       {imports: []string{"interop/library", "live", "lockimpl", "model", "scenarios/subject", "scenarios/subject/builtin", "scenarios/subject/onredis", "sim"}},
 	"live/livecmd":    {imports: []string{"internal/simrun", "live", "scenarios", "scenarios/play", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks}},
-	"live/upstream":   {imports: []string{"linearizability/judges", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject"}, modules: none},
+	"live/upstream":   {imports: []string{"linearizability/judges", "model", "model/trace", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject"}, modules: none},
 	"interop":         {imports: []string{"interop/library", "live/proxy", "lockimpl"}},
 	"interop/library": {modules: none},
 	"live/proxy":      {modules: none, words: []*regexp.Regexp{locks}},
+	"live/topology":   {imports: []string{"lockimpl"}, words: []*regexp.Regexp{locks}},
 
-	"linearizability":        {imports: []string{"model"}, modules: []string{"github.com/anishathalye/porcupine", "olympos.io/encoding/edn"}, words: []*regexp.Regexp{locks, wire, redis}},
-	"linearizability/judges": {imports: []string{"internal/counted", "linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis}},
+	"linearizability":        {imports: []string{"model"}, modules: []string{"github.com/anishathalye/porcupine", "olympos.io/encoding/edn"}, words: []*regexp.Regexp{locks, wire, redis, reasons}},
+	"linearizability/judges": {imports: []string{"linearizability", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis, spoken, reasons}},
 
 	"scenarios":                 {imports: []string{"internal", "model", "scenarios/subject"}},
 	"scenarios/scenariotest":    {imports: []string{"scenarios", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks, apart}},
 	"scenarios/subject":         {imports: []string{"internal", "lockimpl", "model", "sim"}, modules: none, words: []*regexp.Regexp{locks}},
 	"scenarios/subject/onredis": {imports: []string{"model", "scenarios/subject", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
 	"scenarios/subject/builtin": {imports: []string{
-		"lockimpl", "model", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{apart}},
+		"lockimpl", "lockimpl/handle", "model", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/redis"}, words: []*regexp.Regexp{apart}},
 	"scenarios/play": {imports: []string{
 		"linearizability/judges", "lockimpl", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, apart}},
 
@@ -84,13 +91,13 @@ var rooms = map[string]room{
 
 	"explore": {imports: []string{
 		"explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy",
-		"internal/counted", "known", "linearizability/judges", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
+		"internal/counted", "known", "linearizability/judges", "model/trace", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"explore/coverage": {imports: []string{"model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
-	"explore/draw":     {imports: []string{"explore/coverage", "internal", "model", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"explore/draw":     {imports: []string{"explore/coverage", "internal", "model", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis, apart}},
 	"explore/failure": {imports: []string{
-		"known", "linearizability/judges", "model", "scenarios", "scenarios/play", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+		"known", "linearizability/judges", "model", "report/sentence", "scenarios", "scenarios/play", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"explore/shrink": {imports: []string{
-		"explore/failure", "known", "linearizability/judges", "model", "scenarios", "scenarios/play", "scenarios/subject", "sim"},
+		"explore/failure", "known", "linearizability/judges", "model", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"},
 		modules: []string{"go.yaml.in/yaml/v3"}, words: []*regexp.Regexp{locks, roles}},
 	"explore/strategy": {imports: []string{
 		"model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
@@ -100,7 +107,8 @@ var rooms = map[string]room{
 		"explore", "explore/draw", "internal/counted", "linearizability/judges", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"},
 		modules: none, words: []*regexp.Regexp{locks}},
 
-	"report": {imports: []string{"internal/counted", "linearizability/judges", "model", "model/trace"}, words: []*regexp.Regexp{locks, roles, wire}},
+	"report":          {imports: []string{"internal/counted", "linearizability/judges", "model", "model/trace", "report/sentence"}, words: []*regexp.Regexp{locks, roles, wire}},
+	"report/sentence": {imports: []string{"internal/counted", "linearizability", "linearizability/judges", "model", "scenarios/play"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis, apart}},
 	"report/site": {imports: []string{"report"}, modules: []string{
 		"github.com/yuin/goldmark", "github.com/yuin/goldmark/ast", "github.com/yuin/goldmark/extension", "github.com/yuin/goldmark/parser",
 		"github.com/yuin/goldmark/renderer", "github.com/yuin/goldmark/text", "github.com/yuin/goldmark/util"}, words: []*regexp.Regexp{locks, roles, wire}},
@@ -108,15 +116,16 @@ var rooms = map[string]room{
 	"internal/counted": {modules: none, words: []*regexp.Regexp{apart}},
 	"locktest": {imports: []string{
 		"explore", "explore/draw", "explore/failure", "explore/spread", "internal/counted", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
-		"scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
+		"report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
-	"peers":              {imports: []string{"bench", "explore/spread", "live/livecmd", "locktest", "locktest/redistest", "model", "sim"}},
-	"bench/command":      {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"peers": {imports: []string{
+		"bench", "explore/spread", "known", "known/defect", "live", "live/livecmd", "locktest", "locktest/redistest", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}},
+	"bench/command": {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"bench": {imports: []string{
-		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
+		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/spread", "explore/strategy", "explore/survey",
-		"internal", "internal/counted", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
+		"internal", "internal/counted", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "report/sentence", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"cmd": {imports: []string{"bench", "internal/simrun", "live/java", "live/livecmd", "locktest", "scenarios/subject/builtin"}, words: []*regexp.Regexp{apart}},
 }
 
@@ -209,7 +218,7 @@ func locksBuild() map[string][]string {
 	return map[string][]string{
 		"lockimpl/reference": redis,
 		"lockimpl/redisson":  redis,
-		"lockimpl/otellock":  append([]string{"go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"}, redis...),
+		"lockimpl/otellock":  {"github.com/cespare/xxhash/v2", "go.opentelemetry.io/otel", "go.opentelemetry.io/otel/metric"},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
@@ -94,13 +95,13 @@ func (b *bench) growth() (section, error) {
 				func() float64 { v = play.Judge(b.Host, sc, l, 1, p); return 1 })
 			played, judged = append(played, cpuOf(costs[0][0])), append(judged, cpuOf(costs[1][0]))
 			if v.Word != play.VerdictHeld && v.Word != play.VerdictUndecided {
-				return s, fmt.Errorf("%s, %d: %s: %s", c.what, n, v.Word, v.Why)
+				return s, fmt.Errorf("%s, %d: %s: %s", c.what, n, v.Word, sentence.Verdict(v))
 			}
 			last := len(played) - 1
 			s.row(c.what, strconv.Itoa(n), span(played[last]), span(judged[last]), span((played[last]+judged[last])/float64(n)),
 				strconv.Itoa(len(p.Record.Events)), strconv.Itoa(p.Steps), string(v.Word))
-			if v.Why != "" {
-				undecided = append(undecided, fmt.Sprintf("With %d it is undecided: %s.", n, v.Why))
+			if why := sentence.Verdict(v); why != "" {
+				undecided = append(undecided, fmt.Sprintf("With %d it is undecided: %s.", n, why))
 			}
 		}
 		play, judge := law(sizes, played), law(sizes, judged)

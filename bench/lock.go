@@ -358,6 +358,11 @@ func (b *bench) lock() (section, error) {
 		s.Goals = append(s.Goals, atMost("lock and unlock, uncontended, against the floor", 1.15, port.median, "", port.String(),
 			"Two scripts through go-redis, the second line of the table, are what the port cannot go below; the rest is a goroutine for each command, as the library's executor has it, and the latch of an unlock, which is deleted behind the caller's back."))
 	}
+	if i := slices.IndexFunc(parties, func(p party) bool { return p.name == "reference" }); i >= 0 {
+		r := ratioIn(medians[i], medians[0])
+		s.Goals = append(s.Goals, atMost("lock and unlock of reference, uncontended, against two scripts through go-redis", 1.15, r.median, "", r.String(),
+			"Its scripts do more than the port's, with which they are compared: they keep a memory of each owner."))
+	}
 	if bestPoll > 0 {
 		s.Goals = append(s.Goals, atMost("hand-over (p50) against the fastest peer that polls", 1, portOver/bestPoll, "", digits(portOver/bestPoll),
 			"That peer asks a thousand times a second, and finds the lock free within a millisecond."))

@@ -149,8 +149,8 @@ func TestWithoutARedisServer(t *testing.T) {
 	}
 }
 
-// What is measured must be what its name says: a run that broke something, or
-// came to nothing, costs another amount.
+// A measured run must be of the kind that its name says: a run with a broken promise, or with no
+// grant, costs another amount.
 func TestWhatIsMeasuredHolds(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range curves {

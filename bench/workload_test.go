@@ -8,7 +8,7 @@ import (
 	"lockstep/sim"
 )
 
-// What the figures were, and what bounds them: docs/performance.md.
+// docs/performance.md has the figures and their bounds.
 
 // inTest runs f in a test, because only a test can have a bubble. Time in a
 // bubble is not real: the benchmark's timer is touched outside of it.
@@ -59,7 +59,7 @@ func BenchmarkEmpty(b *testing.B) {
 
 func BenchmarkIdleHour(b *testing.B) { inTest(b, func(h *sim.Host) { IdleHour(h, b.N) }) }
 
-// A scenario may have so many steps and no more.
+// A scenario may have this number of steps at most.
 func TestTheLargestScenariosOfTheCurvesAreAccepted(t *testing.T) {
 	for _, c := range curves {
 		c.scenario(c.sizes[len(c.sizes)-1]) // panics otherwise

@@ -45,7 +45,7 @@ type BlamePoint struct {
 func FindBlame(h *sim.Host, rec *play.Recording, v play.Verdict, f judges.Finding, runs int, progress func(points int)) (Blame, error) {
 	order := &drawnOrder{from: sim.NewReplayer(rec.Decisions)}
 	again := play.PlayIn(h, v.Scenario, v.Lock, order, rec.Orders)
-	if again.Record.Digest() != v.Digest {
+	if again.Record.Digest() != v.Digest() {
 		return Blame{}, fmt.Errorf("the run was not the same again")
 	}
 	b := Blame{Finding: f, Of: len(order.drawn), Runs: runs}

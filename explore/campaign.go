@@ -78,7 +78,7 @@ const (
 	VerdictsFile = "verdicts.jsonl"
 )
 
-// shardFile is what PlanFile holds.
+// shardFile is the content of PlanFile.
 type shardFile struct {
 	Plan
 	Shard int `json:"shard"`
@@ -436,10 +436,24 @@ func (p Plan) difference(o Plan) string {
 	return ""
 }
 
+// missingError is the error of a file that explore writes and that a folder lacks. Its text does not
+// have the words of package os.
+type missingError struct {
+	dir string
+	err *fs.PathError
+}
+
+func (e *missingError) Error() string {
+	return fmt.Sprintf("%s has no campaign, which explore --out DIR writes: it has no %s", e.dir, filepath.Base(e.err.Path))
+}
+
+func (e *missingError) Unwrap() error { return e.err }
+
 // noCampaign explains the error of a file that explore writes and that a folder lacks.
 func noCampaign(dir string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s has no campaign, which explore --out DIR writes: %w", dir, err)
+	var path *fs.PathError
+	if errors.Is(err, fs.ErrNotExist) && errors.As(err, &path) {
+		return &missingError{dir, path}
 	}
 	return err
 }
@@ -578,9 +592,9 @@ type Tally struct {
 	// decisions than expected, the most actors in one of them, and the most decisions that
 	// were expected of one.
 	Within, Actors, Estimate int
-	// Medians has for each known defect the number of runs until it was met, in the median
-	// of the parts of the campaign, each of which is as good as a campaign of another seed.
-	// A defect that half of the parts did not meet is missing.
+	// Medians has for each known defect the number of runs until it was met, in the median of the parts of
+	// the campaign. Each part is as good as a campaign of another seed. A defect that half of the parts
+	// did not meet is missing.
 	Medians map[string]int
 	// Coverage belongs to the exhaustive strategy, whose runs are schedules.
 	Coverage *strategy.Coverage

@@ -269,8 +269,8 @@ func TestAGroupGoesByARunThatFailsAgain(t *testing.T) {
 	}
 }
 
-// A campaign of a strategy with a bound goes on to the same bytes. What a run expects depends on
-// the runs of its family before it, which another process may have played.
+// A campaign of a strategy with a bound goes on to the same bytes. The expectations of a run depend on
+// the earlier runs of its family, which another process may have played.
 func TestACampaignWithABoundGoesOn(t *testing.T) {
 	h := sim.NewHost(t)
 	p := plan("setnx-cad", 30, draw.ClassPause)

@@ -9,6 +9,7 @@ import (
 	"lockstep/explore/shrink"
 	"lockstep/explore/strategy"
 	"lockstep/linearizability/judges"
+	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
@@ -26,7 +27,7 @@ func Cover(ctx context.Context, h *sim.Host, p Plan, s *strategy.Search, budget 
 	var steps int64
 	cov := s.Run(h, func(n int, v play.Verdict) bool {
 		v.Played.Strategy = StrategyExhaustive
-		r := Run{Index: n - 1, Seed: v.Seed, From: -1, Word: v.Word, Why: v.Why, Steps: int64(v.Played.Steps), SimNs: v.Played.SimNs, States: strategy.States(v.Played.Trace)}
+		r := Run{Index: n - 1, Seed: v.Seed, From: -1, Word: v.Word, Why: sentence.Verdict(v), Steps: int64(v.Played.Steps), SimNs: v.Played.SimNs, States: strategy.States(v.Played.Trace)}
 		for _, x := range sightings(h, v) {
 			x.Faults = failure.FaultsMet(v, x.finding)
 			if f.smallest(x.Failed) {
@@ -73,7 +74,7 @@ func sightings(h *sim.Host, v play.Verdict) (out []sighting) {
 			continue
 		}
 		origin, _ := failure.OriginOf(n, f)
-		x := sighting{Failed{Group: failure.Group{Judge: f.Judge, Class: f.Class, Op: failure.OpOf(v, f)}, Origin: origin, Why: f.Why, Size: failure.Size(v)}, f}
+		x := sighting{Failed{Group: failure.Group{Judge: f.Judge, Class: f.Class, Op: failure.OpOf(v, f)}, Origin: origin, Why: sentence.Finding(f), Size: failure.Size(v)}, f}
 		if !seen[x.key()] {
 			seen[x.key()] = true
 			out = append(out, x)
@@ -98,7 +99,7 @@ func shrunk(h *sim.Host, p Plan, t ShrinkTask, f failure.Failure, expired func()
 		return cut
 	})
 	s := Shrunk{
-		Run: t.Run.Index, Group: small.Group(), Size: failure.Size(small.Verdict), Runs: phases.Runs(), Why: small.Finding.Why,
+		Run: t.Run.Index, Group: small.Group(), Size: failure.Size(small.Verdict), Runs: phases.Runs(), Why: sentence.Finding(small.Finding),
 		Seed: small.Verdict.Seed, Seeded: small.Seeded, Unfinished: cut,
 	}
 	if cut {
@@ -114,7 +115,7 @@ func shrunk(h *sim.Host, p Plan, t ShrinkTask, f failure.Failure, expired func()
 	var b bytes.Buffer
 	comment := []string{
 		fmt.Sprintf("Lockstep recording: lock %s, made of run %d of %s: %s", p.Lock, t.Run.Index, p, small.Verdict.Word),
-		small.Finding.Judge + ": " + small.Finding.Why,
+		small.Finding.Judge + ": " + sentence.Finding(small.Finding),
 		"replay: " + t.Program + " replay THIS_FILE",
 	}
 	if err := small.Verdict.Recording().Write(&b, comment); err != nil {

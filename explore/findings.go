@@ -140,7 +140,7 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 				if g.MedianRuns > 0 && !defects[g.Defect] {
 					medians[g.Defect] = append(medians[g.Defect], fmt.Sprintf("%d on %s", g.MedianRuns, t.total.Plan.Lock))
 				}
-				if row := known.Row(g.Defect); row != "" && !defects[g.Defect] {
+				if row := known.Row(g.Defect); recorded(row) && !defects[g.Defect] {
 					rows[row] = append(rows[row], fmt.Sprintf("`%s`: %s", strings.Join(t.total.Plan.subject(), " "), g.soon(t)))
 				}
 				defects[g.Defect] = true
@@ -184,11 +184,21 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 	return err
 }
 
+// trackRecord is the tag of the track record whose rows the table of writeRows has.
+const trackRecord = "track-record"
+
+// recorded reports whether a scenario is a row of that track record. Another track record, such as
+// that of a module with locks of its own, has no such table.
+func recorded(row string) bool {
+	all, err := scenarios.Tagged(trackRecord)
+	return err == nil && slices.ContainsFunc(all, func(sc *scenarios.Scenario) bool { return sc.Name == row })
+}
+
 // writeRows writes a table with each row of the track record. The table names the
 // campaigns that met the row without a script, as met lists them by row. For a row that no
 // campaign met, it gives the known reason, if there is one.
 func writeRows(b *bytes.Buffer, met map[string][]string) error {
-	all, err := scenarios.Tagged("track-record")
+	all, err := scenarios.Tagged(trackRecord)
 	if err != nil {
 		return err
 	}

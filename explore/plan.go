@@ -11,7 +11,9 @@ import (
 	"lockstep/explore/draw"
 	"lockstep/explore/failure"
 	"lockstep/explore/strategy"
+	"lockstep/linearizability/judges"
 	"lockstep/model/trace"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -139,8 +141,8 @@ type Run struct {
 	// run, and that no earlier run of the family could have filled.
 	Open     []int    `json:"open,omitempty"`
 	Failures []Failed `json:"failures,omitempty"`
-	// Scenario is kept if it may be needed again: for failures that may stand for their group,
-	// and for whoever looks into an odd run.
+	// Scenario is kept if it may be needed again: for failures that may stand for their group, and for
+	// readers of an odd run.
 	draw.Scenario
 	// Estimate, Actors and Decisions belong to strategies with a bound.
 	Estimate  int `json:"estimate,omitempty"`
@@ -152,6 +154,9 @@ type Run struct {
 	// group so far in the family. It is not in the file of the runs: a campaign keeps it in
 	// FoundDir.
 	Recording string `json:"-"`
+	// Doubtful is the finding that leaves the run undecided. It is not in the file of the runs,
+	// and nil if no finding does.
+	Doubtful *judges.Finding `json:"-"`
 }
 
 // odd reports whether the judges could not say what the run shows.
@@ -224,9 +229,17 @@ func (p Plan) draw(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 	return Run{Index: t.index, Seed: own, From: -1, Estimate: t.estimate, Scenario: draw.New(c, l, p.Profile, p.Faults)}, nil
 }
 
+// mostSteps is the number of steps after which a drawn run is undecided. The longest runs of
+// campaigns take some 20 000; a client that tries again at once, without end, takes any number. The
+// record of so many steps takes some 150 MB.
+const mostSteps = 100_000
+
 // play plays a run of a family and judges it. In the result, States has all states that
 // the run reached, Cells all cells, and Scenario is kept.
 func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, error) {
+	limited := *h
+	limited.MostSteps = mostSteps
+	h = &limited
 	r, err := p.draw(h, l, t, f)
 	if err != nil {
 		return r, err
@@ -240,15 +253,18 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 	if t, ok := chooser.(*strategy.TaPCT); ok {
 		r.Actors, r.Decisions = t.Actors(), t.Decisions()
 	}
-	r.Word, r.Why, r.Steps, r.SimNs = v.Word, v.Why, int64(v.Played.Steps), v.Played.SimNs
+	r.Word, r.Why, r.Steps, r.SimNs = v.Word, sentence.Verdict(v), int64(v.Played.Steps), v.Played.SimNs
 	r.States = strategy.States(v.Played.Trace)
+	if f, ok := v.Doubtful(); ok {
+		r.Doubtful = &f
+	}
 	f.last, f.openings = t.index, coverage.Openings(v.Played.Trace)
 	r.Cells = coverage.Cells(v.Played.Trace, f.openings)
 	r.Open = f.openCells(l, p)
 	if t.index%repeatEvery == 0 && r.Word != play.VerdictNondeterministic {
-		if again := play.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Record.Digest(); again != v.Digest {
+		if again := play.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Record.Digest(); again != v.Digest() {
 			r.Word = play.VerdictNondeterministic
-			r.Why = fmt.Sprintf("played twice, it gave different records: %.12s and %.12s", v.Digest, again)
+			r.Why = fmt.Sprintf("played twice, it gave different records: %.12s and %.12s", v.Digest(), again)
 			if where := play.Explain(h, v.Scenario, l, func() sim.Chooser { return p.chooser(r.Seed, r.Estimate) }); where != "" {
 				r.Why += "; " + where
 			}

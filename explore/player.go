@@ -38,7 +38,7 @@ type Shrunk struct {
 	Run   int           `json:"run"` // the run of the original failure
 	Group failure.Group `json:"group"`
 	failure.Origin
-	// Cause is what shows a known defect in the recording; nil for any other failure.
+	// Cause is the evidence of a known defect in the recording; nil for any other failure.
 	Cause *known.Cause `json:"cause,omitempty"`
 	// Parting says what parted server and clients in the recording, for people; "" for
 	// any failure but a bug without a name.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/report/sentence"
 	"lockstep/scenarios/scenariotest"
 
 	"pgregory.net/rapid"
@@ -109,6 +110,39 @@ func TestWhatIsPromisedHolds(t *testing.T) {
 	}
 }
 
+// A lock of Redisson's that is taken by handles shows only the known defects of the lock.
+func TestHandlesAddNoBug(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range []struct {
+		lock  string
+		draws uint64
+	}{{"redisson-handle@4.7.0", 400}, {"redisson-fair-handle@4.7.0", 200}} {
+		t.Run(c.lock, func(t *testing.T) {
+			h, l := h.For(t), scenariotest.Lock(t, c.lock)
+			held, released := 0, 0
+			for seed := range longtest.Size(t, c.draws/8, c.draws) {
+				v := play.Run(h, scenariotest.Parse(t, draw.New(sim.NewSeeded(seed), l, draw.Simple, simpleClasses).Text), l, seed)
+				for _, f := range v.Findings {
+					if f.Class != judges.ClassLimit && failure.NewNamer(h, v).Name(f).ID == "" {
+						t.Errorf("seed %d: %s: %s\n%s", seed, f.Judge, sentence.Finding(f), v.Scenario.Text)
+					}
+				}
+				for _, e := range v.Played.Record.Events {
+					switch {
+					case e.Kind == model.KindReturn && e.Outcome == model.Granted:
+						held++
+					case e.Kind == model.KindReturn && e.Outcome == model.Released:
+						released++
+					}
+				}
+			}
+			if held < 20 || released < 10 {
+				t.Errorf("%d grants and %d releases say little", held, released)
+			}
+		})
+	}
+}
+
 // In a world without faults, the newest release shows only known defects, whatever its
 // callers do.
 func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
@@ -127,7 +161,7 @@ func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 						continue
 					}
 					if f.Verdict == judges.Undecided || failure.NewNamer(h, v).Name(f).ID == "" {
-						t.Fatalf("seed %d: %s: %s\n%s", seed, f.Judge, f.Why, v.Scenario.Text)
+						t.Fatalf("seed %d: %s: %s\n%s", seed, f.Judge, sentence.Finding(f), v.Scenario.Text)
 					}
 					named++
 				}
@@ -142,13 +176,13 @@ func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 // fail fails the test with the finding, the text of the scenario, and the file of a recording.
 func fail(rt *rapid.T, t *testing.T, v play.Verdict, f judges.Finding) {
 	var b bytes.Buffer
-	_ = v.Recording().Write(&b, []string{f.Judge + ": " + f.Why})
+	_ = v.Recording().Write(&b, []string{f.Judge + ": " + sentence.Finding(f)})
 	file := filepath.Join(os.TempDir(), "lockstep-"+strings.ReplaceAll(t.Name(), "/", "-")+".lockstep")
 	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
 		file = err.Error()
 	}
 	rt.Fatalf("%s %s: %s\n\nthe scenario, for go run ./cmd/simrun run FILE:\n\n%s\nthe very schedule: go run ./cmd/simrun replay %s",
-		f.Judge, f.Verdict, f.Why, v.Scenario.Text, file)
+		f.Judge, f.Verdict, sentence.Finding(f), v.Scenario.Text, file)
 }
 
 // The same generator finds the bugs of locks that are wrong on purpose. Otherwise
@@ -171,7 +205,7 @@ func TestBrokenLocksAreFound(t *testing.T) {
 				v := play.Run(h, sc, l, seed)
 				for _, f := range v.Findings {
 					if f.Judge == c.judge && f.Class == judges.ClassBug {
-						t.Logf("found after %d draws: %s", i+1, f.Why)
+						t.Logf("found after %d draws: %s", i+1, sentence.Finding(f))
 						return
 					}
 				}

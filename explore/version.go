@@ -25,7 +25,7 @@ var noVersions = Versions{NotUsed, NotUsed, NotUsed, NotUsed}
 
 // CurrentVersions returns the versions of this program.
 func CurrentVersions() Versions {
-	return Versions{World: sim.Version, Judges: judges.Version, Names: known.Version, Draw: draw.Version}
+	return Versions{World: sim.Version, Judges: judges.Version, Names: known.Newest(), Draw: draw.Version}
 }
 
 // Played leaves out the versions that do not matter to the verdicts of given scenarios.

@@ -65,8 +65,8 @@ var warmUp = []Op{
 	{Client: "a", Thread: 1, Do: doForceUnlock, Lock: "x"},
 }
 
-// Whatever is asked of both, the library and the port give the same replies,
-// publish the same messages and leave the same state.
+// To each request the library and the port give the same replies, publish the same messages and leave
+// the same state.
 func TestLibraryAndPortDoTheSame(t *testing.T) {
 	t.Parallel()
 	for _, rel := range releases(t) {

@@ -143,11 +143,11 @@ func newLane(t testing.TB, server *Server, w *watch, l *Library, rel *redisson.R
 // stall is how long an operation may take, of which none waits for long, before a difference
 // is a reason to play the sequence again. A stall of a second spreads over two operations at most.
 //
-// Not every stall is the machine's. A try of 3.21.3 whose time is over just as its subscription is
+// Some stalls are not the machine's. A try of 3.21.3 whose time is over just as its subscription is
 // acknowledged may leave with PUNSUBSCRIBE where it subscribed with SUBSCRIBE (MONITOR shows it).
 // Nothing answers what it waits for then, and the next subscription of this client to the channel
-// waits for a response timeout, which is 3 s here. Seed 1000867 of the fenced lock shows it, in
-// about every fourth play.
+// waits for a response timeout, which is 3 s here. Seed 1000867 of the fenced lock shows it, in about
+// every fourth play.
 const stall = 400 * time.Millisecond
 
 // plays is the largest number of plays of a sequence. The plays after strictPlays let times differ
@@ -181,7 +181,7 @@ func (la *lane) play(seq Sequence, lenient bool) (steps []Step, d *disagreement,
 		var theirs, mine Step
 		var errs [2]error
 		if op.Do == doInterrupt {
-			// The library's threads can be looked at: they tell what an interrupt did.
+			// The state of the library's threads shows the effect of an interrupt.
 			theirs, errs[0] = la.library.step(op, nil)
 			ends := false
 			for _, e := range theirs.Ended {

@@ -24,6 +24,12 @@ type (
 // Maven the test is skipped, see Missing.
 func StartLibrary(t testing.TB, version string) *Library {
 	t.Helper()
+	return startLibrary(t, version, 0)
+}
+
+// startLibrary is StartLibrary with a heap of that many MB, see library.Options.
+func startLibrary(t testing.TB, version string, heapMB int) *Library {
+	t.Helper()
 	java, err := exec.LookPath("java")
 	if err != nil {
 		redisserver.Missing(t, "java", "openjdk-17-jdk-headless")
@@ -35,7 +41,7 @@ func StartLibrary(t testing.TB, version string) *Library {
 	if err != nil {
 		t.Fatalf("build of the driver with redisson %s: %v", version, err)
 	}
-	l, err := library.Start(version, library.Options{Java: java, Classpath: classpath})
+	l, err := library.Start(version, library.Options{Java: java, Classpath: classpath, HeapMB: heapMB})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ type player interface {
 	interrupt(thread int)
 	// owner is how the thread is written on the server.
 	owner(thread int) string
-	// proxies are what it sends through: one, or one for each node.
+	// proxies carry its messages: one proxy, or one for each node.
 	proxies() []*Proxy
 }
 

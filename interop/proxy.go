@@ -43,7 +43,7 @@ type Sent struct {
 // Is says whether the command has that name, whatever its case.
 func (s Sent) Is(name string) bool { return strings.EqualFold(s.Words[0], name) }
 
-// Verdict is what becomes of a command. The zero value lets it pass.
+// Verdict says what happens to a command. The zero value lets it pass.
 type Verdict struct {
 	// Hold is how long the command waits before it goes to the server, and all
 	// that follow it on its connection.
@@ -110,7 +110,7 @@ func proxiesAgain(t testing.TB, first []*Proxy) []*Proxy {
 	return again
 }
 
-// rename names the clients' own proxies in what a cluster says of its nodes.
+// rename puts the clients' own proxies into a cluster's description of its nodes.
 func (p *Proxy) rename(command string, raw []byte) []byte {
 	if p.ports == nil || !strings.EqualFold(command, "CLUSTER") && !bytes.HasPrefix(raw, []byte("-MOVED")) {
 		return raw
@@ -118,7 +118,7 @@ func (p *Proxy) rename(command string, raw []byte) []byte {
 	return []byte(p.ports.Replace(string(raw)))
 }
 
-// Rule says from now on what becomes of each command; nil lets all pass.
+// Rule sets the function that decides about each command from now on; nil lets all pass.
 func (p *Proxy) Rule(rule func(Sent) Verdict) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Recording is what the library answered to the kept sequences: a file in
-// testdata, a header and then a sequence a line.
+// Recording has the library's answers to the kept sequences. It is a file in testdata, with a header
+// and one sequence per line.
 type Recording struct {
 	Header
 	Sequences []Recorded

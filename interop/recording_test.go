@@ -22,8 +22,8 @@ const recordedPerKind = 120
 // not reset the lease field at forceUnlock (3.21.3 and later).
 var notable = []int{1000700, 1001744, 1001747, 1001941}
 
-// The library answers what it answered when testdata/ was written. With
-// -record its answers are what is written.
+// The library answers what it answered when testdata/ was written. With -record its answers are
+// written.
 func TestLibraryAnswersAsRecorded(t *testing.T) {
 	t.Parallel()
 	for _, rel := range releases(t) {

@@ -14,7 +14,7 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// Step is what came of one operation.
+// Step is the outcome of one operation.
 type Step struct {
 	Op Op `json:"op"`
 	// Reply is the call's result, or what was thrown; blocked: it waits for a
@@ -90,7 +90,7 @@ func (s Step) String() string {
 	return b.String()
 }
 
-// party is who runs the calls: the library or the port.
+// party is the side that runs the calls: the library or the port.
 type party interface {
 	// begin makes the call; done gets its reply, on any goroutine.
 	begin(kind string, op Op, key string, done func(reply string)) error
@@ -171,16 +171,15 @@ func (s *side) begin(kind, prefix string) {
 	s.last, s.prev, s.leased = State{}, Step{}, map[string]bool{}
 }
 
-// parks names the releases (3.11.1 to 3.31.0) whose fair lock tells a queued
-// waiter how long the hold had that it found when it came. One that asks just
-// after that time and just before the key is gone is told a negative time, and
-// waits for a message that need not come: whether it outlasts a lease is chance.
+// parks names the releases (3.11.1 to 3.31.0) whose fair lock tells a queued waiter how long the hold
+// had that it found when it came. One that asks just after that time and just before the key is gone
+// is told a negative time, and waits for a message that need not come: it is chance whether it
+// outlasts a lease.
 func parks(version string) bool { return version == "3.12.4" || version == "3.21.3" }
 
-// racesForField: an unlock puts the object's lease field back when its answer
-// comes, and a waiter on the same object, woken by the message, sends the field
-// or writes its own lease there: chance decides, in the library as in the port,
-// which comes first.
+// racesForField: an unlock puts the object's lease field back when its answer comes. A waiter on the
+// same object, woken by the message, sends the field or writes its own lease there. Chance decides
+// which comes first, in the library as in the port.
 func (s *side) racesForField(op Op) bool {
 	return op.Do == doUnlock && !op.Fresh && s.leased[op.Client+op.Lock] && slices.ContainsFunc(s.open, func(c *call) bool {
 		return c.op.Client == op.Client && c.op.Lock == op.Lock && !c.op.Fresh

@@ -218,7 +218,7 @@ func newBench(t *testing.T, server *Server) *bench {
 	return b
 }
 
-// outcome is what a script did.
+// outcome is the effect of a script.
 type scriptOutcome struct{ reply, state, published string }
 
 // scriptCase is one state and the operands of one run in it.

@@ -74,7 +74,7 @@ func (o Op) String() string {
 	return b.String()
 }
 
-// Sequence is what both sides are made to do.
+// Sequence is a list of operations for both sides.
 type Sequence struct {
 	Kind string `json:"kind"` // plain, fair or fenced
 	Seed int    `json:"seed"` // of its draw
@@ -122,9 +122,8 @@ func Draw(kind string, seed int) Sequence {
 	return Sequence{Kind: kind, Seed: seed, Ops: rapid.Custom(func(t *rapid.T) []Op { return drawOps(t, kind) }).Example(seed)}
 }
 
-// guess is what the drawing believes of a lock, so that holders unlock and
-// waiters are handed over more often than chance would have it. It need not be
-// right.
+// guess is the drawing's estimate of the state of a lock. Thanks to it, holders unlock and waiters get
+// the lock more often than by chance. It need not be right.
 type guess struct {
 	holder  string
 	levels  int
@@ -248,9 +247,9 @@ func drawOps(t *rapid.T, kind string) []Op {
 	return ops
 }
 
-// drawnOps are what is drawn, each as often as it stands here. expire is an
-// attempt with a lease that ends at once; outlast such a hold and a call by
-// another thread that waits for its end.
+// drawnOps are the operations that are drawn, each as often as it stands here. expire is an attempt
+// with a lease that ends at once. outlast is such a hold, and a call by another thread that waits for
+// its end.
 var drawnOps = []string{
 	doLock, doLock, doLock, doLock,
 	doLockInterruptibly, doLockInterruptibly, doLockInterruptibly, doLockInterruptibly,
@@ -264,7 +263,7 @@ var drawnOps = []string{
 	"outlast",
 }
 
-// drawnFencedOps are what is drawn for a fenced lock.
+// drawnFencedOps are the operations that are drawn for a fenced lock.
 var drawnFencedOps = append(slices.Clone(drawnOps), doGetToken, doTryLockToken, doTryLockToken, doTryLockToken)
 
 // note takes in an operation; waits says that it waits where the lock is held.

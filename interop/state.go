@@ -12,7 +12,7 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// State is what the server holds for a sequence, in the sequence's own names.
+// State is the state of the server for a sequence, in the sequence's own names.
 type State struct {
 	Locks map[string]LockState `json:"locks,omitempty"`
 	// Others are keys beside those of the locks: an unlock latch left behind.
@@ -33,7 +33,7 @@ type LockState struct {
 // looks does so a while after the call; a loaded machine makes it a long while.
 const toleranceMS = 2000
 
-// within says whether two times are at most so many milliseconds apart.
+// within reports whether two times are at most a number of milliseconds apart.
 func within(ms int64) func(a, b int64) bool {
 	return func(a, b int64) bool { return max(a-b, b-a) <= ms }
 }
@@ -113,7 +113,7 @@ func look(ctx context.Context, rdb redis.UniversalClient, n names, nowMS func() 
 			found[name] = cmds{
 				p.HGetAll(ctx, key), p.Do(ctx, "PTTL", key),
 				p.LRange(ctx, queue, 0, -1), p.ZRangeWithScores(ctx, zset, 0, -1),
-				p.MGet(ctx, token), // not GET, of which a missing key is an error
+				p.MGet(ctx, token), // not GET, for which a missing key is an error
 			}
 		}
 		return nil

@@ -17,7 +17,7 @@ var (
 	drawnGaps      = []int64{70, 70, 150, 150, 300, 300, 600, 1000}
 )
 
-// drawnActs are what is drawn for a story, each as often as it stands here.
+// drawnActs are the acts that are drawn for a story, each as often as it stands here.
 var drawnActs = []string{
 	doLock, doLock, doLock, doLock,
 	doLockInterruptibly, doLockInterruptibly,

@@ -20,21 +20,23 @@ import (
 )
 
 var (
-	storiesFlag = flag.Int("stories", 30, "drawn stories to compare for each release and kind of lock")
-	underFlag   = flag.Int("under", 60, "drawn stories under way at once")
-	// Clients that were shut down leave memory behind in early releases, and after 160 of them the
-	// heap is full.
+	storiesFlag  = flag.Int("stories", 30, "drawn stories to compare for each release and kind of lock")
+	underFlag    = flag.Int("under", 60, "drawn stories under way at once")
 	togetherFlag = flag.Int("together", 60, "drawn stories that a JVM tells before another takes its place")
-	aloneFlag    = flag.Bool("alone", true, "have the library tell stories that differ again, alone")
+	againFlag    = flag.Bool("again", true, "have the library tell stories that differ again, few at a time")
 	toldFlag     = flag.String("told", "", "folder for what the library tells of drawn stories; what is there is not told again, unless it was disturbed")
 	kindFlag     = flag.String("kind", "", "tell drawn stories of this kind of lock only, plain or fair")
 )
 
+// drawnHeapMB is the heap of a JVM that tells drawn stories. The JVM stands still while its heap is
+// collected, and in early releases clients that were shut down leave memory behind.
+const drawnHeapMB = 2048
+
 // drawnFirst is the seed of the first drawn story.
 const drawnFirst = 2_000_000
 
-// What the library tells of a drawn story, the port tells, too. With -record the tellings of
-// the first stories on which they agree are kept.
+// The port and the library give the same record of a drawn story. With -record the tellings of the
+// first stories on which they agree are kept.
 func TestLibraryAndPortTellTheSame(t *testing.T) {
 	kinds := []string{plain, fair}
 	if *kindFlag != "" {
@@ -50,7 +52,8 @@ func TestLibraryAndPortTellTheSame(t *testing.T) {
 	tellers := map[*redisson.Release]*drawnTeller{}
 	library := map[*redisson.Release]map[string][]timedTelling{}
 	for _, rel := range releases(t) {
-		tellers[rel] = &drawnTeller{rel: rel, server: StartServer(t), lib: StartLibrary(t, rel.Version)}
+		server := StartServer(t)
+		tellers[rel] = &drawnTeller{rel: rel, server: server, pace: startPace(t, server), keep: map[string]func([]timedTelling){}}
 		library[rel] = map[string][]timedTelling{}
 	}
 	// The port tells when no library does: it is a matter of processors, the library of time.
@@ -60,8 +63,9 @@ func TestLibraryAndPortTellTheSame(t *testing.T) {
 				t.Parallel()
 				for _, kind := range kinds {
 					began := time.Now()
+					teller.disturbed = map[string]int{}
 					library[rel][kind] = teller.tellOrRead(t, kind, seeds)
-					t.Logf("redisson %s, %s: told in %v, %d tellings were disturbed; %v", rel.Version, kind, time.Since(began).Round(time.Second), teller.disturbed.Swap(0), skippedIn(library[rel][kind]))
+					t.Logf("redisson %s, %s: told in %v, disturbed tellings: %v; %v", rel.Version, kind, time.Since(began).Round(time.Second), teller.disturbed, skippedIn(library[rel][kind]))
 				}
 			})
 		}
@@ -82,8 +86,8 @@ func TestLibraryAndPortTellTheSame(t *testing.T) {
 						kept++
 					}
 				}
-				if *aloneFlag {
-					apart = tellers[rel].tellAlone(t, kind, apart, &count)
+				if *againFlag && len(apart) > 0 {
+					apart = tellers[rel].tellAgain(t, kind, apart, &count)
 				}
 				t.Logf("redisson %s, %s: %v", rel.Version, kind, count)
 				for seed, how := range apart {
@@ -103,90 +107,110 @@ func TestLibraryAndPortTellTheSame(t *testing.T) {
 type drawnTeller struct {
 	rel       *redisson.Release
 	server    *Server
+	pace      *pace
 	lib       *Library
-	warm      bool
-	told      int // stories by this JVM
+	told      int                             // stories by this JVM
+	keep      map[string]func([]timedTelling) // by kind, writes tellings into -told
 	tags      atomic.Int64
-	disturbed atomic.Int64 // tellings
+	disturbed map[string]int // tellings, by the reason
 }
 
-// warmUp lets the library use its classes for the first time, which takes long.
-func (d *drawnTeller) warmUp() {
-	if d.warm {
-		return
+// start starts a JVM in place of the one before, and lets it use the library's classes for the first
+// time, which takes long.
+func (d *drawnTeller) start(t *testing.T) {
+	t.Helper()
+	if d.lib != nil {
+		d.lib.Stop()
 	}
-	d.warm = true
+	d.lib, d.told = startLibrary(t, d.rel.Version, drawnHeapMB), 0
+	if err := d.pace.hear(d.lib); err != nil {
+		t.Fatal(err)
+	}
+	var warming sync.WaitGroup
 	for _, kind := range []string{plain, fair} {
-		var warming sync.WaitGroup
 		for n := range 4 {
 			warming.Go(func() { _, _, _ = d.once(drawStory(kind, n+1)) })
 		}
-		warming.Wait()
 	}
+	warming.Wait()
 }
 
-func (d *drawnTeller) once(s timedStory) (timedTelling, time.Duration, error) {
-	return tellByLibrary(d.lib, d.server, d.rel, s.kinds[0], s, fmt.Sprint("drawn", d.tags.Add(1)))
+func (d *drawnTeller) once(s timedStory) (timedTelling, lateness, error) {
+	return tellByLibrary(d.lib, d.server, d.rel, s.kinds[0], s, fmt.Sprint("drawn", d.tags.Add(1)), d.pace)
 }
 
 // drawnTries is how often the library tells a story before it is given up because the machine
 // disturbs it.
 const drawnTries = 5
 
-// tell has the library tell stories, and one that the machine disturbed again.
-func (d *drawnTeller) tell(t *testing.T, kind string, seeds []int) (all []timedTelling) {
+// tell has the library tell stories, and one that the machine disturbed again; under is how many are
+// under way at once. told, unless it is nil, gets the tellings of each JVM.
+func (d *drawnTeller) tell(t *testing.T, kind string, seeds []int, under int, told func([]timedTelling)) []timedTelling {
 	t.Helper()
-	for these := range slices.Chunk(seeds, *togetherFlag) {
-		if d.told += len(these); d.told > *togetherFlag {
-			d.lib.Stop()
-			d.lib, d.warm, d.told = StartLibrary(t, d.rel.Version), false, len(these)
+	all := make([]timedTelling, len(seeds))
+	var left []int // places in both
+	for i, seed := range seeds {
+		s := drawStory(kind, seed)
+		all[i] = timedTelling{Story: s.name, Kind: kind, WatchdogMS: timedWatchdog(d.rel, s), Disturbed: true}
+		left = append(left, i)
+	}
+	for range drawnTries {
+		for these := range slices.Chunk(left, *togetherFlag) {
+			if d.lib == nil || d.told+len(these) > *togetherFlag {
+				d.start(t)
+			}
+			d.told += len(these)
+			d.tellTogether(t, kind, seeds, these, all, under)
+			if told != nil {
+				var now []timedTelling
+				for _, i := range these {
+					now = append(now, all[i])
+				}
+				told(now)
+			}
 		}
-		all = append(all, d.tellTogether(t, kind, these)...)
+		left = slices.DeleteFunc(left, func(i int) bool { return !all[i].Disturbed })
 	}
 	return all
 }
 
-func (d *drawnTeller) tellTogether(t *testing.T, kind string, seeds []int) []timedTelling {
+// tellTogether has the library tell the stories of some places once.
+func (d *drawnTeller) tellTogether(t *testing.T, kind string, seeds, places []int, all []timedTelling, under int) {
 	t.Helper()
-	d.warmUp()
-	all := make([]timedTelling, len(seeds))
-	enough := make(chan bool, *underFlag)
+	enough := make(chan bool, under)
 	var failed atomic.Bool
+	var mu sync.Mutex
 	var telling sync.WaitGroup
-	for i, seed := range seeds {
+	for _, i := range places {
 		enough <- true
 		telling.Go(func() {
 			defer func() { <-enough }()
-			for range drawnTries {
-				x, stall, err := d.once(drawStory(kind, seed))
-				if err != nil {
-					t.Errorf("redisson %s, %s, seed %d: %v", d.rel.Version, kind, seed, err)
-					failed.Store(true)
-					return
-				}
-				if stall <= drawnShift {
-					all[i] = x
-					return
-				}
-				d.disturbed.Add(1)
+			x, late, err := d.once(drawStory(kind, seeds[i]))
+			switch {
+			case err != nil:
+				t.Errorf("redisson %s, %s, seed %d: %v", d.rel.Version, kind, seeds[i], err)
+				failed.Store(true)
+			case late.long <= drawnShift:
+				all[i] = x
+			default:
+				mu.Lock()
+				d.disturbed[late.why]++
+				mu.Unlock()
 			}
-			s := drawStory(kind, seed)
-			all[i] = timedTelling{Story: s.name, Kind: kind, WatchdogMS: timedWatchdog(d.rel, s), Disturbed: true}
 		})
 	}
 	telling.Wait()
 	if failed.Load() {
 		t.FailNow()
 	}
-	return all
 }
 
-// tellOrRead reads what the library told before, where it is kept, and has it tell the rest. What a
-// JVM tells is kept before the next one begins.
+// tellOrRead reads what the library told before, where it is kept, and has it tell the rest. The
+// records of a JVM are kept before the next JVM begins.
 func (d *drawnTeller) tellOrRead(t *testing.T, kind string, seeds []int) []timedTelling {
 	t.Helper()
 	if *toldFlag == "" {
-		return d.tell(t, kind, seeds)
+		return d.tell(t, kind, seeds, *underFlag, nil)
 	}
 	path := filepath.Join(*toldFlag, d.rel.Version+"-"+kind+".jsonl")
 	kept, err := readTimed(path, d.rel.Version)
@@ -197,6 +221,15 @@ func (d *drawnTeller) tellOrRead(t *testing.T, kind string, seeds []int) []timed
 	for _, x := range kept.tellings {
 		told[x.Story] = x
 	}
+	d.keep[kind] = func(all []timedTelling) {
+		for _, x := range all {
+			told[x.Story] = x
+		}
+		sorted := slices.SortedFunc(maps.Values(told), func(x, y timedTelling) int { return strings.Compare(x.Story, y.Story) })
+		if err := d.recording(t, sorted).write(path); err != nil {
+			t.Fatal(err)
+		}
+	}
 	var missing []int
 	for _, seed := range seeds {
 		name := drawStory(kind, seed).name
@@ -206,15 +239,7 @@ func (d *drawnTeller) tellOrRead(t *testing.T, kind string, seeds []int) []timed
 			kept.find(t, drawStory(kind, seed), kind) // the story is the same
 		}
 	}
-	for these := range slices.Chunk(missing, *togetherFlag) {
-		for _, x := range d.tell(t, kind, these) {
-			told[x.Story] = x
-		}
-		all := slices.SortedFunc(maps.Values(told), func(x, y timedTelling) int { return strings.Compare(x.Story, y.Story) })
-		if err := d.recording(t, all).write(path); err != nil {
-			t.Fatal(err)
-		}
-	}
+	d.tell(t, kind, missing, *underFlag, d.keep[kind])
 	var all []timedTelling
 	for _, seed := range seeds {
 		all = append(all, told[drawStory(kind, seed).name])
@@ -231,31 +256,40 @@ func (d *drawnTeller) recording(t *testing.T, all []timedTelling) timedRecording
 	return timedRecording{Format: timedFormat, WrittenBy: drawnCommand, Redisson: d.rel.Version, RedisServer: version, tellings: all}
 }
 
-// aloneTries is how often the library tells a story alone before a difference counts.
-const aloneTries = 3
+const (
+	// againTries is how often the library tells a story again before a difference counts.
+	againTries = 3
+	// againUnder is how many stories are then under way at once.
+	againUnder = 4
+)
 
-// tellAlone has the library tell the stories that differ again, one at a time, and gives those
+// tellAgain has the library tell the stories that differ again, few at a time, and gives those
 // that the port tells in none of the orders that the library shows.
-func (d *drawnTeller) tellAlone(t *testing.T, kind string, apart map[int]string, count *drawnCount) map[int]string {
-	still := map[int]string{}
-	d.told = *togetherFlag // the last JVM ended with the test that began it
-	for seed, how := range apart {
-		still[seed] = how
-		for range aloneTries {
-			x := d.tell(t, kind, []int{seed})
-			again, left := tellDrawn(t, d.rel, kind, []int{seed}, x)
-			if again.disturbed > 0 {
-				continue
+func (d *drawnTeller) tellAgain(t *testing.T, kind string, apart map[int]string, count *drawnCount) map[int]string {
+	count.again = len(apart)
+	still := maps.Clone(apart)
+	d.lib = nil // it ended with the test that began it
+	for range againTries {
+		seeds := slices.Sorted(maps.Keys(still))
+		for these := range slices.Chunk(seeds, *togetherFlag) {
+			tellings := d.tell(t, kind, these, againUnder, nil)
+			_, left := tellDrawn(t, d.rel, kind, these, tellings)
+			var agree []timedTelling
+			for i, seed := range these {
+				if how, differs := left[seed]; differs {
+					still[seed] = how
+				} else if !tellings[i].Disturbed {
+					agree = append(agree, tellings[i])
+					delete(still, seed)
+				}
 			}
-			if again.apart == 0 {
-				count.apart--
-				count.inOneOrder++
-				delete(still, seed)
-				break
+			if keep := d.keep[kind]; keep != nil && len(agree) > 0 {
+				keep(agree)
 			}
-			still[seed] = left[seed]
 		}
 	}
+	count.inOneOrder += count.apart - len(still)
+	count.apart = len(still)
 	return still
 }
 

@@ -28,19 +28,31 @@ const (
 // apart, in ms: the lateness of an act, a tick of the timers' wheel, and a busy machine.
 var drawnTolerance = flag.Int64("tolerance", 250, "how far instants and times to live of drawn stories may be apart, in ms")
 
-// How often the port tells a story, each time with other chances: at first, and where
-// none of these tellings is the library's.
-const (
-	drawnTellings     = 8
-	drawnTellingsMost = 40
-)
+// drawnTellings is how often the port tells a story, each time with other chances: at first, and
+// where none of these tellings is the library's.
+var drawnTellings = []int{1, 8, 40, 400}
 
-// chancesOf gives the chances of a story from one telling to before another.
-func chancesOf(seed, from, to int) (all []*chance) {
+// chancesOf gives the chances of a story from one telling to before another. Where the library's
+// telling says how late its acts were, every other telling of the port has its acts as late.
+func chancesOf(seed, from, to int, library timedTelling) (all []*chance) {
+	late, known := library.late()
 	for n := from; n < to; n++ {
-		all = append(all, &chance{uint64(seed), uint64(n)})
+		c := &chance{seed: uint64(seed), telling: uint64(n)}
+		if known && n%2 == 1 {
+			c.late = late
+		}
+		all = append(all, c)
 	}
 	return all
+}
+
+// late gives how late the acts of a telling were; known is false where it does not say so.
+func (x timedTelling) late() (late []time.Duration, known bool) {
+	for _, a := range x.Told {
+		late = append(late, time.Duration(a.LateMS)*time.Millisecond)
+		known = known || a.LateMS != 0
+	}
+	return late, known
 }
 
 func (x timedTelling) agreesAsDrawn(y timedTelling) bool {
@@ -132,7 +144,7 @@ func tellDrawn(t *testing.T, rel *redisson.Release, kind string, seeds []int, li
 		open = append(open, i)
 	}
 	c.stories = len(seeds)
-	for _, most := range []int{1, drawnTellings, drawnTellingsMost} {
+	for _, most := range drawnTellings {
 		var left []int
 		for batch := range slices.Chunk(open, 1+40/most) {
 			var stories []timedStory
@@ -140,7 +152,8 @@ func tellDrawn(t *testing.T, rel *redisson.Release, kind string, seeds []int, li
 				stories = append(stories, drawStory(kind, seeds[i]))
 			}
 			all, err := tellAllInBubble(t, rel, kind, stories, func(n int) []*chance {
-				return chancesOf(seeds[batch[n]], len(tellings[batch[n]]), most)
+				i := batch[n]
+				return chancesOf(seeds[i], len(tellings[i]), most, library[i])
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -169,8 +182,8 @@ func tellDrawn(t *testing.T, rel *redisson.Release, kind string, seeds []int, li
 }
 
 // drawnCount counts stories by how they compare.
-type drawnCount struct{ stories, atOnce, inOneOrder, apart, disturbed int }
+type drawnCount struct{ stories, atOnce, inOneOrder, apart, disturbed, again int }
 
 func (c drawnCount) String() string {
-	return fmt.Sprintf("%d stories: %d agree at once, %d in one of several orders, %d differ, %d were not told because the machine was busy", c.stories, c.atOnce, c.inOneOrder, c.apart, c.disturbed)
+	return fmt.Sprintf("%d stories: %d agree at once, %d in one of several orders, %d differ, %d were not told because the machine was busy; the library told %d again", c.stories, c.atOnce, c.inOneOrder, c.apart, c.disturbed, c.again)
 }

@@ -26,9 +26,8 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// timedStory is what happens to one lock at which instants. Unlike a drawn sequence
-// it may be about renewals, about leases that end while somebody waits, and about how
-// long a call takes.
+// timedStory has the acts on one lock, with their instants. Unlike a drawn sequence it may be about
+// renewals, about leases that end while somebody waits, and about how long a call takes.
 type timedStory struct {
 	name string
 	// kinds of lock that it is told of; nil: plain and fair.
@@ -38,7 +37,7 @@ type timedStory struct {
 	acts     []act
 }
 
-// act is what happens at one instant.
+// act is an action at one instant.
 type act struct {
 	at int64 // ms since the story began
 	op Op
@@ -227,13 +226,16 @@ var timedStories = []timedStory{
 // once, and chance decides where an interrupt meets it.)
 var unbounded = []string{plain}
 
-// told is what came of an act.
+// told is the outcome of an act.
 type told struct {
 	AtMS  int64  `json:"at_ms"`
 	Op    Op     `json:"op"`
 	Reply string `json:"reply,omitempty"` // of a call; "" if it has not come back
 	// BackMS is when the call came back, in ms since the story began.
-	BackMS int64  `json:"back_ms,omitempty"`
+	BackMS int64 `json:"back_ms,omitempty"`
+	// LateMS is how much later than AtMS the act took effect: the server saw the first command of
+	// the call, or the act that is no call began. It is 0 in recordings that do not have it.
+	LateMS int64  `json:"late_ms,omitempty"`
 	State  *State `json:"state,omitempty"` // of a look
 }
 
@@ -304,9 +306,9 @@ func eachTimed(f func(s timedStory, kind string)) {
 }
 
 // tellTimed does what a story says at its instants and gives what came of it until half
-// a second after the last one. late, where it is not nil, is how much later each act
-// begins.
-func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s timedStory, late func() time.Duration) (outcome, error) {
+// a second after the last one. late, where it is not nil, is how much later an act
+// begins, by its place.
+func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s timedStory, late func(int) time.Duration) (outcome, error) {
 	var mu sync.Mutex
 	out := make([]told, len(s.acts))
 	x := outcome{under: map[string]Op{}}
@@ -314,19 +316,20 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 	interrupted, crashed := map[string]bool{}, map[string]bool{}
 	over := false
 	began := time.Now()
+	x.began = began
 	since := func() int64 { return time.Since(began).Milliseconds() }
 	ctx := context.Background()
 	for i, a := range s.acts {
 		due := began.Add(time.Duration(a.at) * time.Millisecond)
 		if late != nil {
-			due = due.Add(late())
+			due = due.Add(late(i))
 		}
 		time.Sleep(time.Until(due))
 		acted := time.Now()
 		thread, key := a.op.thread(), n.prefix+a.op.Lock
 		mu.Lock()
-		x.stall = max(x.stall, acted.Sub(due))
-		out[i] = told{AtMS: a.at, Op: a.op}
+		x.stall.note(acted.Sub(due), "an act began late")
+		out[i] = told{AtMS: a.at, Op: a.op, LateMS: acted.Sub(due).Milliseconds()}
 		_, busy := under[thread]
 		mu.Unlock()
 		var err error
@@ -372,13 +375,16 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 				}
 				out[i].Reply, out[i].BackMS = reply, since()
 				if !a.op.mayWait() {
-					x.stall = max(x.stall, time.Since(acted))
+					x.stall.note(time.Since(acted), "a call that waits for nobody took long")
 				}
 			})
 		}
 		if err != nil {
 			return outcome{}, fmt.Errorf("%v: %w", a.op, err)
 		}
+		mu.Lock()
+		x.stall.note(time.Since(acted), "an act took long")
+		mu.Unlock()
 	}
 	time.Sleep(500 * time.Millisecond)
 	mu.Lock()
@@ -393,13 +399,26 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 	return x, nil
 }
 
-// outcome is what came of a story.
+// outcome is the outcome of a story.
 type outcome struct {
-	told []told
-	// stall is the longest time by which an act began too late or a call that waits for
-	// nobody took.
-	stall time.Duration
+	told  []told
+	began time.Time
+	// stall is the longest time by which an act began too late, or an act took that waits for
+	// nobody.
+	stall lateness
 	under map[string]Op // calls of living clients that are still under way, by thread
+}
+
+// lateness is the longest time by which the machine was late in a story, and where that was.
+type lateness struct {
+	long time.Duration
+	why  string
+}
+
+func (s *lateness) note(long time.Duration, why string) {
+	if long > s.long {
+		*s = lateness{long, why}
+	}
 }
 
 // mayWait says that the call may wait for others.
@@ -414,7 +433,7 @@ const (
 
 func timedPath(version string) string { return filepath.Join("testdata", "timed", version+".jsonl") }
 
-// timedRecording is what the library told: a file in testdata/timed, a header and then a
+// timedRecording has the library's records of stories: a file in testdata/timed, with a header and one
 // telling per line.
 type timedRecording struct {
 	Format      int    `json:"format"`
@@ -509,7 +528,11 @@ func tellInBubble(t *testing.T, rel *redisson.Release, kind string, s timedStory
 // chance is what may differ between two tellings of one story: when the timers' wheels began to
 // turn, and, but in telling 0, how late acts begin and how long answers take. Without a
 // chance timers are exact.
-type chance struct{ seed, telling uint64 }
+type chance struct {
+	seed, telling uint64
+	// late is how late each act begins; nil: it is drawn.
+	late []time.Duration
+}
 
 // varies says whether acts and answers may be late.
 func (c *chance) varies() bool { return c != nil && c.telling > 0 }
@@ -565,7 +588,8 @@ func tellByPort(rel *redisson.Release, kind string, s timedStory, c *chance) (ti
 			Dialer: func(context.Context, string, string) (net.Conn, error) {
 				conn, err := m.Dial()
 				x := &slow{Conn: conn}
-				if c.varies() {
+				// The first client is the one that looks at the state: it looks when it is told to.
+				if c.varies() && client > 0 {
 					x.late = c.lengths(client<<8 + int(dialled.Add(1)))
 				}
 				return x, err
@@ -584,10 +608,14 @@ func tellByPort(rel *redisson.Release, kind string, s timedStory, c *chance) (ti
 		env.Jitter = func(_ lockimpl.Owner, limit time.Duration) time.Duration { return draw(limit) }
 	}
 	clients := portClients(rel, "", x.WatchdogMS, c != nil && *wheelFlag, env, n.owners, connect)
-	var late func() time.Duration
-	if c.varies() {
+	var late func(int) time.Duration
+	switch {
+	case !c.varies():
+	case c.late != nil:
+		late = func(act int) time.Duration { return c.late[act] }
+	default:
 		draw := c.lengths(0)
-		late = func() time.Duration { return draw(drawnShift) }
+		late = func(int) time.Duration { return draw(drawnShift) }
 	}
 	told, err := tellTimed(newPort(clients, func() {}), rdb, n, kind, s, late)
 	x.Told = told.told

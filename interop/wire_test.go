@@ -17,8 +17,8 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// chatter is what a client says to a server for the sake of its connection,
-// not of a lock. It is the same for no two clients of Redis.
+// chatter has the commands that a client sends for the sake of its connection, not of a lock. It is
+// the same for no two clients of Redis.
 var chatter = []string{
 	"PING", "CLIENT", "SELECT", "HELLO", "AUTH", "ROLE", "COMMAND", "CONFIG", "CLUSTER", "READONLY", "READWRITE", "ASKING",
 	"QUIT", "REPLCONF", "PSYNC",
@@ -152,7 +152,8 @@ func wireKinds(rel *redisson.Release) []string {
 	return kinds
 }
 
-// What both send, sequence by sequence: commands, keys, arguments, channels.
+// The test compares the commands, keys, arguments and channels that both sides send, sequence by
+// sequence.
 func TestWireOnOneServer(t *testing.T) {
 	t.Parallel()
 	for _, rel := range redisson.Releases {

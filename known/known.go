@@ -23,6 +23,18 @@ type Defect = defect.Defect
 // first of them names a finding.
 var All = slices.Concat(bare.Defects, redisson.Defects)
 
+// Register adds the known defects of locks that are not Lockstep's own, after those that are there.
+// Campaigns, findings and the survey then show their names. The Since of a defect may be higher than
+// Version. Call it while the program starts. It panics if two defects have the same ID.
+func Register(defects ...Defect) {
+	for _, d := range defects {
+		if Find(d.ID) != nil {
+			panic("there is a known defect " + d.ID + " already")
+		}
+		All = append(All, d)
+	}
+}
+
 // Find returns the defect with that ID; nil: none.
 func Find(id string) *Defect {
 	for i := range All {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/report/sentence"
 	"lockstep/scenarios/scenariotest"
 
 	"lockstep/linearizability/judges"
@@ -1018,7 +1019,7 @@ func TestDefectsAreNamed(t *testing.T) {
 					found++
 					named := n.Name(f)
 					if named.ID == "" || found == 1 && named.ID != c.id {
-						t.Errorf("%s\nis named %q", f.Why, named.ID)
+						t.Errorf("%s\nis named %q", sentence.Finding(f), named.ID)
 					}
 					if named.Cause != nil {
 						checkCause(t, v, *named.Cause)
@@ -1059,10 +1060,10 @@ faults:
 		}
 		overlaps++
 		if !f.Convicted {
-			t.Errorf("%s: no replay says so", f.Why)
+			t.Errorf("%s: no replay says so", sentence.Finding(f))
 		}
 		if named := n.Name(f); named.ID != "R-watchdog-attempted-lease" {
-			t.Errorf("%s\nis named %q", f.Why, named.ID)
+			t.Errorf("%s\nis named %q", sentence.Finding(f), named.ID)
 		}
 	}
 	faults := 0

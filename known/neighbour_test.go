@@ -15,6 +15,7 @@ import (
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
+	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
@@ -54,7 +55,7 @@ func TestTheCauseIsWhatMatters(t *testing.T) {
 func hasNeighbour(t *testing.T, h *sim.Host, v play.Verdict, id, judge, why string) bool {
 	t.Helper()
 	i := slices.IndexFunc(v.Findings, func(f judges.Finding) bool {
-		return f.Judge == judge && f.Class == judges.ClassBug && (why == "" || f.Why == why)
+		return f.Judge == judge && f.Class == judges.ClassBug && (why == "" || sentence.Finding(f) == why)
 	})
 	if i < 0 || v.Findings[i].Convicted {
 		return false
@@ -69,7 +70,7 @@ func hasNeighbour(t *testing.T, h *sim.Host, v play.Verdict, id, judge, why stri
 		case named.Cause.InReplay:
 			return false
 		case causes[named.Cause.String()] || len(causes) == 20:
-			t.Errorf("%s\nis %s still without %q", f.Why, id, slices.Sorted(maps.Keys(causes)))
+			t.Errorf("%s\nis %s still without %q", sentence.Finding(f), id, slices.Sorted(maps.Keys(causes)))
 			return true
 		}
 		// A record may have the cause more than once, each with an effect of its own.
@@ -102,7 +103,7 @@ func recordingHasNeighbour(t *testing.T, h *sim.Host, id string) bool {
 		v, _ := play.Replay(h, r, sc, l)
 		judge, _, _ := strings.Cut(filepath.Base(filepath.Dir(file)), ".")
 		for _, f := range v.Findings {
-			if f.Judge == judge && f.Class == judges.ClassBug && hasNeighbour(t, h, v, id, judge, f.Why) {
+			if f.Judge == judge && f.Class == judges.ClassBug && hasNeighbour(t, h, v, id, judge, sentence.Finding(f)) {
 				return true
 			}
 		}
@@ -242,7 +243,7 @@ func TestAStoryIsOfOneDefect(t *testing.T) {
 						continue
 					}
 					if a, b := forth.Name(f).ID, back.Name(f).ID; a != b && overlaps[a] != b {
-						t.Errorf("%s: %s\nis named %q, and %q by the list from its end", f.Judge, f.Why, a, b)
+						t.Errorf("%s: %s\nis named %q, and %q by the list from its end", f.Judge, sentence.Finding(f), a, b)
 					}
 				}
 			})
@@ -337,7 +338,7 @@ faults:
 `}},
 }
 
-// Whoever waits behind a dead head waits for its deadline. That is the drift if heads that left
+// A waiter behind a dead head waits for the deadline of the head. That is the drift if heads that left
 // put most of the deadline off.
 func TestTheDeadlineOfADeadHeadDrifts(t *testing.T) {
 	h := sim.NewHost(t)
@@ -381,10 +382,10 @@ func TestALookalikeIsNotTheDefect(t *testing.T) {
 					found++
 					n := NewNamer(h, v, All)
 					if Find(c.not).Explains(n.caseOf(f)) != nil {
-						t.Errorf("%s\nis taken for %s", f.Why, c.not)
+						t.Errorf("%s\nis taken for %s", sentence.Finding(f), c.not)
 					}
 					if got := n.Name(f).ID; got != c.id {
-						t.Errorf("%s\nis named %q; want %q", f.Why, got, c.id)
+						t.Errorf("%s\nis named %q; want %q", sentence.Finding(f), got, c.id)
 					}
 				}
 				if found == 0 {

@@ -10,6 +10,16 @@ const Version = 5
 // unkept is the version up to which nobody kept which defects changed.
 const unkept = 4
 
+// Newest returns the version of the list with the defects that are registered. Programs that
+// register none have Version.
+func Newest() int {
+	v := Version
+	for i := range All {
+		v = max(v, All[i].Since)
+	}
+	return v
+}
+
 // VersionOf returns the oldest version of the list that names the findings of a lock as this
 // one does.
 func VersionOf(lock *subject.Subject) int {

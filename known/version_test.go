@@ -30,3 +30,20 @@ func TestTheVersionOfALock(t *testing.T) {
 		}
 	}
 }
+
+// A list that is registered makes the results of its own locks old, and of no other.
+func TestAListIsRegistered(t *testing.T) {
+	before := All
+	defer func() { All = before }()
+	theirs, ours := &subject.Subject{Name: "theirs"}, &subject.Subject{Name: "ours"}
+	Register(Defect{ID: "THEIRS", Title: "wrong", Since: Version + 3, Applies: func(l *subject.Subject) bool { return l == theirs }})
+	if Title("THEIRS") != "wrong" || VersionOf(theirs) != Version+3 || VersionOf(ours) != unkept || Newest() != Version+3 {
+		t.Errorf("title %q, versions %d and %d, newest %d", Title("THEIRS"), VersionOf(theirs), VersionOf(ours), Newest())
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("two defects may have one ID")
+		}
+	}()
+	Register(Defect{ID: "THEIRS"})
+}

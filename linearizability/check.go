@@ -30,8 +30,8 @@ const (
 // Options say how to judge. The zero value is the reentrant specification on
 // perfect clocks.
 type Options struct {
-	// Spec is one of [model.Specs]; empty is the first. Whoever takes the name
-	// from a user checks it with [model.SpecNamed].
+	// Spec is one of [model.Specs]; empty is the first. A caller that takes the name from a user checks it
+	// with [model.SpecNamed].
 	Spec string
 	// DriftPPM bounds how far apart lease clocks run, in parts per million.
 	DriftPPM int64
@@ -45,20 +45,10 @@ type Options struct {
 	// repeats.
 	StepLimit int
 
-	// At writes an instant for people. Nil writes it exactly.
-	At func(ns int64) string
-
 	stretchMin int // operations; 0: stretchMin
 }
 
-func (o Options) at() func(int64) string {
-	if o.At != nil {
-		return o.At
-	}
-	return model.Seconds
-}
-
-// Verdict is what a check found.
+// Verdict is the result of a check.
 type Verdict string
 
 // The verdicts. Undecided means that the search was stopped by a limit: there
@@ -95,20 +85,55 @@ type LockResult struct {
 	Ops     int // operations judged: all of the lock but failed ones
 	Steps   int // steps that the search tried; 0 when the monitor knew
 
-	// Prefix is the length of the longest linearizable prefix: so many
-	// operations, counted in order of their returns, can be placed. Where the
-	// search met its limit, it is how many were; where the monitor convicts
-	// after that, how many returned before First.
+	// Prefix is the number of operations in the longest linearizable prefix, in the order of their
+	// returns. Where the search met its limit, it is how many were; where the monitor convicts after that,
+	// how many returned before First.
 	Prefix int
 	// First is the first operation, in order of returns, that no order can
 	// place. Nil unless broken.
 	First *Op
-	// State is the state that refused First, in words. Empty unless broken.
-	State string
-	// Why says what went wrong, in one sentence. Empty when ok.
-	Why string
+	Reason
 
 	broken *history // the stretch that is
+}
+
+// Reason says what went wrong with a history. One field is set; none is when it is ok.
+type Reason struct {
+	Limit   *Limit   `json:",omitempty"` // of an undecided one
+	Overlap *Overlap `json:",omitempty"`
+	Refused *Refused `json:",omitempty"`
+}
+
+// Limit is the limit that a search met.
+type Limit struct {
+	Memory bool // it is that of the memory, not that of the steps
+	Steps  int  // tried in this search
+}
+
+// Overlap says that Later was granted the lock while another owner surely held it.
+type Overlap struct {
+	Later  Op
+	Holder string // process/thread
+	// The hold of Holder is sure from FromNs to UntilNs, or without an end if that is [NoEnd].
+	FromNs, UntilNs int64
+}
+
+// NoEnd is the end of a hold that nothing ends.
+const NoEnd = forever
+
+// Refused says that no order can place an operation.
+type Refused struct {
+	Op Op
+	// State is the state that does not allow the step, at the end of the longest order that
+	// was found.
+	State model.State
+	// In is the operation itself, or with DoExpire the end of the lease that it started.
+	In model.Input
+	// EndNs is the instant up to which the lease had to end, of DoExpire.
+	EndNs int64
+	// By is the rule. If it is Allowed, the state allows the step, and every order in which
+	// the search placed it was seen before and came no farther.
+	By model.Refusal
 }
 
 // Check judges whether every lock of a history is linearizable with leases.
@@ -136,7 +161,7 @@ type history struct {
 	spec    model.Spec
 	opt     Options
 	crashes map[string][]int64 // by process, in order
-	free    model.State        // of the lock, at the begin, with those who wait
+	free    model.State        // of the lock at the beginning, with the owners that wait
 	waiting []*Op              // fair: acquires that stand in the queue at the end
 }
 
@@ -199,13 +224,11 @@ func (h *history) convicted(r *LockResult, c *conflict, exact bool) {
 			r.Prefix++
 		}
 	}
-	r.State = "held by " + c.earlier.owner()
-	r.Why = c.why(h.opt.at())
+	r.Reason = Reason{Overlap: c.overlap()}
 }
 
-// window returns the instants between which the lease that op starts may end:
-// not before lo, and, unless hi is forever, not after hi. ok is false when op
-// starts no lease that ends by itself.
+// window returns the first and the last instant at which the lease that op starts may end. If hi is
+// forever, there is no last one. ok is false when op starts no lease that ends by itself.
 func (h *history) window(op *Op) (lo, hi int64, ok bool) {
 	if !op.startsLease() || op.NeverExpires {
 		return 0, 0, false
@@ -283,7 +306,7 @@ type entry struct {
 	call, ret int64
 	op        *Op // the call, or the one that the step belongs to; nil for the end
 	own       bool
-	rank      int // in order of returns; -1 for what may happen at any time
+	rank      int // in order of returns; -1 for an operation that may happen at any time
 }
 
 // entries returns the operations that must be placed, for the history as it was known at
@@ -548,7 +571,7 @@ func (n *node) placed(st model.State, rank int) *node {
 	return next
 }
 
-// result fills in what the search found.
+// result fills in the outcome of the search.
 func (s *search) result(r *LockResult) {
 	r.Verdict, r.Steps = s.verdict, s.steps
 	if s.verdict == OK {
@@ -561,11 +584,10 @@ func (s *search) result(r *LockResult) {
 		}
 	}
 	if s.verdict == Undecided {
-		r.Why = s.whyUndecided()
+		r.Reason = Reason{Limit: &Limit{Memory: s.steps < s.history.opt.StepLimit, Steps: s.steps}}
 		return
 	}
 	e := s.byReturn[s.best.low]
 	r.First = e.op
-	r.State = s.best.state.String()
-	r.Why = s.why(e)
+	r.Reason = Reason{Refused: &Refused{Op: *e.op, State: s.best.state, In: e.in, EndNs: e.ret, By: s.history.spec.Refusal(s.best.state, e.in)}}
 }

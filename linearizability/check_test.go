@@ -13,8 +13,8 @@ import (
 //
 //	a/1 acquire 0..2 granted lease=10 token=3
 //
-// with times in milliseconds, on lock l unless lock= names another. What only a
-// record knows is written expires=7, never and evicted.
+// with times in milliseconds, on lock l unless lock= names another. The facts that only a record knows
+// are written expires=7, never and evicted.
 func parse(t *testing.T, text string) []Op {
 	t.Helper()
 	var ops []Op
@@ -449,10 +449,10 @@ func TestCheck(t *testing.T) {
 				t.Fatalf("%s, want %s: %+v", r.Verdict(), want, r)
 			}
 			for _, l := range r.Locks {
-				if c.why != "" && !strings.Contains(l.Why, c.why) {
-					t.Errorf("why is %q, want %q in it", l.Why, c.why)
+				if c.why != "" && !strings.Contains(Sentence(l.Reason, model.Seconds), c.why) {
+					t.Errorf("why is %q, want %q in it", Sentence(l.Reason, model.Seconds), c.why)
 				}
-				if (l.Verdict == OK) != (l.First == nil && l.Why == "" && l.State == "" && l.Prefix == l.Ops) {
+				if (l.Verdict == OK) != (l.First == nil && l.Reason == (Reason{}) && l.Prefix == l.Ops) {
 					t.Errorf("verdict and explanation do not fit: %+v", l)
 				}
 			}
@@ -482,7 +482,7 @@ func TestStoppedSearchIsUndecided(t *testing.T) {
 		a/1 release 4..5 released`
 	r := Check(parse(t, history), Options{StepLimit: 2})
 	l := r.Locks[0]
-	if r.Verdict() != Undecided || l.First != nil || l.Steps != 2 || !strings.Contains(l.Why, "the step limit after 2 steps") {
+	if r.Verdict() != Undecided || l.First != nil || l.Steps != 2 || *l.Limit != (Limit{Steps: 2}) {
 		t.Errorf("two steps for three operations: %+v", l)
 	}
 	if r := Check(parse(t, history), Options{}); r.Verdict() != OK {
@@ -607,14 +607,14 @@ func ExampleCheck() {
 	}
 	for _, l := range Check(h.Ops, Options{Spec: "reentrant"}).Locks {
 		fmt.Println(l.Lock, l.Verdict)
-		fmt.Println(l.Why)
+		fmt.Println(Sentence(l.Reason, model.Seconds))
 	}
 	// Output:
 	// orders broken
 	// a/1 release (2.104s..2.106s) answered released, but the lock was held by b/1 with count 1
 }
 
-// Whoever checks says how instants are written.
+// Whoever asks says how instants are written.
 func TestInstantsAreWrittenAsAsked(t *testing.T) {
 	ret := int64(5_000_123)
 	ops := []Op{
@@ -626,11 +626,11 @@ func TestInstantsAreWrittenAsAsked(t *testing.T) {
 		at   func(int64) string
 		want string
 	}{
-		{nil, "b/1 acquire (0.007000456s..0.008000789s) answered granted, but a/1 held the lock from 0.005000123s at the latest for good"},
+		{model.Seconds, "b/1 acquire (0.007000456s..0.008000789s) answered granted, but a/1 held the lock from 0.005000123s at the latest for good"},
 		{model.At, "b/1 acquire (0.007s..0.008s) answered granted, but a/1 held the lock from 0.005s at the latest for good"},
 	} {
-		r := Check(ops, Options{At: c.at})
-		if len(r.Locks) != 1 || r.Locks[0].Why != c.want {
+		r := Check(ops, Options{})
+		if len(r.Locks) != 1 || Sentence(r.Locks[0].Reason, c.at) != c.want {
 			t.Errorf("%+v; want %s", r.Locks, c.want)
 		}
 	}

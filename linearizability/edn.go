@@ -25,11 +25,10 @@ const jepsenLock = "lock"
 //
 //	{:type :invoke, :f :acquire, :process 0, :time 1200, :value nil}
 //
-// :type is :invoke, :ok, :fail (it did nothing) or :info (nobody knows); :f is
-// :acquire or :release. The lock is the first of a :value that is a vector, or a
-// :value that is a word; the second, or the :value, may be a map with the :token
-// or :fence of a grant. Instants are the :time in ns, where an entry has none the
-// :index, else the number of the line. What :nemesis does comes back as notes.
+// :type is :invoke, :ok, :fail (it did nothing) or :info (nobody knows); :f is :acquire or :release.
+// The lock is the first of a :value that is a vector, or a :value that is a word; the second, or the
+// :value, may be a map with the :token or :fence of a grant. Instants are the :time in ns, where an
+// entry has none the :index, else the number of the line. The actions of :nemesis become notes.
 func streamJepsen(in *bufio.Reader, file string, each func(*Op)) ([]Note, error) {
 	p := jepsenParser{each: each, open: map[string]*Op{}, lost: map[string]int{}, levels: map[string]int{}}
 	for number := 1; ; number++ {
@@ -46,7 +45,7 @@ func streamJepsen(in *bufio.Reader, file string, each func(*Op)) ([]Note, error)
 			}
 		}
 		if err != nil {
-			clear(p.open) // nobody knows what became of them
+			clear(p.open) // their outcome is unknown
 			p.handOver()
 			return p.notes, nil
 		}

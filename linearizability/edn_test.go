@@ -182,7 +182,7 @@ func TestCheckJepsen(t *testing.T) {
 	}
 	res := Check(broken.Ops, Options{})
 	l := res.Locks[0]
-	if l.Verdict != Broken || l.First == nil || l.First.Line != 8 || l.Prefix != 3 || !strings.Contains(l.State, "1/1") {
+	if l.Verdict != Broken || l.First == nil || l.First.Line != 8 || l.Prefix != 3 || !strings.Contains(fmt.Sprintf("%+v", l.Overlap), "Holder:1/1") {
 		t.Fatalf("held by two: %+v, first %+v", l, l.First)
 	}
 	var page bytes.Buffer

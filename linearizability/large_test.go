@@ -8,7 +8,7 @@ import (
 	"lockstep/model"
 )
 
-// contend is what 20 threads saw, as contending has it.
+// contend returns the history of 20 threads, which contending makes.
 func contend(n int, lease bool) []Op { return contending(20, n, lease, false) }
 
 // contending returns what threads saw that contended for one lock which is right:
@@ -132,7 +132,7 @@ func TestLargeBrokenHistoryEnds(t *testing.T) {
 				ops := contend(5000, lease)
 				c.harm(ops)
 				r := Check(ops, Options{Spec: spec}).Locks[0]
-				t.Logf("%s, %s, leases %v: %s after %d steps, prefix %d: %s", c.rule, spec, lease, r.Verdict, r.Steps, r.Prefix, r.Why)
+				t.Logf("%s, %s, leases %v: %s after %d steps, prefix %d: %s", c.rule, spec, lease, r.Verdict, r.Steps, r.Prefix, Sentence(r.Reason, model.Seconds))
 				if r.Verdict == OK || c.want != "" && r.Verdict != c.want {
 					t.Errorf("%s, %s, leases %v: %s, want %s", c.rule, spec, lease, r.Verdict, c.want)
 				}

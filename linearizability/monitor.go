@@ -109,6 +109,10 @@ type conflict struct {
 	until          int64 // the hold of earlier is sure until then
 }
 
+func (c *conflict) overlap() *Overlap {
+	return &Overlap{Later: *c.later, Holder: c.earlier.owner(), FromNs: c.earlier.ret(), UntilNs: c.until}
+}
+
 // sureHold is the time in which an owner surely holds.
 type sureHold struct {
 	op       *Op // the anchor
@@ -309,8 +313,8 @@ func (h *history) sureHolds() []sureHold {
 	return holds
 }
 
-// A bound is an instant before which an operation cannot have ended a hold, to
-// be heeded by whoever acquired before the operation returned.
+// A bound is an instant before which an operation cannot have ended a hold. It concerns each owner
+// that acquired before the operation returned.
 type bound struct {
 	ret, at int64
 	least   int64 // of at, from here on

@@ -16,7 +16,7 @@ import (
 // order of every operation and not only for one that fails.
 const pictureSteps = 200_000
 
-// pictureOps is the longest history of which a picture can be read.
+// pictureOps is the length of the longest history whose picture is legible.
 const pictureOps = 300
 
 // Picture writes porcupine's own picture of the history of one lock, an HTML page: which

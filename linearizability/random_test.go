@@ -31,9 +31,8 @@ type simCall struct {
 	unknown bool
 }
 
-// simulate plays up to most operations on a lock that is right and returns what
-// its clients saw. What really happened to the leases goes into the history when
-// settled is set.
+// simulate plays up to most operations on a lock that is right and returns what its clients saw. If
+// settled is set, the history has the true ends of the leases.
 func simulate(rng *rand.Rand, most int, plain, settled, fair bool) []Op {
 	l := &simLock{expires: -1}
 	var ops []*Op
@@ -110,7 +109,7 @@ func simulate(rng *rand.Rand, most int, plain, settled, fair bool) []Op {
 				l.queue = append(l.queue, c)
 				c.arrive, op.ArrivedNs = t, at(t)
 			}
-			// The head of the queue is who arrived first.
+			// The head of the queue is the owner that arrived first.
 			head := true
 			for _, q := range l.queue {
 				if fair && q != c && q.arrive < c.arrive {
@@ -416,7 +415,7 @@ func (n *tally) judge(t *testing.T, ops []Op, specName string) (linearizable boo
 		if c != nil {
 			n.convicted++
 			if want {
-				fail("the monitor convicts a history that is linearizable: %s", c.why(model.Seconds))
+				fail("the monitor convicts a history that is linearizable: %+v", c.overlap())
 			}
 		}
 		if exact {
@@ -480,7 +479,7 @@ func cuts(ops []Op, spec string) (all, waiting int) {
 // to the first operation that no order can place there is an order, and with it
 // there is none.
 func (n *tally) prefix(ops []Op, specName string, r LockResult, fail func(string, ...any)) {
-	if r.First == nil || r.Why == "" || r.State == "" {
+	if r.First == nil || r.Reason == (Reason{}) {
 		fail("nothing explains %+v", r)
 	}
 	before, at := 0, 0
@@ -550,7 +549,7 @@ func TestBruteForcePorcupineAndMonitorAgree(t *testing.T) {
 func (n *tally) judgeValid(t *testing.T, ops []Op, spec string) {
 	t.Helper()
 	for _, l := range Check(ops, Options{Spec: spec}).Locks {
-		t.Log(l.Why)
+		t.Log(Sentence(l.Reason, model.Seconds))
 	}
 	for _, op := range ops {
 		t.Logf("%s lease %v arrived %v expires %v never %v", op, deref(op.LeaseMs), deref(op.ArrivedNs), deref(op.ExpireNs), op.NeverExpires)

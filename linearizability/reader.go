@@ -106,7 +106,7 @@ func (c openCalls) forget(at int64) {
 	}
 }
 
-// lineError is what is wrong with a line, and where in it.
+// lineError is an error in a line, with its place in the line.
 type lineError struct {
 	column int
 	reason string

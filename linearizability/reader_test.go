@@ -198,8 +198,8 @@ func (r *lineReader) Read(p []byte) (int, error) {
 	return copy(p, text), nil
 }
 
-// What is known whole is handed over while more is read: a history may be longer
-// than memory.
+// A complete operation is handed over while more lines are read, since a history may be longer than
+// memory.
 func TestOperationsAreHandedOverWhileMoreIsRead(t *testing.T) {
 	const lines = 400
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// History is what a file tells.
+// History is the content of a history file.
 type History struct {
 	Ops   []Op
 	Notes []Note
@@ -18,11 +18,11 @@ type History struct {
 type Note struct {
 	Of   string // the part of the system that it befell or that did it
 	AtNs int64
-	ToNs int64 // when it was over; not after AtNs for what has no length
+	ToNs int64 // when it was over; at most AtNs for a note without a length
 	Text string
 }
 
-// ReadHistory reads a whole history. Formats and errors are those of [Stream].
+// ReadHistory reads a whole history. It takes the formats of [Stream], and returns the same errors.
 func ReadHistory(r io.Reader, file string) (*History, error) {
 	var h History
 	notes, err := Stream(r, file, func(op *Op) { h.Ops = append(h.Ops, *op) })

@@ -119,7 +119,7 @@ func (c *Checker) Result() Result {
 	return r
 }
 
-// lockHistory is what the checker remembers about one lock.
+// lockHistory is the state of the checker for one lock.
 type lockHistory struct {
 	checker *Checker
 	result  LockResult  // so far
@@ -127,8 +127,8 @@ type lockHistory struct {
 
 	ops    []*Op // since the last cut, in order of call
 	open   byReturn
-	quiet  int64 // the last return of what is over
-	forced int64 // the last return of what ends everybody's hold
+	quiet  int64 // the last return of an operation that is over
+	forced int64 // the last return of an operation that ends everybody's hold
 	whole  bool  // it is not cut any more
 	ended  bool  // a lease ended, or everybody's hold, since the last cut
 	leases []*Op // are over, and may have started a lease that nothing replaced

@@ -31,13 +31,18 @@ func (s *session) assemble(shift int64) *model.Record {
 			out = append(out, event{lost, m})
 		}
 	}
-	out = append(out, s.held(shift)...)
+	if s.bytes {
+		out = append(out, s.views(shift)...)
+	} else {
+		out = append(out, s.held(shift)...)
+	}
 	s.afterPauses(out)
 	slices.SortStableFunc(out, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.AtNs, b.AtNs), cmp.Compare(rank(a.Kind), rank(b.Kind)))
 	})
 	rec := &model.Record{Params: play.Params(s.sc, s.lock)}
-	for _, f := range s.sc.Faults {
+	rec.Params.Parts = max(rec.Params.Parts, len(s.reading.servers))
+	for _, f := range s.faults() {
 		rec.Params.Faults = append(rec.Params.Faults, f.FaultSpec)
 	}
 	s.number(out)
@@ -72,6 +77,13 @@ func rank(k model.Kind) int {
 	default:
 		return 4
 	}
+}
+
+// executed returns the event that a server executed the request.
+func (m *message) executed(atNs int64) model.Event {
+	e := m.facts(m.event(model.KindExec, ""))
+	e.AtNs, e.Reply, e.Answer = atNs, m.reply.Shown, m.reply.Answer
+	return e
 }
 
 // facts adds to an event what the request says.
@@ -147,7 +159,7 @@ func (s *session) held(shift int64) (out []event) {
 	locks := play.LockNames(s.sc)
 	states := map[string]*model.LockState{}
 	last := int64(0)
-	var keys map[string]key
+	keys := make([]map[string]key, len(s.nodes)) // of the nodes that take writes
 	// change records what is different in the locks.
 	change := func(at int64, m *message) {
 		for _, lock := range locks {
@@ -162,17 +174,19 @@ func (s *session) held(shift int64) (out []event) {
 	// expire lets the keys end whose time is over at an instant.
 	expire := func(until int64) {
 		for {
-			first, name := int64(0), ""
-			for n, k := range keys {
-				if at := s.gone(k); k.endMs >= 0 && at <= until && (name == "" || at < first || at == first && n < name) {
-					first, name = at, n
+			first, name, node := int64(0), "", 0
+			for i, on := range keys {
+				for n, k := range on {
+					if at := s.gone(k); k.endMs >= 0 && at <= until && (name == "" || at < first || at == first && i == node && n < name) {
+						first, name, node = at, n, i
+					}
 				}
 			}
 			if name == "" {
 				return
 			}
-			keys = maps.Clone(keys)
-			delete(keys, name)
+			keys[node] = maps.Clone(keys[node])
+			delete(keys[node], name)
 			last = max(last, first)
 			out = append(out, event{model.Event{AtNs: last, Kind: model.KindExpire, Key: s.bare(name)}, nil})
 			change(last, nil)
@@ -182,21 +196,35 @@ func (s *session) held(shift int64) (out []event) {
 		at := s.instant(l, shift, last)
 		expire(at)
 		last = at
-		before := keys
-		keys = maps.Clone(l.keys)
+		if l.serving != nil {
+			for i := range keys {
+				if !slices.Contains(l.serving, i) {
+					keys[i] = nil
+				}
+			}
+		}
+		if l.blind {
+			if m := l.msg; m != nil {
+				out = append(out, event{m.executed(at), m})
+			}
+			continue
+		}
+		before := keys[l.node]
+		now := maps.Clone(l.keys)
+		keys[l.node] = now
 		if l.msg != nil || l.fault > 0 {
 			// A key that is gone may have ended between the command and the look, or the
 			// command took it. The early form says the latter.
 			for n, k := range before {
-				if _, there := keys[n]; !there && shift >= 0 && k.endMs >= 0 && s.gone(k) > at && s.gone(k) <= l.readNs+s.wallError() && !slices.Contains(l.removed, n) {
-					keys[n] = k
+				if _, there := now[n]; !there && shift >= 0 && k.endMs >= 0 && s.gone(k) > at && s.gone(k) <= l.readNs+s.wallError() && !slices.Contains(l.removed, n) {
+					now[n] = k
 				}
 			}
-		} else if !l.first {
+		} else if !l.first && !l.moved {
 			// Nothing but time changes keys between two commands.
 			for n, k := range before {
-				if _, there := keys[n]; !there {
-					keys[n] = k
+				if _, there := now[n]; !there {
+					now[n] = k
 				}
 			}
 			expire(max(at, l.readNs))
@@ -213,9 +241,7 @@ func (s *session) held(shift int64) (out []event) {
 			out = append(out, event{e, nil})
 		}
 		if m := l.msg; m != nil {
-			e := m.facts(m.event(model.KindExec, ""))
-			e.AtNs, e.Reply, e.Answer = at, m.reply.Shown, m.reply.Answer
-			out = append(out, event{e, m})
+			out = append(out, event{m.executed(at), m})
 		}
 		change(at, l.msg)
 	}
@@ -229,7 +255,7 @@ func (s *session) instant(l look, shift, last int64) int64 {
 		return max(l.fromNs, last)
 	}
 	from, to := l.fromNs, l.toNs
-	for _, stall := range s.stalls { // a server that stands still executes nothing
+	for _, stall := range s.nodes[l.node].stalls { // a server that stands still executes nothing
 		if stall[0] <= from && from < stall[1] {
 			from = min(stall[1], to)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
+	"lockstep/report/sentence"
 	"lockstep/sim"
 )
 
@@ -54,6 +55,7 @@ func testSession(t *testing.T) *session {
 	if err := s.reads(); err != nil {
 		t.Fatal(err)
 	}
+	s.nodes = []*node{{}}
 	return s
 }
 
@@ -103,7 +105,7 @@ func TestTimeEndsKeysBetweenCommands(t *testing.T) {
 
 func TestARequestAtAStalledServerRunsBehindTheStall(t *testing.T) {
 	s := testSession(t)
-	s.stalls = [][2]int64{{1000 * ms, 3000 * ms}}
+	s.nodes[0].stalls = [][2]int64{{1000 * ms, 3000 * ms}}
 	l := look{fromNs: 1500 * ms, toNs: 3010 * ms, msg: request(s, "GET orders", 1500*ms)}
 	if at := s.instant(l, -ms, 0); at != 3000*ms {
 		t.Errorf("it ran at %d ms, want not before 3000", at/ms)
@@ -112,7 +114,7 @@ func TestARequestAtAStalledServerRunsBehindTheStall(t *testing.T) {
 
 func TestAFindingCountsIfEachFormOfTheRecordHasIt(t *testing.T) {
 	s := testSession(t)
-	broken := judges.Finding{Judge: model.JudgeMisdelete, Verdict: judges.Broken, Class: judges.ClassBug, Why: "it did", Facts: model.Facts{Lock: "orders", Thread: "a/1"}}
+	broken := judges.Finding{Judge: model.JudgeMisdelete, Verdict: judges.Broken, Class: judges.ClassBug, Detail: judges.Endless{}, Facts: model.Facts{Lock: "orders", Thread: "a/1"}}
 	other := broken
 	other.Thread = "b/1"
 	with, without := judges.Judgement{Findings: []judges.Finding{broken}}, judges.Judgement{}
@@ -131,8 +133,8 @@ func TestAFindingCountsIfEachFormOfTheRecordHasIt(t *testing.T) {
 			var got []judges.Verdict
 			for _, f := range s.agree(c.a, c.b).Findings {
 				got = append(got, f.Verdict)
-				if f.Verdict == judges.Undecided && !strings.HasPrefix(f.Why, "within the uncertainty of 2ms: ") {
-					t.Errorf("why: %s", f.Why)
+				if f.Verdict == judges.Undecided && !strings.HasPrefix(sentence.Finding(f), "within the uncertainty of 2ms: ") {
+					t.Errorf("why: %s", sentence.Finding(f))
 				}
 			}
 			if fmt.Sprint(got) != fmt.Sprint(c.want) {

@@ -34,6 +34,7 @@ import (
 func Client(in io.Reader, out io.Writer) error {
 	runtime.GOMAXPROCS(max(2, runtime.NumCPU())) // nothing is simulated here
 	c := &client{dec: gob.NewDecoder(in), enc: gob.NewEncoder(out), asks: map[int]chan answer{}, shut: make(chan struct{})}
+	c.tell(up{Here: true})
 	var first down
 	err := c.dec.Decode(&first)
 	if err == nil && first.Prepare != nil {
@@ -68,7 +69,10 @@ type client struct {
 	process *sim.Process
 	threads []*thread
 	foreign ForeignClient // nil: the lock is Go code
-	start   atomic.Int64  // on the monotonic clock; 0: not begun
+	// servers are the servers of the world by the addresses of the proxies, if these read frames;
+	// nil: the proxies read requests.
+	servers map[string]sim.Server
+	start   atomic.Int64 // on the monotonic clock; 0: not begun
 
 	names connNames
 
@@ -104,7 +108,7 @@ func (c *client) prepare(b began) error {
 		return err
 	}
 	o := ForeignOptions{
-		Options: subject.Options{Addrs: []string{b.Addr}, Watchdog: sc.Watchdog, ClientOptions: p.ClientOptions},
+		Options: subject.Options{Addrs: b.Addrs, Watchdog: sc.Watchdog, ClientOptions: p.ClientOptions},
 		Built:   b.Built, Threads: p.Threads, Spawn: spawnInGroup, Gap: c.gap, Reply: c.replyOf,
 	}
 	for _, name := range play.LockNames(sc) {
@@ -145,7 +149,24 @@ func (c *client) open(b began) (run func(play.Thread), err error) {
 		}
 		l = &opened
 	}
-	return play.Open(sc, l, c.process, []string{b.Addr}, b.Prefix, place{c})
+	if b.Setup != "" {
+		opened, plain := *l, l.Open
+		opened.Open = func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+			o.Setup = b.Setup
+			return plain(p, o)
+		}
+		l = &opened
+	}
+	if b.Bytes {
+		c.servers = map[string]sim.Server{}
+		for i, n := range l.Servers.New(nil, subject.ServerOptions{}).Nodes {
+			c.servers[b.Addrs[i]] = n.Server
+			if sim.Streaming(n.Server) != nil {
+				c.process.TakesTurns()
+			}
+		}
+	}
+	return play.Open(sc, l, c.process, b.Addrs, b.Prefix, place{c})
 }
 
 // now is the time since the start of the run.
@@ -438,6 +459,9 @@ func (t *thread) visit(v sim.Visit) model.Event {
 
 // dial connects to the proxy.
 func (c *client) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if proxied, ok := c.begin.Routes[addr]; ok {
+		addr = proxied
+	}
 	var d net.Dialer
 	x, err := d.DialContext(ctx, network, addr)
 	if err != nil {
@@ -450,7 +474,10 @@ func (c *client) dial(ctx context.Context, network, addr string) (net.Conn, erro
 		}
 		return nil, err
 	}
-	return &socket{TCPConn: x.(*net.TCPConn), c: c, name: c.names.next(x.LocalAddr().String())}, nil
+	if server := c.servers[addr]; server != nil {
+		return &framed{TCPConn: x.(*net.TCPConn), c: c, name: c.names.next(x.LocalAddr().String(), x.RemoteAddr().String()), server: server}, nil
+	}
+	return &socket{TCPConn: x.(*net.TCPConn), c: c, name: c.names.next(x.LocalAddr().String(), x.RemoteAddr().String())}, nil
 }
 
 // socket tells the parent for which operation a request is written, before it is written. It
@@ -481,4 +508,45 @@ func (s *socket) Write(b []byte) (int, error) {
 		s.sent++
 	}
 	return s.TCPConn.Write(b)
+}
+
+// framed is a connection to a proxy that reads frames. A frame is a request as the servers of the
+// world take it, or whatever is written at once to a server that speaks a stream.
+type framed struct {
+	*net.TCPConn
+	c      *client
+	name   string
+	server sim.Server
+
+	mu   sync.Mutex
+	sent int    // the number of messages so far
+	rest string // of a request that is not complete
+}
+
+// Write implements net.Conn.
+func (f *framed) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rest += string(b)
+	for f.rest != "" {
+		r, rest, err := f.server.Decode(f.rest)
+		if err != nil {
+			break
+		}
+		raw := f.rest[:len(f.rest)-len(rest)]
+		f.rest = rest
+		s := sent{Conn: f.name, Index: f.sent, AtNs: f.c.now(), Request: &r, Asked: r.Words}
+		if sim.Streaming(f.server) != nil {
+			s.By, s.Asked = f.c.process.SpeakerOf()
+			s.Op = s.By.Op
+		} else {
+			s.By, s.Op = f.c.process.SenderOf(r.Words)
+		}
+		f.c.tell(up{Sent: &s})
+		f.sent++
+		if _, err := f.TCPConn.Write(proxy.Frame([]byte(raw))); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
 }

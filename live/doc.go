@@ -1,14 +1,15 @@
-// Package live plays a scenario against a real redis-server in real time, and gives the record
-// to the judges of the simulated world.
+// Package live plays a scenario against real servers in real time, and gives the record to the
+// judges of the simulated world. It has the kind of server redis-server; other packages register
+// others (see Kind).
 //
-// The program that calls Play is the parent. It starts the server and one client per process
+// The program that calls Run is the parent. It starts the servers and one client per process
 // of the scenario as child processes, strikes with the faults, and writes the record. A client
 // is the same program (see Client): it opens the lock through the same adapter as in a world,
 // plays the steps of its threads, and tells the parent what happens. Between each client and
 // the server stands a proxy of the parent.
 //
-// The parent lets one request at a time pass to the server. After each it reads all keys in
-// one script, and the log of MONITOR up to that script, which has the instant of each command
+// The parent lets one request at a time pass to the servers. After each it looks at the server: see
+// Observed, and for a redis-server it reads all keys in one script, and the log of MONITOR up to that script, which has the instant of each command
 // and what it published. So the record has the order of the commands, and what each changed,
 // as a world's has.
 //

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,7 +24,7 @@ func (s *session) plan(ctx context.Context) (struck func()) {
 	var all sync.WaitGroup
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, f := range s.sc.Faults {
+	for i, f := range s.faults() {
 		if f.Kind == model.FaultRule {
 			r := &rule{number: i + 1, fault: f.FaultSpec, over: make(chan struct{})}
 			s.rules = append(s.rules, r)
@@ -143,8 +144,11 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 	case model.FaultPartition:
 		s.mu.Lock()
 		for _, name := range f.Processes {
-			c := s.side(name)
-			c.cut = max(c.cut, s.now()+int64(f.For))
+			for _, g := range s.side(name).gates {
+				if len(f.Servers) == 0 || slices.Contains(f.Servers, g.node.world+1) {
+					g.cut = max(g.cut, s.now()+int64(f.For))
+				}
+			}
 		}
 		begins()
 		s.mu.Unlock()
@@ -155,20 +159,26 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 		s.mu.Unlock()
 	case model.FaultKey:
 		var err error
-		s.alone(func() {
-			s.look(nil, look{fromNs: s.now()})
-			l := look{fromNs: s.now(), fault: number, text: e.Text}
-			s.movedNs = l.fromNs
-			if s.failed == nil {
-				keys := s.looks[len(s.looks)-1].keys
-				var gone []string
-				gone, err = s.server.strikeKeys(f.Key, f.KeyDo, keys)
-				if f.KeyDo == "expire" {
-					l.removed = gone
+		for i, n := range s.struck(f) {
+			s.alone(n, func() {
+				s.look(nil, look{node: n.index, fromNs: s.now()})
+				l := look{node: n.index, fromNs: s.now()}
+				if i == 0 { // the fault is one event
+					l.fault, l.text = number, e.Text
 				}
-			}
-			s.look(nil, l)
-		})
+				s.movedNs = l.fromNs
+				if n.observed != nil {
+					err = errors.Join(err, n.observed.Strike(f.FaultSpec))
+				} else if s.failed == nil {
+					gone, e := n.redis.strikeKeys(f.Key, f.KeyDo, s.looks[len(s.looks)-1].keys)
+					err = errors.Join(err, e)
+					if f.KeyDo == "expire" {
+						l.removed = gone
+					}
+				}
+				s.look(nil, l)
+			})
+		}
 		return err
 	case model.FaultServer:
 		return s.strikeServer(ctx, number, f, begins, ends)
@@ -186,47 +196,119 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Fault, begins, ends func()) (err error) {
 	switch f.Server {
 	case model.ServerStall:
-		p := s.server.cmd.Process
-		if err := kill(p.Pid, syscall.SIGSTOP); err != nil {
-			return err
+		nodes := s.struck(f)
+		for _, n := range nodes {
+			if err := kill(n.Pid(), syscall.SIGSTOP); err != nil {
+				return err
+			}
+			stopped(n.Pid())
 		}
-		stopped(p.Pid)
 		s.mu.Lock()
 		begins()
 		from := s.now()
-		s.stalls = append(s.stalls, [2]int64{from, from + int64(f.For)})
-		stall := &s.stalls[len(s.stalls)-1]
+		for _, n := range nodes {
+			n.stalled++
+			n.stalls = append(n.stalls, [2]int64{from, from + int64(f.For)})
+		}
 		s.mu.Unlock()
 		s.sleepUntil(ctx, f.At+f.For)
 		s.mu.Lock()
-		stall[1] = s.now()
+		var over []*node // another fault may stall a node, too
+		for _, n := range nodes {
+			if n.stalled--; n.stalled == 0 {
+				over = append(over, n)
+			}
+			for i := range n.stalls {
+				if n.stalls[i][0] == from {
+					n.stalls[i][1] = s.now()
+				}
+			}
+		}
 		ends()
 		s.mu.Unlock()
-		return p.Signal(syscall.SIGCONT)
+		for _, n := range over {
+			err = errors.Join(err, kill(n.Pid(), syscall.SIGCONT))
+		}
+		return err
 	case model.ServerFlushScripts:
-		s.alone(func() {
-			l := look{fromNs: s.now(), fault: number, text: f.FaultSpec.String()}
-			err = s.server.rdb.ScriptFlush(ctx).Err()
-			s.look(nil, l)
-		})
+		for i, n := range s.struck(f) {
+			s.alone(n, func() {
+				l := look{node: n.index, fromNs: s.now()}
+				if i == 0 {
+					l.fault, l.text = number, f.FaultSpec.String()
+				}
+				err = errors.Join(err, n.redis.rdb.ScriptFlush(ctx).Err())
+				s.look(nil, l)
+			})
+		}
 		return err
 	}
-	// A restart. Requests wait until the server serves again, and connections are new.
-	s.turn <- struct{}{}
-	defer func() { <-s.turn }()
-	l := look{fromNs: s.now(), fault: number, text: f.FaultSpec.String()}
-	if err := s.server.restart(f.KeepData); err != nil {
-		return err
+	switch {
+	case f.Server == model.ServerMoveSlot:
+		return s.moveSlot(ctx, number, f, ends)
+	case s.group != nil:
+		return s.failoverOfGroup(ctx, number)
 	}
-	s.mu.Lock()
-	s.stalls = append(s.stalls, [2]int64{l.fromNs, s.now()})
-	s.movedNs = s.now()
-	s.look(nil, l)
-	s.mu.Unlock()
-	for _, c := range s.sides {
-		c.proxy.Reset()
+	for i, n := range s.struck(f) {
+		again := func() (string, error) { return f.FaultSpec.String(), n.Restart(f.KeepData) }
+		if f.Server == model.ServerFailover {
+			again = n.redis.failover
+		}
+		first := 0
+		if i == 0 { // the fault is one event
+			first = number
+		}
+		if err := s.restart(n, first, again); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// startsMost is how long a server may take to start again on a machine that is not busy.
+const startsMost = 3 * time.Second
+
+// restart ends a server and lets it serve again, as again does, which returns what happened.
+// Requests wait until it serves again, and connections are new. The fault with that number is
+// recorded; 0: none.
+func (s *session) restart(n *node, number int, again func() (text string, err error)) error {
+	n.turn <- struct{}{}
+	defer func() { <-n.turn }()
+	l := look{node: n.index, fromNs: s.now()}
+	text, err := again()
+	if err != nil {
+		return err
+	}
+	if number > 0 {
+		l.fault, l.text = number, text
+	}
+	s.mu.Lock()
+	n.stalls = append(n.stalls, [2]int64{l.fromNs, s.now()})
+	s.movedNs = s.now()
+	s.look(nil, l)
+	if took := s.now() - l.fromNs; took > int64(startsMost) {
+		s.gapNs = max(s.gapNs, took)
+	}
+	s.mu.Unlock()
+	if n.observed != nil {
+		return nil // its end closed the connections, and those behind are new
+	}
+	for _, c := range s.sides {
+		c.gates[n.index].proxy.Reset()
+	}
+	return nil
+}
+
+// faults returns the faults of the scenario with the servers that they strike.
+func (s *session) faults() (all []scenarios.Fault) {
+	for _, f := range s.sc.Faults {
+		f.Nodes = nil
+		for _, number := range f.Servers {
+			f.Nodes = append(f.Nodes, s.nodes[number-1].name)
+		}
+		all = append(all, f)
+	}
+	return all
 }
 
 // stopped waits until the kernel says that a process stands still.

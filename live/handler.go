@@ -31,20 +31,26 @@ type rule struct {
 
 // connName returns the name of a connection, which it gets when it is first asked for: see
 // connNames. Guarded by s.mu.
-func (c *side) connName(x *proxy.Conn) string {
+func (c *gate) connName(x *proxy.Conn) string {
 	if c.conns[x.ID] == "" {
-		c.conns[x.ID] = c.names.next(x.ClientAddr())
+		c.conns[x.ID] = c.names.next(x.ClientAddr(), c.proxy.Addr())
 	}
 	return c.conns[x.ID]
 }
 
 // Request implements proxy.Handler: it lets the request travel, meet the rules, and wait for
 // its turn at the server.
-func (c *side) Request(p *proxy.Message) proxy.Fate {
+func (c *gate) Request(p *proxy.Message) proxy.Fate {
 	s := c.s
 	s.mu.Lock()
-	m := s.message(c, c.connName(p.Conn), p.Index, p.Words)
+	var m *message
+	if s.bytes {
+		m = s.unread(c.side, c.connName(p.Conn), p.Index)
+	} else {
+		m = s.message(c.side, c.connName(p.Conn), p.Index, p.Words)
+	}
 	m.came = true
+	m.hidden = m.hidden || c.node.sentinel || s.group != nil && asksForNodes(m.request.Name)
 	if s.owners != nil && !m.told { // the child tells before it writes, on another way
 		s.mu.Unlock()
 		select {
@@ -61,6 +67,14 @@ func (c *side) Request(p *proxy.Message) proxy.Fate {
 		}
 	}
 	p.Data = m
+	if m.request.Streams && c.streams != nil {
+		c.streams[p.Conn.ID] = true
+	}
+	if c.torn[p.Conn.ID] && c.streams[p.Conn.ID] && c.partitioned() {
+		s.lose(m, "request", model.LostPartition)
+		s.mu.Unlock()
+		return proxy.Fate{Drop: true}
+	}
 	if c.torn[p.Conn.ID] && !c.partitioned() {
 		s.lose(m, "request", model.LostReset)
 		s.mu.Unlock()
@@ -80,8 +94,19 @@ func (c *side) Request(p *proxy.Message) proxy.Fate {
 		c.lost(m, "request", model.LostReset)
 		return proxy.Fate{Drop: true}
 	}
+	if c.node.observed != nil && c.node.observed.AsksNothing(p.Raw) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if c.partitioned() {
+			s.lose(m, "request", model.LostPartition)
+			c.breaks(p.Conn)
+			return proxy.Fate{Drop: true}
+		}
+		s.record(m.facts(m.event(model.KindExec, "")), m)
+		return proxy.Fate{Free: true}
+	}
 	select {
-	case s.turn <- struct{}{}:
+	case c.node.turn <- struct{}{}:
 	case <-p.Conn.Gone():
 		c.lost(m, "request", model.LostReset)
 		return proxy.Fate{Drop: true}
@@ -89,23 +114,39 @@ func (c *side) Request(p *proxy.Message) proxy.Fate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.partitioned() {
-		<-s.turn
+		<-c.node.turn
 		s.lose(m, "request", model.LostPartition)
+		if c.streams[p.Conn.ID] {
+			c.breaks(p.Conn)
+		}
 		return proxy.Fate{Drop: true}
 	}
+	if c.node.down {
+		<-c.node.turn
+		s.lose(m, "request", model.LostReset)
+		return proxy.Fate{Cut: true}
+	}
 	m.fromNs = s.now()
+	if m.request.Blocks {
+		<-c.node.turn // it keeps its connection waiting, and nobody else
+	}
 	return proxy.Fate{}
 }
 
 // Answered implements proxy.Handler.
-func (c *side) Answered(p *proxy.Message, raw []byte) proxy.Fate {
+func (c *gate) Answered(p *proxy.Message, raw []byte) proxy.Fate {
 	s, m := c.s, p.Data.(*message)
+	if m.request.Blocks { // it is executed when it is answered, as in a world
+		now := s.now()
+		c.node.turn <- struct{}{}
+		m.fromNs = now
+	}
 	s.mu.Lock()
 	if !m.hidden {
 		m.reply = simredis.ReplyOf(raw)
-		s.look(m, look{fromNs: m.fromNs, toNs: s.now()})
+		s.look(m, look{node: c.node.index, fromNs: m.fromNs, toNs: s.now()})
 	}
-	<-s.turn
+	<-c.node.turn
 	if m.hidden {
 		s.mu.Unlock()
 		return proxy.Fate{NotBefore: time.Now().Add(s.latency())}
@@ -123,17 +164,18 @@ func (c *side) Answered(p *proxy.Message, raw []byte) proxy.Fate {
 }
 
 // Pushed implements proxy.Handler.
-func (c *side) Pushed(x *proxy.Conn, channel string, _ []byte) proxy.Fate {
+func (c *gate) Pushed(x *proxy.Conn, channel string, _ []byte) proxy.Fate {
 	s := c.s
 	s.mu.Lock()
-	if !s.begun {
+	if !s.begun || c.node.sentinel {
+		drop := c.partitioned()
 		s.mu.Unlock()
-		return proxy.Fate{}
+		return proxy.Fate{Drop: drop}
 	}
 	if s.called != nil {
 		channel = s.called.Replace(channel)
 	}
-	m := &message{side: c, conn: c.connName(x), push: true, came: true, told: true, channel: channel, sentNs: s.now(), look: -1}
+	m := &message{side: c.side, conn: c.connName(x), push: true, came: true, told: true, channel: channel, sentNs: s.now(), look: -1}
 	s.messages = append(s.messages, m)
 	f, stays := c.meet(m, "push", x)
 	s.mu.Unlock()
@@ -148,16 +190,20 @@ func (c *side) Pushed(x *proxy.Conn, channel string, _ []byte) proxy.Fate {
 }
 
 // Unanswered implements proxy.Handler. The server, or the connection to it, ended.
-func (c *side) Unanswered(p *proxy.Message) {
+func (c *gate) Unanswered(p *proxy.Message) {
 	s, m := c.s, p.Data.(*message)
 	if m.fromNs == 0 {
 		return
 	}
-	s.mu.Lock()
-	if s.begun {
-		s.look(nil, look{fromNs: m.fromNs})
+	if m.request.Blocks {
+		c.lost(m, "request", model.LostReset)
+		return
 	}
-	<-s.turn
+	s.mu.Lock()
+	if s.begun && !m.hidden {
+		s.look(nil, look{node: c.node.index, fromNs: m.fromNs})
+	}
+	<-c.node.turn
 	if !m.hidden {
 		s.lose(m, "request", model.LostReset)
 	}
@@ -165,7 +211,7 @@ func (c *side) Unanswered(p *proxy.Message) {
 }
 
 // Closed implements proxy.Handler.
-func (*side) Closed(*proxy.Conn) {}
+func (*gate) Closed(*proxy.Conn) {}
 
 // delivery records what becomes of a message that goes to the client.
 func (c *side) delivery(m *message, dir string) func(bool, time.Time) {
@@ -209,13 +255,16 @@ func (c *side) lost(m *message, dir, why string) {
 
 // meet lets the partition and the rules look at a message. It reports true if the message does
 // not go on by itself. Guarded by s.mu, which it gives back while a rule holds the message.
-func (c *side) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays bool) {
+func (c *gate) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays bool) {
 	s := c.s
 	if c.partitioned() {
 		s.lose(m, dir, model.LostPartition)
+		if c.streams[x.ID] {
+			c.breaks(x)
+		}
 		return proxy.Fate{Drop: true}, true
 	}
-	r := s.rule(m, dir)
+	r := s.rule(m, dir, c.node)
 	if r == nil {
 		return f, false
 	}
@@ -225,7 +274,9 @@ func (c *side) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays 
 	switch r.fault.Do {
 	case "drop":
 		s.lose(m, dir, model.LostDropped)
-		if dir != "push" && m.request.Listens == model.ListensNot {
+		if c.streams[x.ID] {
+			c.breaks(x)
+		} else if dir != "push" && m.request.Listens == model.ListensNot {
 			c.tear(x)
 		}
 		return proxy.Fate{Drop: true}, true
@@ -271,7 +322,7 @@ const tearsAfter = 200 * time.Millisecond
 // tear notes that a connection has lost a message. TCP delivers nothing behind a lost message. If
 // the proxy did, the client would take the next answer for the lost one. So the next request that
 // passes resets the connection, or the end of the client's patience does. Guarded by s.mu.
-func (c *side) tear(x *proxy.Conn) {
+func (c *gate) tear(x *proxy.Conn) {
 	if c.torn[x.ID] {
 		return
 	}
@@ -320,12 +371,12 @@ func (s *session) wait(d time.Duration, until <-chan struct{}, x *proxy.Conn, m 
 
 // rule counts the message on every rule that matches it and returns the first that fires.
 // Guarded by mu.
-func (s *session) rule(m *message, dir string) *rule {
+func (s *session) rule(m *message, dir string, n *node) *rule {
 	var found *rule
 	for _, r := range s.rules {
 		if r.ended || s.calm || !sim.Meets(r.fault, s.now(), sim.Passing{
 			Process: m.side.process.Name, Dir: dir, Script: m.cmd.Script, Command: m.request.Name,
-			Channel: m.channel, Channels: m.request.Channels,
+			Node: n.name, Channel: m.channel, Channels: m.request.Channels,
 		}) {
 			continue
 		}

@@ -3,7 +3,6 @@
 package live
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -23,7 +22,14 @@ func (s *session) doubt() time.Duration { return time.Duration(2 * s.wallError()
 
 // wallError is how far the instants that the server tells may be from the monotonic clock: the
 // server counts in whole milliseconds, and reads its clock a little before it runs a command.
-func (s *session) wallError() int64 { return int64(time.Millisecond) + s.skewNs }
+//
+// Of Observed servers it is half the longest time in which a change may have come.
+func (s *session) wallError() int64 {
+	if s.bytes {
+		return int64(time.Millisecond) + s.width()/2
+	}
+	return int64(time.Millisecond) + s.skewNs
+}
 
 // judge judges the record in three forms: with the instants that nobody observed where they
 // are most likely, as early as possible and as late as possible. A finding counts if it is in
@@ -41,7 +47,7 @@ func (s *session) judge() judges.Judgement {
 
 // agree keeps the findings that both judgements have, and makes the others undecided.
 func (s *session) agree(a, b judges.Judgement) judges.Judgement {
-	doubt := fmt.Sprintf("within the uncertainty of %v", s.doubt())
+	doubt := judges.Doubt{Uncertainty: s.doubt()}
 	out := judges.Judgement{Waits: a.Waits}
 	for _, f := range a.Findings {
 		if !has(b, f) {
@@ -72,9 +78,8 @@ func has(j judges.Judgement, f judges.Finding) bool {
 }
 
 // undecide makes a finding undecided.
-func undecide(f *judges.Finding, why string) {
+func undecide(f *judges.Finding, doubt judges.Doubt) {
 	if f.Verdict == judges.Broken {
-		f.Verdict, f.Class, f.Excuses = judges.Undecided, "", nil
-		f.Why = why + ": " + f.Why
+		f.Verdict, f.Class, f.Doubt = judges.Undecided, "", doubt
 	}
 }

@@ -23,10 +23,12 @@ import (
 	"lockstep/internal/longtest"
 	"lockstep/linearizability/judges"
 	"lockstep/lockimpl/redisserver"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 	_ "lockstep/scenarios/subject/builtin"
+	"lockstep/scenarios/subject/onredis"
 )
 
 // The first argument of this program when it plays another part than the test's.
@@ -290,7 +292,7 @@ func TestScenariosComeToTheSameAsInTheSimulatedWorld(t *testing.T) {
 		if !asWanted(i) {
 			t.Errorf("%s on %s: %s (%s) %s, want %s %s", r.Scenario.Name, c.lock, r.Word, found(r.Verdict), r.Why, c.word, c.names)
 			for _, f := range r.Findings {
-				t.Logf("%s: %s", f.Judge, f.Why)
+				t.Logf("%s: %s", f.Judge, sentence.Finding(f))
 			}
 		}
 		if len(r.Programs) != 1 || !strings.HasPrefix(r.Programs[0], program+" ") {
@@ -475,22 +477,29 @@ func TestWhatCannotBePlayedIsSaidBeforeAnythingStarts(t *testing.T) {
 	with := func(lock, more string) *scenarios.Scenario {
 		return parse(t, strings.Replace(base[0], "setnx-del", lock, 1)+more+"steps:"+base[1])
 	}
+	theirs := Options{Address: "127.0.0.1:1"}
 	for _, c := range []struct {
 		rule, lock, more string
-		shared           bool
+		options          Options
 		want             string
 	}{
-		{"the clock of the server", "setnx-del", "faults: [{at: 1s, server: wall_clock, step: 1s}]\n", false, "test.yaml:5: not possible live: wall clock of the server steps by 1s: the wall clock of a real server is the machine's"},
-		{"a failover", "setnx-del", "faults: [{at: 1s, server: failover, lose_last: 1}]\n", false, "test.yaml:5: not possible live: failover"},
-		{"replicas", "setnx-del", "server: {replicas: 1}\n", false, "the scenario has replicas"},
-		{"a lock for replicas", "redisson@4.7.0+replicas", "", false, "redisson@4.7.0+replicas is configured for replicas"},
-		{"a fault of somebody else's server", "setnx-del", "faults: [{at: 1s, server: stall, for: 1s}]\n", true, "test.yaml:5: not possible live: server stall for 1s: no fault strikes a server of --address"},
-		{"somebody else's keys", "setnx-del", "faults: [{at: 1s, key: orders, do: delete}]\n", true, "no fault strikes a server of --address"},
-		{"a fault that is possible", "setnx-del", "faults: [{at: 1s, server: stall, for: 1s}]\n", false, ""},
+		{"the clock of the server", "setnx-del", "faults: [{at: 1s, server: wall_clock, step: 1s}]\n", Options{}, "test.yaml:5: not possible live: wall clock of the server steps by 1s: the wall clock of a real server is the machine's"},
+		{"a failover", "setnx-del", "faults: [{at: 1s, server: failover, lose_last: 1}]\n", Options{}, "test.yaml:5: not possible live: failover"},
+		{"replicas", "setnx-del", "server: {replicas: 1}\nfaults: [{at: 1s, server: failover}]\n", Options{}, ""},
+		{"replicas of somebody else's server", "setnx-del", "server: {replicas: 1}\n", theirs, "a server of --address has no replicas that this program starts"},
+		{"servers that there are not", "setnx-del", "", Options{Servers: "etcd"}, `there are no servers "etcd"; there are redis-sentinel and redis-cluster`},
+		{"a lock that makes no client for a cluster", "redisson@4.7.0+replicas", "", Options{Servers: onredis.Cluster}, "redisson@4.7.0+replicas makes no client for redis-cluster"},
+		{"more replicas than a cluster has", "setnx-del", "server: {replicas: 2}\n", Options{Servers: onredis.Cluster}, "the scenario has 2 replicas, and each master of the cluster has one"},
+		{"a slot of a server alone", "setnx-del", "faults: [{at: 1s, server: move_slot, slot_of: orders, for: 1s}]\n", Options{}, "test.yaml:5: not possible live: move of the slot of key orders for 1s: only a cluster has slots (--servers redis-cluster)"},
+		{"a stall under sentinels", "setnx-del", "faults: [{at: 1s, server: stall, for: 1s}]\n", Options{Servers: onredis.Sentinel}, "test.yaml:5: not possible live: server stall for 1s: servers that know of one another answer it by a failover"},
+		{"a failover under sentinels", "setnx-del", "faults: [{at: 1s, server: failover}]\n", Options{Servers: onredis.Sentinel}, ""},
+		{"a fault of somebody else's server", "setnx-del", "faults: [{at: 1s, server: stall, for: 1s}]\n", theirs, "test.yaml:5: not possible live: server stall for 1s: no fault strikes a server of --address"},
+		{"somebody else's keys", "setnx-del", "faults: [{at: 1s, key: orders, do: delete}]\n", theirs, "no fault strikes a server of --address"},
+		{"a fault that is possible", "setnx-del", "faults: [{at: 1s, server: stall, for: 1s}]\n", Options{}, ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			sc := with(c.lock, c.more)
-			err := Check(sc, lockOf(t, c.lock), c.shared)
+			err := Check(sc, lockOf(t, c.lock), c.options)
 			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
@@ -619,7 +628,7 @@ func TestAPortInUse(t *testing.T) {
 			return redisserver.FreeAddr()
 		})
 		if err == nil {
-			s.stop()
+			s.Stop()
 		}
 		_, bad := err.(interface{ Unusable() })
 		if inUse < 3 && (err != nil || asked != inUse+1) || inUse == 3 && (!bad || !strings.Contains(err.Error(), taken.Addr().String())) {
@@ -684,7 +693,7 @@ func TestAServerOfSomebodyElseKeepsNothingOfTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.stop()
+	s.Stop()
 }
 
 // A run on somebody else's server leaves alone what others write while it plays, and tells nothing of

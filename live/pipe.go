@@ -13,6 +13,10 @@ import (
 	"lockstep/sim"
 )
 
+// Monotonic reads the clock that all processes of the machine share, in nanoseconds: that of the
+// kernel, CLOCK_MONOTONIC.
+func Monotonic() int64 { return monotonic() }
+
 // monotonic reads the clock that all processes of the machine share, in nanoseconds.
 func monotonic() int64 {
 	var t unix.Timespec
@@ -28,13 +32,16 @@ type began struct {
 	Lock           string
 	Process        string
 	Index          int
-	Addr           string // of the proxy
-	Prefix         string // of the names of locks
+	Addrs          []string          // of the proxies, one per node; see subject.Options
+	Routes         map[string]string // the proxy for each address that servers of a group tell
+	Setup          string            // of a group: see subject.Options
+	Prefix         string            // of the names of locks
 	Seed           uint64
 	StartNs        int64         // on the monotonic clock
 	Offset         time.Duration // of the wall clock
 	DriftPPM       int64
 	Built          string // for the program of a Foreign
+	Bytes          bool   // the proxies read frames
 }
 
 // down is what the parent tells a client. One field is set.
@@ -49,6 +56,7 @@ type down struct {
 
 // up is what a client tells the parent. One field is set.
 type up struct {
+	Here     bool // the process runs, and waits to be told
 	Prepared *prepared
 	Ready    bool
 	Err      string       // why the lock cannot be opened
@@ -68,14 +76,15 @@ type prepared struct {
 // gapped is a time in which the process did not run.
 type gapped struct{ FromNs, ToNs int64 }
 
-// connNames names the connections of a process at both ends: by the client's address, and how
-// often it had that address.
+// connNames names the connections of a process at both ends: by the addresses of the client and of
+// the proxy, and how often a connection had both.
 type connNames struct {
 	mu   sync.Mutex
 	used map[string]int
 }
 
-func (n *connNames) next(addr string) string {
+func (n *connNames) next(client, proxy string) string {
+	addr := client + ">" + proxy
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.used == nil {
@@ -93,6 +102,10 @@ type sent struct {
 	Op    int
 	By    sim.Author
 	Words []string
+	// Request, if not nil, is the request as the servers of the world read it, and Asked are the
+	// words for which the turn of its writer is.
+	Request *sim.Request
+	Asked   []string
 }
 
 // question is what a client asks the parent.

@@ -13,6 +13,7 @@ import (
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -26,21 +27,33 @@ type Options struct {
 	// Address is a server that somebody else runs; "": the run starts one. It must be empty;
 	// the keys of the run have a prefix, and only these are removed.
 	Address string
+	// Servers is how the servers belong together: onredis.Sentinel or onredis.Cluster. "": as
+	// the scenario and the lock have them.
+	Servers string
 	// Keep is the folder in which the run leaves the logs of its processes; "": none.
 	Keep string
+	// Tell hears what the run does, whenever it begins something else; nil: nobody listens.
+	Tell func(doing string)
+}
+
+func (o Options) tell(doing string) {
+	if o.Tell != nil {
+		o.Tell(doing)
+	}
 }
 
 // Run plays a scenario once, judges it, and gives it that number. If the machine stood still
 // for long, or the finding depends on instants that nobody knows exactly, Run plays once more,
 // and the note says so. The error is Unusable (see Check) if nothing could be played.
 func Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o Options) (play.LiveRun, error) {
-	if err := Check(sc, l, o.Address != ""); err != nil {
+	if err := Check(sc, l, o); err != nil {
 		return play.LiveRun{}, err
 	}
 	r, doubt, err := run(ctx, sc, l, number, o)
 	if err != nil || doubt == "" {
 		return r, err
 	}
+	o.tell("playing it once more, because " + doubt)
 	again, still, err := run(ctx, sc, l, number, o)
 	if err != nil {
 		return again, err
@@ -66,20 +79,21 @@ func run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number
 	p.SimNs = p.Record.Events[len(p.Record.Events)-1].AtNs
 	p.Trace = trace.New(p.Record)
 	v := play.Decide(sc, l, number, p, j)
-	r = play.LiveRun{Verdict: v, Programs: []string{program + " " + s.server.version}, Logs: s.logs}
+	r = play.LiveRun{Verdict: v, Programs: s.programs(), Logs: s.logs}
 	if v.AsExpected {
 		return r, "", nil
 	}
 	if gap := time.Duration(s.gapNs); gap > still {
-		doubt = fmt.Sprintf("the machine stood still for %v", gap.Round(time.Millisecond))
+		gap = gap.Round(time.Millisecond)
+		doubt = sentence.StoodStill(gap)
 		for i := range r.Findings {
-			undecide(&r.Findings[i], doubt)
+			undecide(&r.Findings[i], judges.Doubt{StoodStill: gap})
 		}
 		r.Word, r.Why = play.VerdictUndecided, doubt
 		return r, doubt, nil
 	}
 	if v.Word == play.VerdictUndecided {
-		doubt = "the verdict was undecided: " + v.Why
+		doubt = "the verdict was undecided: " + sentence.Verdict(v)
 	}
 	return r, doubt, nil
 }
@@ -91,8 +105,10 @@ func judged(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o O
 	if err != nil {
 		return nil, judges.Judgement{}, err
 	}
+	o.tell("judging")
 	j := s.judge()
 	play.Convict(sc, &j, func(less *scenarios.Scenario, _ []model.Excuse) judges.Judgement {
+		o.tell("playing it once more, without a fault that excuses a finding")
 		_, again, e := judged(ctx, less, l, o)
 		if e != nil {
 			err = e
@@ -134,7 +150,7 @@ func playOnce(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o
 func newSession(sc *scenarios.Scenario, l *subject.Subject, o Options) *session {
 	s := &session{
 		o: o, sc: sc, lock: l,
-		turn: make(chan struct{}, 1), poke: make(chan struct{}, 1),
+		poke:   make(chan struct{}, 1),
 		byConn: map[connKey]*message{}, published: map[string]int64{},
 		rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), // real time repeats nothing, and neither need this
 	}
@@ -153,6 +169,12 @@ func (s *session) reads() (err error) {
 		locks = append(locks, s.prefix+name)
 	}
 	s.name = s.lock.Servers.Commands(locks)
+	if kind, e := kindOf(s.lock); e == nil {
+		if _, redis := kind.(redisKind); !redis {
+			s.viewsOf(locks)
+			return nil
+		}
+	}
 	if s.reading, err = readingOf(s.lock, locks); err == nil && s.reading.learns() {
 		s.owners, s.valued = sim.NewOwners(), map[string]*model.LockState{}
 	}

@@ -10,34 +10,36 @@ import (
 	simredis "lockstep/sim/redis"
 )
 
-// reading is how a run reads the state of a lock from the keys of the server. It asks the
-// simulated server of the lock, which shows the keys of the real one.
+// reading is how a run reads the state of a lock from the keys of the servers. It asks the
+// simulated servers of the lock, which show the keys of the real ones.
 type reading struct {
-	server *simredis.Server
-	world  subject.World
+	servers []*simredis.Server // by node
+	world   subject.World
 }
 
 // readingOf returns the reading of a lock. The error says why there is none.
 func readingOf(l *subject.Subject, locks []string) (reading, error) {
-	w := l.Servers.New(locks, subject.ServerOptions{})
-	if len(w.Nodes) != 1 {
-		return reading{}, fmt.Errorf("%s is on %d servers, and live has one redis-server", l.Name, len(w.Nodes))
+	r := reading{world: l.Servers.New(locks, subject.ServerOptions{})}
+	for _, n := range r.world.Nodes {
+		server, ok := n.Server.(*simredis.Server)
+		if !ok {
+			return reading{}, fmt.Errorf("%s is no lock on Redis", l.Name)
+		}
+		r.servers = append(r.servers, server)
 	}
-	server, ok := w.Nodes[0].Server.(*simredis.Server)
-	if !ok {
-		return reading{}, fmt.Errorf("%s is no lock on Redis", l.Name)
-	}
-	return reading{server, w}, nil
+	return r, nil
 }
 
 // learns reports whether states have values in the place of threads.
 func (r reading) learns() bool { return r.world.Lineage }
 
-// state returns the state of a lock by the keys at an instant.
-func (r reading) state(nowNs int64, keys simredis.Keyspace, lock string) *model.LockState {
-	r.server.Show(keys)
+// state returns the state of a lock by the keys of each node at an instant.
+func (r reading) state(nowNs int64, keys []simredis.Keyspace, lock string) *model.LockState {
+	for i, k := range keys {
+		r.servers[i].Show(k)
+	}
 	if r.world.State != nil {
 		return r.world.State(nowNs, lock)
 	}
-	return r.server.State(nowNs, lock)
+	return r.servers[0].State(nowNs, lock)
 }

@@ -17,8 +17,8 @@ import (
 // A Needed is a program that must be there, and the Debian package that has it.
 type Needed struct{ Program, Package string }
 
-// find reports a program that is not there.
-func (n Needed) find() (path string, err error) {
+// Find returns the path of the program. The error says what to install.
+func (n Needed) Find() (path string, err error) {
 	if path, err = exec.LookPath(n.Program); err != nil {
 		return "", unusablef("there is no %s here; install it: apt-get install %s", n.Program, n.Package)
 	}
@@ -30,8 +30,14 @@ func (n Needed) find() (path string, err error) {
 // reason.
 func Ready(locks []*subject.Subject, o Options) error {
 	var missing []error
-	seen := []Needed{}
+	seen, asked := []Needed{}, []Kind{}
 	for _, l := range locks {
+		if k, err := kindOf(l); err == nil && o.Address == "" && !slices.Contains(asked, k) {
+			asked = append(asked, k)
+			if err := k.Ready(); err != nil {
+				missing = append(missing, err)
+			}
+		}
 		f := foreignOf(l)
 		if f == nil {
 			continue
@@ -41,13 +47,13 @@ func Ready(locks []*subject.Subject, o Options) error {
 				continue
 			}
 			seen = append(seen, n)
-			if _, err := n.find(); err != nil {
+			if _, err := n.Find(); err != nil {
 				missing = append(missing, err)
 			}
 		}
 	}
 	if o.Address == "" {
-		path, err := Needed{program, program}.find()
+		path, err := Needed{program, program}.Find()
 		if err == nil {
 			err = newEnough(path)
 		}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -27,6 +28,7 @@ import (
 	"lockstep/scenarios/subject"
 	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
+	simredis "lockstep/sim/redis"
 )
 
 // session is one run: the parent's side.
@@ -39,9 +41,14 @@ type session struct {
 	// threads.
 	reading reading
 	owners  *sim.Owners
-	prefix  string // of the keys of the run
-	logs    string // the folder of the logs, if they are kept
-	server  *server
+	bytes   bool          // the servers are Observed
+	world   subject.World // of servers that show views, if they are
+	prefix  string        // of the keys of the run
+	logs    string        // the folder of the logs, if they are kept
+	kind    Kind
+	nodes   []*node // the servers, by node
+	group   *group  // the nodes know of one another; nil: they do not
+	serving []int   // the indexes of the nodes that take writes; guarded by mu
 	// foreign is the lock if it is not Go code, and called gives each of its owners the
 	// name that the port would give it.
 	foreign *Foreign
@@ -52,7 +59,6 @@ type session struct {
 	baseNs, startMs int64
 
 	sides []*side // by process, in the scenario's order
-	turn  chan struct{}
 
 	mu        sync.Mutex
 	events    []event
@@ -60,6 +66,8 @@ type session struct {
 	byConn    map[connKey]*message
 	begun     bool // what came before is in no record
 	looks     []look
+	viewed    map[string]*model.LockState // of a run with Observed servers: the newest states, with values
+	appeared  map[appearance]bool         // of such a run: what views had
 	valued    map[string]*model.LockState // the states of the last look, with values; nil without owners
 	rules     []*rule
 	resources *sim.Resources
@@ -68,9 +76,8 @@ type session struct {
 	leaving   bool
 	faultsDue int
 	movedNs   int64
-	gapNs     int64      // the longest that a process stood still without a fault
-	skewNs    int64      // how far the server's clock was seen to be from the start's
-	stalls    [][2]int64 // of the server, by faults
+	gapNs     int64 // the longest that a process stood still without a fault
+	skewNs    int64 // how far the server's clock was seen to be from the start's
 	rng       *rand.Rand
 	failed    error
 	nextEnd   int64         // when a key ends next, in ns since the start; 0: none
@@ -100,6 +107,7 @@ type message struct {
 	op     int // the process's own number
 	told   bool
 	fromNs int64 // when it went to the server
+	cameNs int64 // when the last bytes of its reply came, of an Observed server; 0: none came
 	look   int   // the index of the look behind it; -1: it was not executed
 	reply  sim.Reply
 }
@@ -110,8 +118,9 @@ type connKey struct {
 	index         int
 }
 
-// look is one time that the parent read the keys, and what came before.
+// look is one time that the parent read the keys of a node, and what came before.
 type look struct {
+	node         int   // its index
 	fromNs, toNs int64 // what happened before the look, and behind the last one, happened between
 	atNs         int64 // when the server says that it did; 0: it does not say
 	readNs       int64 // when the server read the keys
@@ -120,35 +129,53 @@ type look struct {
 	text         string
 	removed      []string // the keys that the fault let expire
 	published    []model.Event
-	keys         map[string]key
+	keys         map[string]key                // of the node
+	views        []map[string]*model.LockState // of Observed servers: the states by lock, with values
+	before       int64                         // when the node was looked at before
+	causes       map[string]*message           // by lock, the earlier message that carried a new value
+	after        *message                      // which may have made what no message made
 	first        bool
+	serving      []int // the nodes that take writes from here on; nil: the same as before
+	moved        bool  // keys may have moved to another node
+	blind        bool  // the node takes no writes, and its keys were not read
 }
 
-// side is a process of the scenario: the child process and its proxy.
+// side is a process of the scenario: the child process and its ways to the servers.
 type side struct {
 	s       *session
 	index   int
 	process scenarios.Process
-	proxy   *proxy.Proxy
+	gates   []*gate // by node
 	names   connNames
-	conns   map[int]string // the names of connections, by the proxy's number; guarded by s.mu
-	// torn are the connections that lost a message, by the proxy's number: see tear.
-	// Guarded by s.mu.
-	torn    map[int]bool
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	enc     *gob.Encoder
 	over    chan struct{} // the child has ended
+	here    chan struct{} // closed when the child runs
 	ready   chan error
 	program prepared // of a Foreign
 
 	// The rest is guarded by s.mu.
 	dead    bool
 	left    bool
-	cut     int64 // the end of a partition
 	pauses  [][2]int64
 	threads []threadState
 	ops     map[int]model.Event // the calls under way, by operation
+}
+
+// gate is the way of a process to a node: a proxy.
+type gate struct {
+	*side
+	node  *node
+	proxy *proxy.Proxy
+	conns map[int]string // the names of connections, by the proxy's number; guarded by s.mu
+	// torn are the connections that lost a message, by the proxy's number: see tear.
+	// Guarded by s.mu.
+	torn map[int]bool
+	cut  int64 // the end of a partition; guarded by s.mu
+	// streams are the connections whose clients do not notice that a message is missing, by the
+	// proxy's number. Nil if messages are taken apart. Guarded by s.mu.
+	streams map[int]bool
 }
 
 type threadState int
@@ -166,18 +193,19 @@ func (s *session) at(t time.Time) int64 { return int64(t.Sub(s.base)) }
 
 // play plays the scenario, and returns when everything has ended.
 func (s *session) play(ctx context.Context, dir string) (err error) {
-	if s.o.Address == "" {
-		s.server, err = startServer(dir, redisserver.FreeAddr)
-	} else {
-		s.server, err = useServer(s.o.Address)
-	}
-	if err != nil {
+	s.o.tell("starting the processes")
+	if err := s.serve(dir); err != nil {
 		return err
 	}
-	defer s.server.stop()
-	for _, text := range s.reading.server.Scripts() { // as on a server that has served other clients before
-		if err := s.server.rdb.ScriptLoad(ctx, text).Err(); err != nil {
-			return err
+	defer s.stop()
+	for _, n := range s.masters() {
+		if n.redis == nil {
+			continue // it has no scripts
+		}
+		for _, text := range s.reading.servers[n.world].Scripts() { // as on a server that has served other clients before
+			if err := n.redis.rdb.ScriptLoad(ctx, text).Err(); err != nil {
+				return err
+			}
 		}
 	}
 	if s.o.Address != "" {
@@ -199,28 +227,117 @@ func (s *session) play(ctx context.Context, dir string) (err error) {
 	return errors.Join(s.failed, ctx.Err())
 }
 
+// serve starts the servers, or uses that of somebody else.
+func (s *session) serve(dir string) error {
+	var servers []Server
+	if s.o.Servers != "" {
+		return s.serveGroup(dir)
+	}
+	if s.o.Address == "" {
+		kind, err := kindOf(s.lock)
+		if err != nil {
+			return unusable{err}
+		}
+		s.kind = kind
+		if servers, err = kind.Start(StartOptions{Scenario: s.sc, Lock: s.lock, Dir: dir, Free: redisserver.FreeAddr, Spawn: Spawn}); err != nil {
+			return err
+		}
+	} else {
+		server, err := useServer(s.o.Address)
+		if err != nil {
+			return err
+		}
+		servers = []Server{server}
+	}
+	for i, server := range servers {
+		s.nodes = append(s.nodes, newNode(i, server))
+		s.serving = append(s.serving, i)
+	}
+	return nil
+}
+
+// stop ends the servers.
+func (s *session) stop() {
+	if s.group != nil {
+		defer s.group.stop()
+	}
+	for _, n := range s.nodes {
+		n.Stop()
+	}
+}
+
+// programs returns the programs of the servers with their versions, each once.
+func (s *session) programs() (all []string) {
+	for _, n := range s.nodes {
+		if n.sentinel {
+			continue
+		}
+		if v := n.Version(); !slices.Contains(all, v) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+// struck returns the nodes that take writes of the servers that a fault strikes.
+func (s *session) struck(f scenarios.Fault) (all []*node) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, n := range s.masters() {
+		if (len(f.Servers) == 0 || slices.Contains(f.Servers, n.world+1)) && !n.down {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// masters returns the nodes that take writes. Guarded by mu.
+func (s *session) masters() (all []*node) {
+	for _, i := range s.serving {
+		all = append(all, s.nodes[i])
+	}
+	return all
+}
+
 // opening is how long the children have to start.
 const opening = 400 * time.Millisecond
 
 // begin starts the children, and lets time begin.
 func (s *session) begin(dir string) error {
 	for i, p := range s.sc.Processes {
-		c := &side{s: s, index: i, process: p, over: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), conns: map[int]string{}, torn: map[int]bool{}, ops: map[int]model.Event{}}
-		welcome := c.welcome
-		if s.foreign != nil {
-			welcome = nil // its client does not know of it
-		}
-		var err error
-		c.proxy, err = proxy.Start(proxy.Options{
-			Addr: "127.0.0.1:0", Handler: c, Patience: patience, Welcome: welcome,
-			Dial: func() (net.Conn, error) { return s.dial() },
-		})
-		if err != nil {
-			return err
-		}
+		c := &side{s: s, index: i, process: p, over: make(chan struct{}), here: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), ops: map[int]model.Event{}}
 		s.sides = append(s.sides, c)
+		for _, n := range s.nodes {
+			g := &gate{side: c, node: n, conns: map[int]string{}, torn: map[int]bool{}}
+			welcome := g.welcome
+			if s.foreign != nil {
+				welcome = nil // its client does not know of it
+			}
+			o := proxy.Options{Addr: "127.0.0.1:0", Handler: g, Patience: patience, Welcome: welcome, Dial: n.dial}
+			if n.observed != nil {
+				g.streams = map[int]bool{}
+				settle := n.observed.Settle()
+				settle.Stands = func() bool { return s.stands(n) }
+				o.Handler, o.Settle = &bytesGate{g, map[int]*message{}}, &settle
+			}
+			var err error
+			g.proxy, err = proxy.Start(o)
+			if err != nil {
+				return err
+			}
+			c.gates = append(c.gates, g)
+		}
 		if err := c.start(dir); err != nil {
 			return err
+		}
+	}
+	for _, c := range s.sides { // a large program takes its time to start
+		select {
+		case <-c.here:
+		case <-c.over:
+			return fmt.Errorf("the client of process %s ended before it began; see its log", c.process.Name)
+		case <-time.After(patience):
+			return fmt.Errorf("the client of process %s does not start", c.process.Name)
 		}
 	}
 	if s.foreign != nil {
@@ -250,18 +367,27 @@ func (s *session) begin(dir string) error {
 	if late := s.now(); late > 0 {
 		s.gapNs = late
 	}
-	s.mu.Lock()
-	s.look(nil, look{first: true, fromNs: s.now()})
-	s.mu.Unlock()
+	for _, n := range s.masters() { // a client that was late to begin may have a request there already
+		s.alone(n, func() { s.look(nil, look{node: n.index, first: true, fromNs: s.now(), serving: s.serving}) })
+	}
 	return nil
 }
 
 // began is what a child must know, but for the start.
 func (s *session) began(c *side) began {
+	var addrs []string
+	var routes map[string]string
+	if s.group != nil {
+		addrs, routes = s.group.ways(c)
+	} else {
+		for _, g := range c.gates {
+			addrs = append(addrs, g.proxy.Addr())
+		}
+	}
 	return began{
 		File: s.sc.File, Scenario: s.sc.Text, Lock: s.lock.Name, Process: c.process.Name, Index: c.index,
-		Addr: c.proxy.Addr(), Prefix: s.prefix, Seed: s.rng.Uint64(),
-		Offset: c.process.WallOffset, DriftPPM: c.process.WallDriftPPM, Built: s.built,
+		Addrs: addrs, Routes: routes, Setup: s.o.Servers, Prefix: s.prefix, Seed: s.rng.Uint64(),
+		Offset: c.process.WallOffset, DriftPPM: c.process.WallDriftPPM, Built: s.built, Bytes: s.bytes,
 	}
 }
 
@@ -313,8 +439,12 @@ func (s *session) prepare() error {
 	s.called = strings.NewReplacer(called...)
 	s.mu.Unlock()
 	s.clean()
-	_, _, _, err := s.server.look(s.glob()) // MONITOR told of it
-	return err
+	for _, n := range s.nodes {
+		if _, _, _, err := n.redis.look(s.glob()); err != nil { // MONITOR told of it
+			return err
+		}
+	}
+	return nil
 }
 
 // start starts the child.
@@ -370,25 +500,30 @@ func (c *side) signal(sig syscall.Signal) error {
 // tell tells the child something. A child that has ended hears nothing.
 func (c *side) tell(d down) { _ = c.enc.Encode(d) }
 
-// dial connects to the server. While the server restarts it waits.
-func (s *session) dial() (net.Conn, error) {
+// dial connects to the server. While the server restarts it waits, unless another server may take
+// its place.
+func (n *node) dial() (net.Conn, error) {
+	if n.member != nil || n.sentinel {
+		return net.DialTimeout("tcp", n.Addr(), patience)
+	}
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		c, err := net.DialTimeout("tcp", s.server.addr, patience)
+		c, err := net.DialTimeout("tcp", n.Addr(), patience)
 		if err == nil || time.Now().After(end) {
 			return c, err
 		}
 	}
 }
 
-// welcome reports whether the process may connect: one that is cut off may not.
-func (c *side) welcome() bool {
+// welcome reports whether the process may connect: one that is cut off may not, and nobody may
+// connect to a server that has ended.
+func (c *gate) welcome() bool {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
-	return !c.partitioned()
+	return !c.partitioned() && !c.node.down
 }
 
 // partitioned reports whether no message passes. Guarded by s.mu.
-func (c *side) partitioned() bool { return !c.s.leaving && c.cut > c.s.now() }
+func (c *gate) partitioned() bool { return !c.s.leaving && c.cut > c.s.now() }
 
 // hear takes what the child tells.
 func (c *side) hear(u up) {
@@ -397,6 +532,8 @@ func (c *side) hear(u up) {
 	case u.Prepared != nil:
 		c.program = *u.Prepared
 		c.ready <- nil
+	case u.Here:
+		close(c.here)
 	case u.Ready:
 		c.ready <- nil
 	case u.Err != "":
@@ -408,14 +545,22 @@ func (c *side) hear(u up) {
 	case u.Sent != nil:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		m := s.message(c, u.Sent.Conn, u.Sent.Index, u.Sent.Words)
+		var m *message
+		asked := u.Sent.Asked
+		if u.Sent.Request != nil {
+			m = s.unread(c, u.Sent.Conn, u.Sent.Index)
+			m.request = *u.Sent.Request
+		} else {
+			m = s.message(c, u.Sent.Conn, u.Sent.Index, u.Sent.Words)
+			asked = m.request.Words
+		}
 		if m.told {
 			return
 		}
 		m.sentNs, m.op, m.told = u.Sent.AtNs, u.Sent.Op, true
 		close(m.known)
 		if s.owners != nil {
-			s.author(m, u.Sent.By)
+			s.author(m, u.Sent.By, asked)
 		}
 	case u.Ask != nil:
 		go c.answer(*u.Ask)
@@ -499,17 +644,21 @@ func (s *session) describe(m *message, by sim.Author) {
 	}
 }
 
-// author notes who sent a request, as a world does. Guarded by mu.
-func (s *session) author(m *message, by sim.Author) {
+// author notes who sent a request, and the words that it is known by, as a world does. Guarded by
+// mu.
+func (s *session) author(m *message, by sim.Author, words []string) {
 	switch {
 	case by.Kept:
 		if held := s.valued[by.Lock]; held == nil || s.owners.Name(by.Lock, held, nil).Owner != by.Thread {
 			by.Lock = ""
 		}
 	case by.Thread != "" && by.Lock == "":
-		by.Lock = s.owners.About(m.request.Words)
+		by.Lock = s.owners.About(words)
 	}
-	s.owners.Wrote(by.Thread, m.request.Words)
+	if s.bytes && by.Op == 0 && by.Lock != "" {
+		by.Thread = s.owners.Whose(by.Lock, words, by.Thread)
+	}
+	s.owners.Wrote(by.Thread, words)
 	m.author = by
 	s.describe(m, by)
 }
@@ -525,7 +674,7 @@ func (s *session) learn(m *message, l look) {
 		by = &sim.Writer{Process: m.side.process.Name, Thread: m.author.Thread}
 	}
 	for _, lock := range play.LockNames(s.sc) {
-		s.valued[lock] = s.reading.state(l.readNs, keyspace{l.keys, s.startMs}, s.prefix+lock)
+		s.valued[lock] = s.reading.state(l.readNs, s.keyspaces(s.byServer(s.keysOf(l))), s.prefix+lock)
 		s.owners.Name(lock, s.valued[lock], by)
 	}
 }
@@ -611,10 +760,9 @@ func (c *side) answer(a ask) {
 	out := answer{ID: a.ID}
 	switch a.What {
 	case askState:
-		s.alone(func() { s.look(nil, look{fromNs: s.now()}) })
+		s.lookAtAll()
 		s.mu.Lock()
-		last := s.looks[len(s.looks)-1]
-		out.State = s.state(last.readNs, last.keys, a.Lock)
+		out.State = s.present(a.Lock)
 		s.mu.Unlock()
 	case askReply:
 		s.mu.Lock()
@@ -694,29 +842,132 @@ func (s *session) latency() time.Duration {
 	return min + time.Duration(s.rng.Int64N(int64(max-min)+1))
 }
 
-// alone runs f while no request is at the server, with mu held.
-func (s *session) alone(f func()) {
-	s.turn <- struct{}{}
+// alone runs f while no request is at a node, with mu held.
+func (s *session) alone(n *node, f func()) {
+	n.turn <- struct{}{}
 	s.mu.Lock()
 	f()
 	s.mu.Unlock()
-	<-s.turn
+	<-n.turn
 }
 
-// state reads what the server holds of a lock from its keys at an instant. Guarded by mu.
-func (s *session) state(atNs int64, keys map[string]key, lock string) *model.LockState {
-	state := s.owners.Name(lock, s.reading.state(atNs, keyspace{keys, s.startMs}, s.prefix+lock), nil)
+// lookAtAll looks at every node. Of several it leaves out those that a fault has stalled, since
+// they would hold up the others. It reports whether it left none out.
+func (s *session) lookAtAll() (all bool) {
+	all = true
+	s.mu.Lock()
+	masters := s.masters()
+	s.mu.Unlock()
+	for _, n := range masters {
+		s.mu.Lock()
+		away := n.stalled > 0 && len(masters) > 1 || n.down
+		s.mu.Unlock()
+		if away {
+			all = false
+			continue
+		}
+		s.alone(n, func() {
+			if !n.down {
+				s.look(nil, look{node: n.index, fromNs: s.now()})
+			}
+		})
+	}
+	return all
+}
+
+// keys returns the keys of each node when it was looked at last. Guarded by mu.
+func (s *session) keys() []map[string]key {
+	all := make([]map[string]key, len(s.nodes))
+	missing := len(s.serving)
+	for _, l := range slices.Backward(s.looks) {
+		if all[l.node] == nil && !l.blind && slices.Contains(s.serving, l.node) {
+			all[l.node] = l.keys
+			if missing--; missing == 0 {
+				break
+			}
+		}
+	}
+	return all
+}
+
+// byServer returns the keys of each server of a world, from the keys of the nodes. The nodes of a
+// cluster are one server of a world. Of a key that several nodes have, as when its slot moves, the
+// last node counts.
+func (s *session) byServer(keys []map[string]key) []map[string]key {
+	if s.group == nil {
+		return keys
+	}
+	all := make([]map[string]key, len(s.reading.servers))
+	for i, n := range s.nodes {
+		if keys[i] == nil {
+			continue
+		}
+		if all[n.world] == nil {
+			all[n.world] = map[string]key{}
+		}
+		maps.Copy(all[n.world], keys[i])
+	}
+	return all
+}
+
+// keysAt is keys without those that have ended at an instant. Guarded by mu.
+func (s *session) keysAt(nowNs int64) []map[string]key {
+	all := s.keys()
+	for i, on := range all {
+		all[i] = maps.Clone(on)
+		maps.DeleteFunc(all[i], func(_ string, k key) bool { return k.endMs >= 0 && s.gone(k) <= nowNs })
+	}
+	return all
+}
+
+// keysOf is keys with those of a look that is newer. Guarded by mu.
+func (s *session) keysOf(l look) []map[string]key {
+	all := s.keys()
+	all[l.node] = l.keys
+	return all
+}
+
+// keyspaces gives the keys of each node to the reader of a lock's state.
+func (s *session) keyspaces(keys []map[string]key) []simredis.Keyspace {
+	out := make([]simredis.Keyspace, len(keys))
+	for i, k := range keys {
+		out[i] = keyspace{k, s.startMs}
+	}
+	return out
+}
+
+// state reads what the servers hold of a lock from the keys of each node at an instant. Guarded
+// by mu.
+func (s *session) state(atNs int64, keys []map[string]key, lock string) *model.LockState {
+	state := s.owners.Name(lock, s.reading.state(atNs, s.keyspaces(s.byServer(keys)), s.prefix+lock), nil)
 	if state == nil {
 		return &model.LockState{}
 	}
 	return state
 }
 
-// look reads the keys after something may have changed them, and adds l to the looks. The
-// caller has the turn, and mu, which look gives back meanwhile.
+// present returns what the servers held of a lock at the last look. Guarded by mu.
+func (s *session) present(lock string) *model.LockState {
+	if s.bytes {
+		return s.named(lock, s.viewed[lock])
+	}
+	at := s.looks[len(s.looks)-1].readNs
+	return s.state(at, s.keysAt(at), lock)
+}
+
+// look reads the keys of a node after something may have changed them, and adds l to the looks.
+// The caller has the turn, and mu, which look gives back meanwhile.
 func (s *session) look(m *message, l look) {
+	if n := s.nodes[l.node]; n.member != nil && (n.redis.rdb == nil || n.down) {
+		s.lookAway(m, l)
+		return
+	}
+	if s.bytes {
+		s.view(m, l)
+		return
+	}
 	s.mu.Unlock()
-	keys, seen, wallNs, err := s.server.look(s.glob())
+	keys, seen, wallNs, err := s.nodes[l.node].redis.look(s.glob())
 	read := s.now()
 	s.mu.Lock()
 	if err != nil {
@@ -735,10 +986,10 @@ func (s *session) look(m *message, l look) {
 	for _, w := range seen {
 		w.words = s.names(w.words)
 		at := w.wallNs - s.startMs*1e6
-		if m != nil && l.atNs == 0 && !w.script && slices.Equal(w.words, m.request.Words) {
+		if m != nil && !m.request.Blocks && l.atNs == 0 && !w.script && slices.Equal(w.words, m.request.Words) {
 			l.atNs = at
 		}
-		if len(w.words) == 3 && (equalFold(w.words[0], "PUBLISH") || equalFold(w.words[0], "SPUBLISH")) {
+		if len(w.words) == 3 && !ofSentinels(w.words[1]) && (equalFold(w.words[0], "PUBLISH") || equalFold(w.words[0], "SPUBLISH")) {
 			s.published[w.words[1]]++
 			l.published = append(l.published, model.Event{Kind: model.KindPublish, Channel: w.words[1], Text: w.words[2]})
 		}
@@ -747,11 +998,16 @@ func (s *session) look(m *message, l look) {
 		m.look = len(s.looks)
 	}
 	s.looks = append(s.looks, l)
-	s.gapNs = max(s.gapNs, lengthOutside(l.fromNs, read, s.stalls))
+	if l.serving != nil {
+		s.serving = l.serving
+	}
+	s.gapNs = max(s.gapNs, lengthOutside(l.fromNs, read, s.nodes[l.node].stalls))
 	s.nextEnd = 0
-	for _, k := range keys {
-		if at := s.gone(k); k.endMs >= 0 && (s.nextEnd == 0 || at < s.nextEnd) {
-			s.nextEnd = at
+	for _, keys := range s.keys() {
+		for _, k := range keys {
+			if at := s.gone(k); k.endMs >= 0 && (s.nextEnd == 0 || at < s.nextEnd) {
+				s.nextEnd = at
+			}
 		}
 	}
 	select {
@@ -778,7 +1034,9 @@ func (s *session) watchEnds(stop <-chan struct{}) {
 			return
 		case <-s.poke:
 		case <-due:
-			s.alone(func() { s.look(nil, look{fromNs: s.now()}) })
+			if !s.lookAtAll() {
+				time.Sleep(20 * time.Millisecond) // until it is asked again
+			}
 		}
 	}
 }
@@ -806,19 +1064,28 @@ func (s *session) beat(stop <-chan struct{}) {
 func (s *session) run(ctx context.Context) {
 	stop := make(chan struct{})
 	var beside sync.WaitGroup
-	beside.Go(func() { s.watchEnds(stop) })
+	if s.bytes {
+		for _, n := range s.nodes {
+			beside.Go(func() { s.watchChanges(n, stop) })
+		}
+	} else {
+		beside.Go(func() { s.watchEnds(stop) })
+	}
 	beside.Go(func() { s.beat(stop) })
 	defer beside.Wait()
 	defer close(stop)
 	struck := s.plan(ctx)
 	defer struck()
 	length := play.LengthsOf(s.sc, s.lock)
+	s.o.tell("playing the steps and the faults")
 	if s.rest(ctx, length) {
 		s.mu.Lock()
 		s.heal()
 		s.mu.Unlock()
+		s.o.tell("waiting until calls have returned and renewals have stopped")
 		s.rest(ctx, length)
 	}
+	s.o.tell("waiting until no lock is held any more")
 	s.leave(ctx, length)
 }
 
@@ -896,9 +1163,8 @@ func (s *session) leave(ctx context.Context, length play.Lengths) {
 	for end := time.Now().Add(length.Drain); time.Now().Before(end) && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		s.mu.Lock()
 		free := s.failed != nil || !s.any(calling) && !slices.ContainsFunc(s.sides, func(c *side) bool { return !c.dead && !c.left })
-		last := s.looks[len(s.looks)-1]
 		for _, lock := range play.LockNames(s.sc) {
-			free = free && (s.failed != nil || !s.state(last.readNs, last.keys, lock).Held())
+			free = free && (s.failed != nil || !s.present(lock).Held())
 		}
 		s.mu.Unlock()
 		if free {
@@ -906,23 +1172,33 @@ func (s *session) leave(ctx context.Context, length play.Lengths) {
 		}
 	}
 	time.Sleep(brief)
-	s.alone(func() { s.look(nil, look{fromNs: s.now()}) })
+	s.lookAtAll()
 	s.leftovers()
 }
 
 // leftovers records what the server still has and what has no end.
 func (s *session) leftovers() {
-	channels, err := s.server.rdb.PubSubChannels(context.Background(), "*").Result()
+	var channels []string
+	var err error
+	if s.bytes {
+		s.left()
+		return
+	}
+	for _, n := range s.struck(scenarios.Fault{}) {
+		found, e := n.redis.rdb.PubSubChannels(context.Background(), "*").Result()
+		channels, err = append(channels, found...), errors.Join(err, e)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed = errors.Join(s.failed, err); s.failed != nil {
 		return
 	}
-	last := s.looks[len(s.looks)-1]
 	var keys []string
-	for name, k := range last.keys {
-		if k.endMs < 0 {
-			keys = append(keys, s.bare(name))
+	for _, all := range s.keys() {
+		for name, k := range all {
+			if k.endMs < 0 {
+				keys = append(keys, s.bare(name))
+			}
 		}
 	}
 	slices.Sort(keys)
@@ -930,6 +1206,7 @@ func (s *session) leftovers() {
 		s.record(model.Event{Kind: model.KindLeft, Key: k}, nil)
 	}
 	slices.Sort(channels)
+	channels = slices.DeleteFunc(channels, ofSentinels)
 	for _, ch := range channels {
 		if s.o.Address == "" {
 			s.record(model.Event{Kind: model.KindLeft, Channel: ch}, nil)
@@ -939,12 +1216,14 @@ func (s *session) leftovers() {
 
 // clean removes the keys of the run.
 func (s *session) clean() {
-	keys, _, _, err := s.server.look(s.glob())
-	if err != nil {
-		return
-	}
-	for name := range keys {
-		_ = s.server.rdb.Del(context.Background(), name).Err()
+	for _, n := range s.nodes {
+		keys, _, _, err := n.redis.look(s.glob())
+		if err != nil {
+			continue
+		}
+		for name := range keys {
+			_ = n.redis.rdb.Del(context.Background(), name).Err()
+		}
 	}
 }
 
@@ -956,6 +1235,8 @@ func (s *session) end() {
 			_ = c.in.Close() // without a parent it ends, also if no signal may reach it
 			<-c.over
 		}
-		c.proxy.Close()
+		for _, g := range c.gates {
+			g.proxy.Close()
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
+	"lockstep/scenarios/subject/onredis"
 )
 
 // unusable is an error of what the caller gave or the machine lacks. Nothing was played.
@@ -23,16 +24,27 @@ func (unusable) Unusable() {}
 func unusablef(format string, args ...any) error { return unusable{fmt.Errorf(format, args...)} }
 
 // Check reports why a scenario cannot be played live on a lock, with the file and the line;
-// nil if it can. shared: the server is somebody else's, so that no fault may strike it.
-func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
-	if _, err := readingOf(l, nil); err != nil {
+// nil if it can. No fault may strike a server of somebody else's, at Address.
+func Check(sc *scenarios.Scenario, l *subject.Subject, o Options) error {
+	shared := o.Address != ""
+	kind, err := kindOf(l)
+	if err != nil {
 		return unusablef("%s: not possible live: %w", sc.File, err)
 	}
-	if l.Replicated {
-		return unusablef("%s: not possible live: %s is configured for replicas, and live has one redis-server", sc.File, l.Name)
+	if _, redis := kind.(redisKind); shared && !redis {
+		return unusablef("%s: not possible live: %s is not on Redis, and --address is for a Redis server", sc.File, l.Name)
 	}
-	if sc.Server.Replicas > 0 {
-		return unusablef("%s: not possible live: the scenario has replicas, and live has one redis-server", sc.File)
+	lacks, lacksFault := "", kind.LacksFault
+	if o.Servers == "" {
+		lacks = kind.Lacks(sc, l)
+	} else {
+		lacks, lacksFault = lacksGroup(o.Servers, sc, l), lacksGroupFault
+	}
+	if lacks == "" && shared && (o.Servers != "" || sc.Server.Replicas > 0) {
+		lacks = "a server of --address has no replicas that this program starts"
+	}
+	if lacks != "" {
+		return unusablef("%s: not possible live: %s", sc.File, lacks)
 	}
 	if err := play.StepsApply(sc, l); err != nil {
 		return unusable{err}
@@ -62,17 +74,28 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
 			why = "the wall clock of a real server is the machine's"
 		case f.Kind == model.FaultWallClock && l.Port != nil:
 			why = l.Name + " reads the wall clock of the machine"
-		case f.Server == model.ServerFailover:
-			why = "a server without replicas has nothing to fail over to"
 		case shared && (f.Kind == model.FaultServer || f.Kind == model.FaultKey):
 			why = "no fault strikes a server of --address"
+		case f.Server == model.ServerMoveSlot && o.Servers != onredis.Cluster:
+			why = "only a cluster has slots (--servers redis-cluster)"
+		case f.Server == model.ServerFailover && o.Servers == "" && sc.Server.Replicas == 0:
+			why = "a server without replicas has nothing to fail over to"
 		case f.Kind == model.FaultKey && badGlob(f.Key):
 			why = "the glob of the key cannot be read"
 		default:
 			for _, n := range f.Servers {
-				if n > 1 {
-					why = fmt.Sprintf("it strikes server %d, and there is one", n)
+				if most := l.Servers.Count(); n > most {
+					why = fmt.Sprintf("it strikes server %d, and there are %d", n, most)
+					if most == 1 {
+						why = fmt.Sprintf("it strikes server %d, and there is one", n)
+					}
 				}
+			}
+			if _, redis := kind.(redisKind); !redis && why == "" {
+				why = lacksAsBytes(f.FaultSpec, f.Servers, l)
+			}
+			if why == "" {
+				why = lacksFault(f.FaultSpec)
 			}
 		}
 		if why != "" {
@@ -85,4 +108,12 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
 func badGlob(glob string) bool {
 	_, err := path.Match(glob, "")
 	return err != nil
+}
+
+// lacksAsBytes says why a fault is not possible where the protocol of the servers is not known.
+func lacksAsBytes(f model.FaultSpec, servers []int, l *subject.Subject) string {
+	if f.Do == "error" {
+		return "the proxy does not know the protocol, and cannot answer in the place of the server"
+	}
+	return l.LacksFault(f, servers)
 }

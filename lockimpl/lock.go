@@ -41,13 +41,19 @@ var (
 	// which the context of such a hold ends; Redisson does not tell its holder
 	// (issue 4698).
 	ErrHoldLost = errors.New("hold lost")
+	// ErrBusy: another owner holds the lock, or waits for it before this one. Nothing is
+	// left behind.
+	ErrBusy = errors.New("lock held by another owner")
+	// ErrReleased: the hold was given up by a handle's Release. It is the cause with which the
+	// context of such a hold ends.
+	ErrReleased = errors.New("hold released")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("client closed")
 	// ErrInvalid: an argument was refused before anything was sent.
 	ErrInvalid = errors.New("invalid argument")
 )
 
-// Release is what an unlock that succeeded did.
+// Release is the effect of an unlock that succeeded.
 type Release int
 
 const (
@@ -120,6 +126,22 @@ type Extender interface {
 	Extend(ctx context.Context, o Owner) error
 }
 
+// Handled is a Lock that package handle can take by handles.
+type Handled interface {
+	Lock
+	// NewOwner returns an owner that the client has not returned before. It is below zero, so
+	// numbers of a caller's choice should not be.
+	NewOwner() Owner
+	// HoldContext returns a context that ends with parent, and with the hold of an owner. Its
+	// cause is ErrHoldLost, at the latest when the hold may have ended on the server, ErrClosed, or
+	// another error if the owner gave the hold up. Nothing is sent for it. The error is
+	// ErrNotHeld if the owner has no hold, and ErrInvalid if the client does not watch holds.
+	HoldContext(parent context.Context, o Owner) (context.Context, error)
+	// Abandon gives up, in the background, what an owner of NewOwner has or is yet granted by a
+	// call that ended without the grant. Nobody else could.
+	Abandon(ctx context.Context, o Owner)
+}
+
 // Fenced is a Lock that tells its owners the fencing token of a hold.
 type Fenced interface {
 	// Token returns the token of the owner's present hold. It is asked after each grant,
@@ -137,8 +159,8 @@ type Client interface {
 	Close() error
 }
 
-// Environment is what a client takes from its process. Nil fields mean the
-// machine's own. Owner 0 is the client itself (its watchdog).
+// Environment has the parts of its process that a client uses. Nil fields mean the machine's own.
+// Owner 0 is the client itself (its watchdog).
 type Environment struct {
 	// Now reads the wall clock; locks read it in whole milliseconds.
 	Now func() time.Time

@@ -37,7 +37,7 @@ func (r *runner) annotate(t *testing.T, title, text string) {
 	_, _ = fmt.Fprintln(t.Output(), a)
 }
 
-// errorf is t.Errorf for what is no bug. The annotation is the first line.
+// errorf is t.Errorf for errors that are no bug of the lock. The annotation is the first line.
 func (r *runner) errorf(t *testing.T, format string, args ...any) {
 	t.Helper()
 	text := fmt.Sprintf(format, args...)

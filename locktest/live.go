@@ -2,16 +2,19 @@ package locktest
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"reflect"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/internal/counted"
 	"lockstep/internal/simrun"
 	"lockstep/linearizability/judges"
+	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 )
@@ -20,15 +23,15 @@ import (
 // the test.
 const liveClient = "LOCKSTEP_LIVE_CLIENT"
 
-// serveLive plays a process of a live run, if that is what this program was started for. It does
-// not return then.
+// serveLive plays a process of a live run, if this program was started for one. Then it does not
+// return.
 func (r *runner) serveLive() {
 	if os.Getenv(liveClient) != r.t.Name() {
 		return
 	}
 	subject.Register(r.lock)
 	out := os.Stdout
-	os.Stdout = os.Stderr // for what the lock prints
+	os.Stdout = os.Stderr // the lock may print to stdout
 	if err := simrun.Live.Client(os.Stdin, out); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -36,8 +39,9 @@ func (r *runner) serveLive() {
 	os.Exit(0)
 }
 
-// live plays the scenario of a recording on a real server, so many times. It fails the test if a run
-// has a bug. A recording is of one schedule, and a live run has the schedule that the machine gives it.
+// live plays the scenario of a recording on a real server, as often as runs says. It fails the test if
+// a run has a bug. A recording is of one schedule, and a live run has the schedule that the machine
+// gives it.
 func (r *runner) live(t *testing.T, file string, runs int) {
 	t.Helper()
 	if simrun.Live == nil {
@@ -63,10 +67,13 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 	words := map[play.Word]int{}
 	server := ""
 	for n := range runs {
+		told := tellLive(os.Stderr, fmt.Sprintf("locktest: %s, live run %d of %d", r.s.Name, n+1, runs))
+		o.Tell = told.tell
 		v, err := simrun.Live.Run(t.Context(), sc, r.lock, uint64(n+1), o)
 		if err != nil {
 			t.Fatal("locktest:", err)
 		}
+		told.tell(string(v.Word))
 		words[v.Word]++
 		server = strings.Join(v.Programs, ", ")
 		met := map[string]bool{}
@@ -78,7 +85,7 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 			if seen[f.Judge] == nil {
 				order = append(order, f.Judge)
 			}
-			seen[f.Judge] = append(seen[f.Judge], f.Why)
+			seen[f.Judge] = append(seen[f.Judge], sentence.Finding(f))
 		}
 	}
 	for _, judge := range order {
@@ -89,6 +96,22 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 		r.t.Logf("locktest: %s shows no bug on %s in %s: %d held, %d limit, %d undecided. A recording is of one schedule; a live run has the schedule that the machine gives it",
 			r.s.Name, server, counted.Of(runs, "run"), words[play.VerdictHeld], words[play.VerdictLimit], words[play.VerdictUndecided])
 	}
+}
+
+// liveProgress tells what a live run does. A live run takes up to minutes, and a test that is
+// silent for so long looks as if it hung.
+type liveProgress struct {
+	w     io.Writer
+	run   string // its name and number
+	begun time.Time
+}
+
+func tellLive(w io.Writer, run string) liveProgress { return liveProgress{w, run, time.Now()} }
+
+// tell writes a line. It does not use the log of the test, which go test keeps until the test has ended
+// unless it was called with -v.
+func (p liveProgress) tell(doing string) {
+	_, _ = fmt.Fprintf(p.w, "%s, after %v: %s\n", p.run, time.Since(p.begun).Round(time.Second), doing)
 }
 
 // patternOf returns the pattern of -run that matches a test and nothing else.

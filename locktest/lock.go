@@ -28,9 +28,9 @@ type TryLocker interface {
 // Watched is a Lock that learns when its hold is gone, such as by a renewal that failed.
 type Watched interface {
 	Lock
-	// Lost returns a channel that is closed when the handle learns that its present hold
-	// is gone. It is asked after each grant. Whoever holds the lock stops to believe in the
-	// hold then. A nil channel tells nothing.
+	// Lost returns a channel that is closed when the handle learns that its present hold is gone. It is
+	// asked after each grant. From then on its owner does not believe in the hold. A nil channel tells
+	// nothing.
 	Lost() <-chan struct{}
 }
 

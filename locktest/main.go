@@ -15,14 +15,19 @@ import (
 // registered. Call it from the main function of a program; it does not return. A program
 // that imports redistest has the locks of Lockstep, which use Redis, beside its own.
 func Main(subjects ...Subject) {
-	simrun.Main(func(h *sim.Host) error {
-		for _, s := range subjects {
-			if err := s.register(h); err != nil {
-				return err
-			}
+	simrun.Main(func(h *sim.Host) error { return Register(h, subjects...) })
+}
+
+// Register makes locks known by their names, as Main does, to a program or a test that reads
+// scenarios and recordings which name them. The error names a subject that is wrong, or whose
+// name another lock has.
+func Register(h *sim.Host, subjects ...Subject) error {
+	for _, s := range subjects {
+		if err := s.register(h); err != nil {
+			return err
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 // RegisterScenarios makes the scenario files (*.yaml) of a file system known to Main, under the

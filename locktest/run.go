@@ -21,6 +21,7 @@ import (
 	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -294,7 +295,7 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 		t.Logf("locktest: the lock no longer sends what it sent when it was recorded (%s); its schedule is a neighbouring one", diverged)
 	}
 	same := true // as when it was recorded
-	if v.Digest != rec.Digest {
+	if v.Digest() != rec.Digest {
 		if where := rec.Explain(h, sc, lock); where != "" {
 			same = false
 			r.errorf(t, "locktest: %s is nondeterministic: the schedule of %s gives different records, %s", r.s.Name, file, where)
@@ -302,7 +303,7 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 	}
 	f, found := firstBug(v)
 	if !found && !same {
-		return // nobody knows in which runs it holds
+		return // the lock may hold in some runs and not in others
 	}
 	if !found {
 		t.Logf("locktest: %s holds in the schedule that broke it before; the verdict is %s. Keep the recording: it is a test now", r.s.Name, v.Word)
@@ -388,7 +389,7 @@ func (r *runner) scenario(t *testing.T, v play.Verdict) {
 	t.Helper()
 	if v.AsExpected {
 		for _, f := range v.Findings {
-			t.Logf("as expected, %s: %s", f.Judge, f.Why)
+			t.Logf("as expected, %s: %s", f.Judge, sentence.Finding(f))
 		}
 		if shown := report.Shortened(r.page(v, ""), timelineEvents); shown != "" {
 			t.Log("\n" + shown)
@@ -400,9 +401,9 @@ func (r *runner) scenario(t *testing.T, v play.Verdict) {
 			how: fmt.Sprintf("the scenario %s, seed %d: expected was %s", v.Scenario.File, v.Seed, v.Expected)})
 		return
 	}
-	r.errorf(t, "locktest: %s, seed %d: expected was %s, and %s is %s", v.Scenario.File, v.Seed, v.Expected, r.s.Name, strings.TrimSuffix(fmt.Sprintf("%s: %s", v.Word, v.Why), ": "))
+	r.errorf(t, "locktest: %s, seed %d: expected was %s, and %s is %s", v.Scenario.File, v.Seed, v.Expected, r.s.Name, strings.TrimSuffix(fmt.Sprintf("%s: %s", v.Word, sentence.Verdict(v)), ": "))
 	for _, f := range v.Findings {
-		t.Logf("%s, %s: %s", f.Class, f.Judge, f.Why)
+		t.Logf("%s, %s: %s", f.Class, f.Judge, sentence.Finding(f))
 	}
 }
 
@@ -414,14 +415,14 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 		r.pointless = "the lock is nondeterministic"
 		fallthrough
 	case play.VerdictUndecided:
-		r.errorf(t, "locktest: %s is %s: %s", r.s.Name, v.Word, v.Why)
+		r.errorf(t, "locktest: %s is %s: %s", r.s.Name, v.Word, sentence.Verdict(v))
 	case play.VerdictLimit:
 		for _, f := range v.Findings {
 			var excuses []string
 			for _, e := range f.Excuses {
-				excuses = append(excuses, e.Why)
+				excuses = append(excuses, sentence.Excuse(e))
 			}
-			t.Logf("limit, %s: %s. Not promised here: %s", f.Judge, f.Why, strings.Join(excuses, "; "))
+			t.Logf("limit, %s: %s. Not promised here: %s", f.Judge, sentence.Finding(f), strings.Join(excuses, "; "))
 		}
 	}
 }
@@ -440,6 +441,21 @@ func firstBug(v play.Verdict) (judges.Finding, bool) {
 // shrinkRuns bounds the runs in which one failure is made small. The time usually ends
 // first.
 const shrinkRuns = 3000
+
+// odd is what is alike in runs that the judges cannot decide, or that were not the same when
+// they were played twice.
+type odd struct {
+	word  play.Word
+	judge string
+	facts string // the rule, the lock and the thread of the finding that nobody can decide
+}
+
+func oddOf(r explore.Run) odd {
+	if f := r.Doubtful; f != nil {
+		return odd{r.Word, f.Judge, fmt.Sprintf("%T %q %q", f.Detail, f.Lock, f.Thread)}
+	}
+	return odd{word: r.Word}
+}
 
 // explore draws schedules and plays them.
 func (r *runner) explore(t *testing.T, h *sim.Host) {
@@ -464,13 +480,12 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	}
 	total := explore.Sum(r.plan, runs)
 	t.Logf("%d schedules of %s: %s", total.Runs, r.s.Name, words(total.Words))
-	type odd struct{ word, why string }
 	alike := map[odd]int{}
 	for _, one := range total.Odd {
-		alike[odd{string(one.Word), one.Why}]++
+		alike[oddOf(one)]++
 	}
-	for _, one := range total.Odd { // the first of those that are alike
-		key := odd{string(one.Word), one.Why}
+	for _, one := range total.Odd { // one line for all that are alike
+		key := oddOf(one)
 		switch n := alike[key]; {
 		case n > 1:
 			r.errorf(t, "locktest: %d of %s of %s, run %d the first, are %s: %s", n, counted.Of(r.plan.Runs, "run"), r.s.Name, one.Index, one.Word, one.Why)
@@ -556,7 +571,7 @@ type failure struct {
 	fingerprint string
 	verdict     play.Verdict
 	finding     judges.Finding
-	schedules   map[int]bool // the indexes of those that showed it, if it was explored
+	schedules   map[int]bool // the indexes of the schedules that showed it, if it was explored
 	size        int          // in events
 	how         string       // in which schedules, for people
 	file        string       // the recording; "": it is to be written
@@ -569,7 +584,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 	again := r.met[f.fingerprint]
 	r.met[f.fingerprint] = true
 	if slices.Contains(r.o.Accept, f.fingerprint) {
-		t.Logf("accepted, %s: %s", f.fingerprint, f.finding.Why)
+		t.Logf("accepted, %s: %s", f.fingerprint, sentence.Finding(f.finding))
 		return
 	}
 	if again {
@@ -577,7 +592,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 		return
 	}
 	text := &bytes.Buffer{}
-	fmt.Fprintf(text, "%s breaks %s: %s\n", r.s.Name, f.finding.Judge, f.finding.Why)
+	fmt.Fprintf(text, "%s breaks %s: %s\n", r.s.Name, f.finding.Judge, sentence.Finding(f.finding))
 	cause := explored.PartingOf(explored.NewNamer(r.host(t), f.verdict), f.finding)
 	if cause != "" {
 		fmt.Fprintf(text, "cause: %s\n", cause)
@@ -607,7 +622,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 		}
 	}
 	r.annotate(t, fmt.Sprintf("%s breaks %s", r.s.Name, f.finding.Judge),
-		fmt.Sprintf("%s\n%s\nfingerprint: %s\nreplay: %s", f.finding.Why, f.how, f.fingerprint, replay))
+		fmt.Sprintf("%s\n%s\nfingerprint: %s\nreplay: %s", sentence.Finding(f.finding), f.how, f.fingerprint, replay))
 	t.Error("\n" + text.String())
 }
 
@@ -629,7 +644,7 @@ func testedPackage() string {
 func (r *runner) page(v play.Verdict, replay string) report.Run {
 	return report.Run{
 		Scenario: v.Scenario.Name, About: v.Scenario.About, Lock: r.s.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
-		Why: v.Why, Replay: replay, Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
+		Why: sentence.Verdict(v), Replay: replay, Digest: v.Digest(), Record: v.Played.Record, Findings: v.Findings,
 	}
 }
 
@@ -640,7 +655,7 @@ const timelineEvents = 40
 func (r *runner) keep(f failure) (file string, err error) {
 	var b bytes.Buffer
 	comment := []string{
-		fmt.Sprintf("Lockstep recording of %s: %s", r.s.Name, f.finding.Judge), f.finding.Why,
+		fmt.Sprintf("Lockstep recording of %s: %s", r.s.Name, f.finding.Judge), sentence.Finding(f.finding),
 		"go test replays it. Remove it when the lock is not to be judged in this schedule any more.",
 	}
 	if err := f.verdict.Recording().Write(&b, comment); err != nil {

@@ -11,8 +11,8 @@ import (
 	"lockstep/sim"
 )
 
-// Independent returns n servers that know nothing of one another, each of which answers at
-// that port of an address of its own. It panics if n is below 1.
+// Independent returns n servers that know nothing of one another. Each answers at that port of an
+// address of its own. It panics if n is below 1.
 func Independent(n, port int, server func() sim.Server) Servers {
 	if n < 1 {
 		panic(fmt.Sprintf("locktest: %d servers; a world needs one at least", n))
@@ -37,8 +37,8 @@ func (s independent) Nodes() []sim.Node {
 	return nodes
 }
 
-// servers are the servers of a subject, as the rest of Lockstep has them. Nothing has to
-// say what a command means: the world knows in which call it was sent.
+// servers are the servers of a subject, as the rest of Lockstep has them. No command needs an
+// explanation: the world knows the call that sent it.
 type servers struct{ of Subject }
 
 // Check implements subject.Servers.

@@ -35,9 +35,9 @@ type Subject struct {
 	// lease. Then an unlock ends a hold, or the end of its session, or nothing, and the
 	// Expires of its State is negative.
 	Lease time.Duration
-	// Recovery is the time after a fault that interrupts servers in which they may serve nobody,
-	// because they elect another master, for example, and clients look for it. 0: they serve
-	// again when the fault is over.
+	// Recovery is the time for which servers may serve nobody after a fault that interrupts them, for
+	// example because they elect another master and clients look for it. 0: they serve again when the
+	// fault is over.
 	Recovery time.Duration
 	// Reconnect is the longest time that a client waits before it connects again, after a fault
 	// that met its connections is over. A client whose waits grow with each attempt that fails
@@ -203,10 +203,10 @@ func (p *Process) Value(drawn string) string {
 	return p.values[drawn]
 }
 
-// Serves runs f, which starts a client that the calling thread has for one lock, such as a
-// session. What the goroutines of that client write belongs to the call on the lock that the
-// thread is in when they write it. Outside of calls it renews the hold that the thread has, if
-// it has one. Without Serves they send in no call once the call is over in which they began.
+// Serves runs f, which starts a client that the calling thread has for one lock, such as a session. A
+// request of that client's goroutines belongs to the call that the thread is in when it is written.
+// Outside of calls it renews the hold that the thread has, if it has one. Without Serves they send in
+// no call once the call is over in which they began.
 func (p *Process) Serves(lock string, f func()) { p.p.Serves(lock, f) }
 
 // Keeps is Serves for what belongs to no call even while the thread is in one, such as requests

@@ -15,7 +15,7 @@ type Facts struct {
 	Threads []string
 	// Loss is how a hold that its owner believed in had ended on the server.
 	Loss *Loss
-	// Check is what a step wanted and did not get.
+	// Check is the want of a step that was not met.
 	Check *Check
 }
 

@@ -33,6 +33,7 @@ const (
 	ServerStall        ServerFault = "stall"
 	ServerWallClock    ServerFault = "wall_clock" // the wall clock of the server jumps
 	ServerIsolate      ServerFault = "isolate"    // no message passes between the server and other servers
+	ServerMoveSlot     ServerFault = "move_slot"  // a key of a cluster moves to another server, with all of its slot
 )
 
 // FaultSpec is one fault of a run: what a scenario asks for, and what judges and
@@ -41,7 +42,7 @@ type FaultSpec struct {
 	Kind      FaultKind
 	At        time.Duration // since the start; every kind but FaultRule
 	Processes []string      // crash, pause and wall_clock: one; partition: one or more
-	For       time.Duration // pause, partition, stall, isolate; the delay of a rule
+	For       time.Duration // pause, partition, stall, isolate, move_slot; the delay of a rule
 	Step      time.Duration // wall_clock, of a process or of a server
 	Server    ServerFault
 	// Nodes are the addresses of the servers that the fault strikes: those of
@@ -50,7 +51,7 @@ type FaultSpec struct {
 	Nodes    []string
 	KeepData bool   // restart
 	LoseLast int    // failover without replicas: the number of writes that are lost
-	Key      string // a glob
+	Key      string // a glob; of move_slot, a name
 	KeyDo    string // delete or expire
 	// The fields of a rule.
 	When  When
@@ -60,7 +61,7 @@ type FaultSpec struct {
 	With  string         // the text of the error
 }
 
-// When is what a rule matches. An empty field matches every message.
+// When has the conditions of a rule. An empty field matches every message.
 type When struct {
 	Process   string
 	Direction string // request, reply or "" (both); a published message is a reply
@@ -140,6 +141,8 @@ func (f FaultSpec) words() string {
 			return fmt.Sprintf("server stall for %v", f.For)
 		case f.Server == ServerIsolate:
 			return fmt.Sprintf("isolation of the server for %v", f.For)
+		case f.Server == ServerMoveSlot:
+			return fmt.Sprintf("move of the slot of key %s for %v", f.Key, f.For)
 		case f.Server == ServerFlushScripts:
 			return "flush of the script cache"
 		case f.Server == ServerWallClock:

@@ -3,6 +3,7 @@ package model
 import (
 	"slices"
 	"strings"
+	"time"
 )
 
 // Circumstance is a fact that can excuse a broken promise. It is about the holder or
@@ -24,7 +25,7 @@ const (
 	MemoryRemoved Circumstance = "memory of a call removed by another hand"
 	// Overstayed: the caller worked past the lease that it asked for.
 	Overstayed Circumstance = "caller worked past its own lease"
-	// Unguarded: the caller worked on what a lock guards without having it.
+	// Unguarded: the caller worked on the resource that a lock guards without having the lock.
 	Unguarded Circumstance = "caller worked without the lock"
 	// ClocksApart: wall clocks differed.
 	ClocksApart Circumstance = "wall clocks apart"
@@ -50,9 +51,39 @@ type Excuse struct {
 	Fault int
 	// Clocks: the skew of wall clocks is to be left out.
 	Clocks bool
-	// Why is a clause for people: which fault, when.
-	Why string
+	// Cause is for people.
+	Cause Cause
 }
+
+// Cause says what a circumstance comes from: which fault, when. Its kind says which other
+// fields are set.
+type Cause struct {
+	Kind       CauseKind
+	Fault      string // the text of the fault
+	Thread     string // process/thread, or the process alone
+	Other      string // another thread
+	AtNs, ToNs int64  // simulated time since the start
+	Lease      time.Duration
+}
+
+// CauseKind is a kind of causes.
+type CauseKind string
+
+// The kinds of causes.
+const (
+	CauseFault      CauseKind = "fault"      // Fault, at any time
+	CauseFaultAt    CauseKind = "fault-at"   // Fault at AtNs
+	CauseFaultFrom  CauseKind = "fault-from" // Fault from AtNs to ToNs
+	CauseFaultLast  CauseKind = "fault-last" // Fault, last at ToNs
+	CauseForced     CauseKind = "forced"     // Thread forced the lock open at AtNs
+	CauseClocks     CauseKind = "clocks"     // the wall clocks of the processes differ
+	CauseClock      CauseKind = "clock"      // the wall clock of the process Thread is not the server's
+	CauseClosed     CauseKind = "closed"     // the client of Thread closed at AtNs
+	CauseOwnClosed  CauseKind = "own-closed" // so did the client of the finding's thread
+	CauseInterrupt  CauseKind = "interrupt"  // Thread was interrupted at AtNs
+	CauseOverstayed CauseKind = "overstayed" // Thread worked past Lease
+	CauseNoLock     CauseKind = "no-lock"    // Thread and Other held no lock in common
+)
 
 // Removable says whether the run can be repeated without the excuse.
 func (e Excuse) Removable() bool { return e.Fault > 0 || e.Clocks }
@@ -61,8 +92,8 @@ func (e Excuse) Removable() bool { return e.Fault > 0 || e.Clocks }
 type Promise struct {
 	// Waived: the lock does not promise it, so the judge's findings are left out.
 	Waived bool
-	// Unjudged reports whether it is waived because the lock does not show what the judge
-	// needs, such as what its servers hold.
+	// Unjudged reports whether it is waived because the lock does not show the facts that the judge needs,
+	// such as the state of its servers.
 	Unjudged bool
 	// Unless are the circumstances that excuse a broken promise.
 	Unless []Circumstance
@@ -70,8 +101,8 @@ type Promise struct {
 	Source string
 }
 
-// Promises are the promises of one lock that differ from what its traits imply, by
-// judge. The zero value promises what the traits imply.
+// Promises are the promises of one lock that differ from the promises that its traits imply, by judge.
+// The zero value promises what the traits imply.
 type Promises map[string]Promise
 
 // Implies returns what a lock with these traits promises to a judge unless it says
@@ -133,8 +164,8 @@ func (p *Params) Promise(judge string) (promise Promise, ok bool) {
 	return p.Implies(judge)
 }
 
-// Family returns the name of a lock without its release: a lock of which there are
-// several releases is called FAMILY@RELEASE.
+// Family returns the name of a lock without its release. A lock with several releases is called
+// FAMILY@RELEASE.
 func Family(lock string) string {
 	family, _, _ := strings.Cut(lock, "@")
 	return family

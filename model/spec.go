@@ -16,9 +16,9 @@ import (
 //   - fair: besides, holds are given out in the order of arrival.
 //   - fenced: besides, every new hold has a token greater than all before.
 //
-// A specification has no clock. Time comes in as steps that nobody called: the
-// end of a lease is a [DoExpire] of the operation that started it, and whoever
-// checks a history decides where in the order it may stand.
+// A specification has no clock. Time comes in as steps that nobody called: the end of a lease is a
+// [DoExpire] of the operation that started it. The checker of a history decides about its place in the
+// order.
 type Spec struct {
 	name   string
 	fair   bool
@@ -45,7 +45,7 @@ func (s Spec) Fair() bool { return s.fair }
 // Fenced reports whether the tokens of new holds must grow.
 func (s Spec) Fenced() bool { return s.fenced }
 
-// Do is what one step of the machine does.
+// Do is the action of one step of the machine.
 type Do uint8
 
 // The steps. The last six are nobody's calls.
@@ -78,7 +78,7 @@ const (
 	AnswerUnknown   = "unknown"
 )
 
-// What [Input].Lease says besides the id of a lease.
+// The values of [Input].Lease besides the id of a lease.
 const (
 	KeepLease = 0  // the lease that runs goes on
 	NoExpiry  = -1 // from here on the hold has no end of its own
@@ -128,8 +128,8 @@ type Waiter struct {
 	Refused bool
 }
 
-// A State is what the lock knows between two steps. States are values: Step
-// never changes the one that it is given.
+// A State is the state of the lock between two steps. States are values: Step never changes the one
+// that it is given.
 type State struct {
 	Owner   string // process/thread, empty when free
 	Count   int    // levels of re-entry, 0 when free
@@ -147,29 +147,36 @@ func (s Spec) Init() State { return State{Token: math.MinInt64} }
 // the state that comes back means nothing.
 func (s Spec) Step(st State, in Input) (State, bool) {
 	next, refusal := s.step(st, in)
-	return next, refusal == nil
+	return next, refusal == Allowed
 }
 
-// Refusal says in words why st does not allow in: the part of a sentence that
-// follows "but". It is empty when st allows it.
-func (s Spec) Refusal(st State, in Input) string {
+// Refusal says why st does not allow in.
+func (s Spec) Refusal(st State, in Input) Refusal {
 	_, refusal := s.step(st, in)
-	if refusal == nil {
-		return ""
-	}
-	return refusal(st, in)
+	return refusal
 }
 
-// A refusal puts a refused step into words; made only when asked for, because a
-// search is refused millions of times.
-type refusal func(State, Input) string
+// Refusal is the rule by which a state does not allow a step.
+type Refusal uint8
 
-func (s Spec) step(st State, in Input) (State, refusal) {
+// The refusals.
+const (
+	Allowed        Refusal = iota
+	Over                   // the history is over
+	Held                   // the answer does not fit who holds the lock
+	NobodyWaits            // fair: it does not fit who holds the lock, and no other acquire waits
+	NotArrived             // fair: the first try of the acquire has not reached the lock
+	OutOfTurn              // fair: another acquire arrived before, see Ahead
+	TokenTooSmall          // fenced: the token is not greater than all before
+	LeaseOverFirst         // its lease was over before it could take effect
+)
+
+func (s Spec) step(st State, in Input) (State, Refusal) {
 	if st.Ended {
 		if in.Optional {
-			return st, nil
+			return st, Allowed
 		}
-		return st, func(State, Input) string { return "the history was over" }
+		return st, Over
 	}
 	switch in.Do {
 	case DoAcquire:
@@ -178,143 +185,133 @@ func (s Spec) step(st State, in Input) (State, refusal) {
 		return s.release(st, in)
 	case DoRenew:
 		if (in.Answer == AnswerNotHeld) == (st.Owner == in.Owner) {
-			return st, lockWas
+			return st, Held
 		}
 		if in.Answer != AnswerNotHeld {
 			st.Lease = lease(st.Lease, in.Lease)
 			st = begun(st, in)
 		}
-		return st, nil
+		return st, Allowed
 	case DoForceRelease:
 		if (in.Answer == AnswerNotHeld) == (st.Owner != "") {
-			return st, lockWas
+			return st, Held
 		}
-		return freed(st), nil
+		return freed(st), Allowed
 	case DoIsLocked:
 		if (in.Answer == AnswerTrue) != (st.Owner != "") {
-			return st, lockWas
+			return st, Held
 		}
-		return st, nil
+		return st, Allowed
 	case DoHoldCount:
 		count := 0
 		if st.Owner == in.Owner {
 			count = st.Count
 		}
 		if in.Count != int64(count) {
-			return st, lockWas
+			return st, Held
 		}
-		return st, nil
+		return st, Allowed
 	case DoLost:
-		return freed(st), nil
+		return freed(st), Allowed
 	case DoExpire:
 		return s.expire(st, in)
 	case DoArrive:
 		w := Waiter{ID: in.Of, Owner: in.Owner, ArrivedNs: in.ArrivedNs, Ordered: in.Ordered}
 		st.Waiting = append(slices.Clip(st.Waiting), w)
-		return refused(st), nil
+		return refused(st), Allowed
 	case DoLeave:
 		if !waits(st, in.Of) {
-			return st, notArrived
+			return st, NotArrived
 		}
-		return left(st, in.Of), nil
+		return left(st, in.Of), Allowed
 	case DoEnd:
 		st.Ended = true
-		return st, nil
+		return st, Allowed
 	}
 	panic(fmt.Sprintf("model: there is no step %d", in.Do))
 }
 
-func (s Spec) acquire(st State, in Input) (State, refusal) {
+func (s Spec) acquire(st State, in Input) (State, Refusal) {
 	if in.Queued {
 		if !waits(st, in.ID) {
-			return st, notArrived
+			return st, NotArrived
 		}
 	}
 	if in.Answer == AnswerBusy {
 		other := st.Owner != "" && st.Owner != in.Owner
 		if !other && !(s.fair && (othersWait(st, in.ID) || wasRefused(st, in.ID))) {
-			return st, func(st State, in Input) string {
-				if s.fair {
-					return lockWas(st, in) + " and no other acquire waited"
-				}
-				return lockWas(st, in)
+			if s.fair {
+				return st, NobodyWaits
 			}
+			return st, Held
 		}
-		return left(st, in.ID), nil
+		return left(st, in.ID), Allowed
 	}
 	switch st.Owner {
 	case in.Owner:
 		st.Count++
 	case "":
-		if s.fair && ahead(st, in) != nil {
-			return st, func(st State, in Input) string {
-				w := ahead(st, in)
-				return fmt.Sprintf("%s arrived before it (%s, itself %s) and still waited",
-					w.Owner, Seconds(w.ArrivedNs), Seconds(in.ArrivedNs))
-			}
+		if s.fair && st.Ahead(in) != nil {
+			return st, OutOfTurn
 		}
 		if s.fenced && in.HasToken {
 			if in.Token <= st.Token {
-				return st, func(st State, in Input) string {
-					return fmt.Sprintf("its token %d is not greater than %d, which was given out before", in.Token, st.Token)
-				}
+				return st, TokenTooSmall
 			}
 			st.Token = in.Token
 		}
 		st.Owner, st.Count = in.Owner, 1
 	default:
-		return st, lockWas
+		return st, Held
 	}
 	st.Lease = lease(st.Lease, in.Lease)
-	return refused(left(begun(st, in), in.ID)), nil
+	return refused(left(begun(st, in), in.ID)), Allowed
 }
 
-func (s Spec) release(st State, in Input) (State, refusal) {
+func (s Spec) release(st State, in Input) (State, Refusal) {
 	if st.Owner != in.Owner {
 		if in.Answer != AnswerNotHeld {
-			return st, lockWas
+			return st, Held
 		}
-		return st, nil
+		return st, Allowed
 	}
 	switch in.Answer {
 	case AnswerNotHeld:
-		return st, lockWas
+		return st, Held
 	case AnswerReleased:
 		if st.Count != 1 {
-			return st, lockWas
+			return st, Held
 		}
 	case AnswerStillHeld:
 		if st.Count == 1 {
-			return st, lockWas
+			return st, Held
 		}
 	}
 	if st.Count == 1 {
-		return freed(begun(st, in)), nil
+		return freed(begun(st, in)), Allowed
 	}
 	st.Count--
 	st.Lease = lease(st.Lease, in.Lease)
-	return begun(st, in), nil
+	return begun(st, in), Allowed
 }
 
 // expire ends the lease of operation in.Of if it is the one that runs. One that
 // was replaced or given back ends without anybody noticing.
-func (s Spec) expire(st State, in Input) (State, refusal) {
+func (s Spec) expire(st State, in Input) (State, Refusal) {
 	if in.Tracked {
 		i := slices.Index(st.Begun, in.Of)
 		if i < 0 {
-			return st, func(st State, in Input) string {
-				return "its lease was over before it could take effect: " + lockWas(st, in)
-			}
+			return st, LeaseOverFirst
 		}
 		st.Begun = slices.Concat(st.Begun[:i], st.Begun[i+1:])
 	}
 	if st.Owner != "" && st.Lease == in.Of {
-		return freed(st), nil
+		return freed(st), Allowed
 	}
 	if in.Optional {
-		return st, lockWas
+		return st, Held
 	}
-	return st, nil
+	return st, Allowed
 }
 
 func lease(running, next int) int {
@@ -373,8 +370,8 @@ func othersWait(st State, id int) bool {
 	return slices.ContainsFunc(st.Waiting, func(w Waiter) bool { return w.ID != id })
 }
 
-// ahead returns the first waiter who arrived before in, nil when there is none.
-func ahead(st State, in Input) *Waiter {
+// Ahead returns the first waiter who arrived before in, nil when there is none.
+func (st State) Ahead(in Input) *Waiter {
 	if !in.Queued || !in.HasArrival {
 		return nil
 	}
@@ -387,15 +384,10 @@ func ahead(st State, in Input) *Waiter {
 	return first
 }
 
-// lockWas is the refusal that only the state explains.
-func lockWas(st State, _ Input) string { return "the lock was " + st.holder() }
-
-func notArrived(State, Input) string { return "its first try had not reached the lock" }
-
-// String says in words who holds the lock and who waits for it.
+// String writes who holds the lock and who waits for it.
 func (st State) String() string {
 	var b strings.Builder
-	b.WriteString(st.holder())
+	b.WriteString(st.Holder())
 	for i, w := range st.Waiting {
 		if i == 0 {
 			b.WriteString(", waiting: ")
@@ -407,7 +399,8 @@ func (st State) String() string {
 	return b.String()
 }
 
-func (st State) holder() string {
+// Holder writes who holds the lock: free, or held by a/1 with count 2.
+func (st State) Holder() string {
 	if st.Owner == "" {
 		return "free"
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"lockstep/model"
+	"lockstep/report/sentence"
 )
 
 func TestSpec(t *testing.T) {
@@ -100,11 +101,15 @@ func TestSpec(t *testing.T) {
 			for i, in := range c.steps {
 				refusal := spec.Refusal(st, in)
 				next, ok := spec.Step(st, in)
-				if ok != (refusal == "") {
-					t.Fatalf("step %d: %v, but refused with %q", i, ok, refusal)
+				if ok != (refusal == model.Allowed) {
+					t.Fatalf("step %d: %v, but refused with %d", i, ok, refusal)
 				}
-				if last := i == len(c.steps)-1; last && refusal != c.refusal || !last && refusal != "" {
-					t.Fatalf("step %d refused with %q, want %q", i, refusal, c.refusal)
+				why := ""
+				if !ok {
+					why = sentence.Refusal(refusal, st, in)
+				}
+				if last := i == len(c.steps)-1; last && why != c.refusal || !last && why != "" {
+					t.Fatalf("step %d refused with %q, want %q", i, why, c.refusal)
 				}
 				if ok {
 					st = next

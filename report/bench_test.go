@@ -57,7 +57,7 @@ func crowd(events, threads int) report.Run {
 	mid := rec.Events[len(rec.Events)*2/3].AtNs
 	return report.Run{
 		Scenario: "crowd", Lock: "redisson@4.7.0", Verdict: "bug", Record: rec,
-		Findings: []judges.Finding{{Judge: model.JudgeFIFO, Verdict: judges.Broken, Class: judges.ClassBug, Why: "it is so", AtNs: mid}},
+		Findings: []judges.Finding{{Judge: model.JudgeFIFO, Verdict: judges.Broken, Class: judges.ClassBug, Detail: judges.Defect{Text: "it is so"}, AtNs: mid}},
 	}
 }
 

@@ -120,7 +120,7 @@ func (g IndexGroup) FaultWords() string {
 	return strings.Join(g.Faults, ", ")
 }
 
-// An IndexPoint says how many states the first so many runs had met.
+// An IndexPoint is the number of states that were met up to a run.
 type IndexPoint struct {
 	Runs   int `json:"runs"`
 	States int `json:"states"`
@@ -218,6 +218,19 @@ func (x *Index) Add(folder string, y Index) {
 		}
 		x.Campaigns = append(x.Campaigns, c)
 	}
+}
+
+// A Table is a table beside the verdicts.
+type Table struct {
+	Title string
+	Head  []string
+	Rows  [][]TableCell
+}
+
+// A TableCell is the text of a cell. If the cell links to a recording, Recording is its
+// file, and Link is the address of its report.
+type TableCell struct {
+	Text, Recording, Link string
 }
 
 // EachRecording calls do for every recording of a run, a group or a table. It passes the

@@ -93,9 +93,8 @@ func writePage(w io.Writer, r Run, pictures []shownPicture, shared string, links
 	}{r, v, v.title(r), signs[r.Verdict], textOf(r, v), processes, named, pictures, findingsWhole, len(v.Findings) - findingsWhole, links, shared, template.CSS(pageCSS), template.JS(pageJS)})
 }
 
-// title tells the page of a run from those of other runs. A tab of a browser shows only the
-// beginning, so the finding comes first: runs that were made small share the name of their
-// scenario.
+// title returns a title that no other run's page has. A tab of a browser shows only the beginning, so
+// the finding comes first: runs that were made small share the name of their scenario.
 func (v *view) title(r Run) string {
 	name := fmt.Sprintf("%s on %s, seed %d", r.Scenario, r.Lock, r.Seed)
 	if len(v.Findings) == 0 {
@@ -171,6 +170,6 @@ addEventListener("DOMContentLoaded", () => {
 	return err
 }
 
-// Style returns the styles of the pages: the colours of light and dark, and the look of what
-// they share.
+// Style returns the styles of the pages: the colours of light and dark, and the look of the shared
+// elements.
 func Style() string { return pageCSS }

@@ -26,6 +26,7 @@ import (
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/report"
+	"lockstep/report/sentence"
 	"lockstep/report/site"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -47,8 +48,8 @@ func played(t *testing.T, scenario, lock string) report.Run {
 	}
 	v := play.Run(sim.NewHost(t), sc, l, 1)
 	return report.Run{
-		Scenario: sc.Name, About: sc.About, Lock: l.Name, Seed: 1, Verdict: string(v.Word), Expected: v.Expected, Why: v.Why,
-		Replay: "replay it", Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
+		Scenario: sc.Name, About: sc.About, Lock: l.Name, Seed: 1, Verdict: string(v.Word), Expected: v.Expected, Why: sentence.Verdict(v),
+		Replay: "replay it", Digest: v.Digest(), Record: v.Played.Record, Findings: v.Findings,
 	}
 }
 
@@ -471,7 +472,7 @@ func namesAreText(t *testing.T, chromium context.Context) {
 	r := played(t, "misdelete", "setnx-del")
 	const evil = `</script><img src=x onerror="document.title='gone'"><script>document.title='gone'</script>`
 	r.Scenario, r.About, r.Lock, r.Why = evil, evil, evil, evil
-	r.Findings[0].Why, r.Findings[0].Judge = evil, evil
+	r.Findings[0].Detail, r.Findings[0].Judge = judges.Defect{Text: evil}, evil
 	r.Record.Params.Processes[0].Name = evil
 	for i := range r.Record.Events {
 		e := &r.Record.Events[i]
@@ -711,7 +712,7 @@ func long(events int) report.Run {
 	mid := rec.Events[len(rec.Events)*2/3].AtNs
 	return report.Run{
 		Scenario: "long", Lock: "redisson@4.7.0", Verdict: "bug", Record: rec,
-		Findings: []judges.Finding{{Judge: model.JudgeMisdelete, Verdict: judges.Broken, Class: judges.ClassBug, Why: "it is so", AtNs: mid}},
+		Findings: []judges.Finding{{Judge: model.JudgeMisdelete, Verdict: judges.Broken, Class: judges.ClassBug, Detail: judges.Defect{Text: "it is so"}, AtNs: mid}},
 	}
 }
 
@@ -824,7 +825,7 @@ func TestTwoThousandEventsFitInTwoMegabytes(t *testing.T) {
 	found := crowd(2000, 100)
 	for i := range 5000 {
 		f := found.Findings[0]
-		f.Why = fmt.Sprintf("so it is, %d times, as was told before and will be told again, at the length of a finding", i)
+		f.Detail = judges.Defect{Text: fmt.Sprintf("so it is, %d times, as was told before and will be told again, at the length of a finding", i)}
 		found.Findings = append(found.Findings, f)
 	}
 	for _, r := range []report.Run{queued, found, long(2000)} {
@@ -860,7 +861,8 @@ func theIndex(t *testing.T, chromium context.Context) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.Tables = report.ReadTables("# Which judge sees what\n\nSome words.\n\n| fault | <i>judge</i> |\n|---|---|\n| a \\| b | [**killed**](k/1.lockstep) |\n\nand more\n")
+	x.Tables = []report.Table{{Title: "Which judge sees what", Head: []string{"fault", "<i>judge</i>"},
+		Rows: [][]report.TableCell{{{Text: "a | b"}, {Text: "killed", Recording: "k/1.lockstep"}}}}}
 	x.EachRecording(func(recording string, link *string) { *link = "./to/" + recording })
 	var b bytes.Buffer
 	if err := report.WriteIndex(&b, x); err != nil {

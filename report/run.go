@@ -51,7 +51,7 @@ type CurvePoint struct {
 	AtNs   int64  `json:"at"`     // when it was drawn
 }
 
-// Limits of what a page shows of a record.
+// Limits of the part of a record that a page shows.
 const (
 	eventsMost   = 4000
 	findingsMost = 100 // per judge

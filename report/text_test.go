@@ -103,7 +103,7 @@ func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 
 func TestMermaid(t *testing.T) {
 	r := played(t, "unlock-reply-lost", "redisson@3.21.3")
-	r.Findings[0].Why = "a;b #c\nend"
+	r.Findings[0].Detail = judges.Defect{Text: "a;b #c\nend"}
 	text := report.Mermaid(r)
 	for _, want := range []string{
 		"sequenceDiagram\n    participant P0 as a/1\n",

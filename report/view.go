@@ -11,6 +11,7 @@ import (
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
+	"lockstep/report/sentence"
 )
 
 // builder makes the view of a run. It walks through the events of the record, and then
@@ -566,7 +567,7 @@ func (b *builder) fold() {
 
 func (b *builder) findings() {
 	for _, f := range byWeight(b.run.Findings) {
-		x := finding{Judge: f.Judge, Class: classOf(f), Why: f.Why, AtNs: f.AtNs, Event: -1, Ops: []int{}, Locks: []string{}, check: f.Check}
+		x := finding{Judge: f.Judge, Class: classOf(f), Why: sentence.Finding(f), AtNs: f.AtNs, Event: -1, Ops: []int{}, Locks: []string{}, check: f.Check}
 		for _, ref := range f.Ops {
 			for _, o := range b.v.Ops {
 				if b.v.Lanes[max(o.Lane, 0)].Name == model.ThreadName(ref.Process, ref.Thread) && o.FromNs == ref.CallNs && o.Action == ref.Op {
@@ -576,7 +577,7 @@ func (b *builder) findings() {
 			}
 		}
 		if f.Class == judges.ClassLimit && len(f.Excuses) > 0 {
-			x.Excuse = f.Excuses[0].Why
+			x.Excuse = sentence.Excuse(f.Excuses[0])
 		}
 		slices.Sort(x.Locks)
 		x.Locks = slices.Compact(x.Locks)

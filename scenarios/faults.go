@@ -35,6 +35,7 @@ var (
 		{"stall", []string{"at!", "server!", "for!", "servers"}},
 		{model.ServerWallClock, []string{"at!", "server!", "step!", "servers"}},
 		{model.ServerIsolate, []string{"at!", "server!", "for!", "servers"}},
+		{model.ServerMoveSlot, []string{"at!", "server!", "slot_of!", "for!"}},
 	}
 )
 
@@ -69,6 +70,7 @@ func (l *loader) fault(n *yaml.Node) Fault {
 		fault.KeepData = l.boolean(f["keep_data"])
 		fault.LoseLast = l.count(0)(f["lose_last"])
 		fault.Step = l.serverStep(f["step"])
+		fault.Key = l.filled(f["slot_of"])
 		if f["lose_last"] != nil && l.s.Server.Replicas > 0 {
 			l.fail(f["lose_last"], "lose_last belongs to a server without replicas; with them a failover loses what had not reached the one that it promotes, which server: {lag} decides")
 		}
@@ -131,7 +133,7 @@ func (l *loader) faultKind(n *yaml.Node, fault *Fault) (where string, known []st
 			}
 		}
 	}
-	all = append(all, "server", "keep_data", "lose_last")
+	all = append(all, "server", "keep_data", "lose_last", "slot_of")
 	f := map[string]*yaml.Node{}
 	misspelt := false
 	for i := 0; i < len(n.Content); i += 2 {

@@ -347,8 +347,8 @@ func (l *loader) scripts(n *yaml.Node) {
 	}
 }
 
-// spend takes the number of steps that a thread does from those that are left. If there are too
-// few left, past is the step that needs more.
+// spend subtracts the steps of a thread from the steps that are left. If there are too few left, past
+// is the step that needs more.
 func spend(steps []Step, most int) (past *Step, left int) {
 	for i := range steps {
 		s := &steps[i]
@@ -366,8 +366,8 @@ func spend(steps []Step, most int) (past *Step, left int) {
 	return nil, most
 }
 
-// done returns how many steps a thread does in a step, with the step itself. More than maxSteps
-// count as one more. What a repeat does until an instant counts once.
+// done returns how many steps a thread does in a step, with the step itself. More than maxSteps count
+// as one more. The steps that a repeat plays until an instant count once.
 func (s *Step) done() int {
 	within := 0
 	for i := range s.Steps {

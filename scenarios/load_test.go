@@ -218,6 +218,7 @@ func TestFaultsAreReadAsWritten(t *testing.T) {
 		{"restart", "{at: 1s, server: restart, keep_data: true}", model.FaultSpec{Kind: model.FaultServer, At: s, Server: "restart", KeepData: true}},
 		{"failover", "{at: 1s, server: failover, lose_last: 2}", model.FaultSpec{Kind: model.FaultServer, At: s, Server: "failover", LoseLast: 2}},
 		{"script flush", "{at: 1s, server: flush_scripts}", model.FaultSpec{Kind: model.FaultServer, At: s, Server: "flush_scripts"}},
+		{"a slot moves", "{at: 1s, server: move_slot, slot_of: orders, for: 2s}", model.FaultSpec{Kind: model.FaultServer, At: s, Server: "move_slot", Key: "orders", For: 2 * s}},
 		{"stall", "{at: 1s, server: stall, for: 2s}", model.FaultSpec{Kind: model.FaultServer, At: s, Server: "stall", For: 2 * s}},
 		{"the wall clock of a server", "{at: 1s, server: wall_clock, step: 10s}", model.FaultSpec{Kind: model.FaultServer, At: s, Server: "wall_clock", Step: 10 * s}},
 		{"the wall clock of a server goes back", "{at: 1s, server: wall_clock, step: -1500ms}", model.FaultSpec{Kind: model.FaultServer, At: s, Server: "wall_clock", Step: -3 * s / 2}},

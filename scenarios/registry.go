@@ -43,7 +43,7 @@ func Register(name string, files fs.FS) {
 	registry.all = append(registry.all, collection{name, files})
 }
 
-// All loads the registered scenarios, the built-in ones first. Those of a collection are
+// All loads the registered scenarios, the built-in ones first. The scenarios of a collection are
 // sorted by name.
 func All() ([]*Scenario, error) {
 	registry.Lock()
@@ -195,9 +195,9 @@ func (e *UnknownError) Error() string {
 // fullName returns the name that no other registered scenario has.
 func (sc *Scenario) fullName() string { return sc.Collection() + "/" + sc.Name }
 
-// ShortName returns what Find is asked for to find the scenario, whatever other collections
-// there are: the name of a built-in scenario, COLLECTION/NAME of another registered one, and
-// the file of one of no collection.
+// ShortName returns the shortest name by which Find finds the scenario in every set of collections:
+// the name of a built-in scenario, COLLECTION/NAME of another registered one, and the file of one of
+// no collection.
 func (sc *Scenario) ShortName() string {
 	switch sc.Collection() {
 	case "":

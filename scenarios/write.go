@@ -190,7 +190,7 @@ func (f Fault) write() string {
 	case model.FaultKey:
 		return flow("at", at, "key", atom(f.Key), "do", f.KeyDo, "servers", servers)
 	case model.FaultServer:
-		return flow("at", at, "server", string(f.Server), "keep_data", when(f.KeepData, "true"), "lose_last", count(f.LoseLast), "for", nonzero(f.For), "step", nonzero(f.Step), "servers", servers)
+		return flow("at", at, "server", string(f.Server), "slot_of", atom(f.Key), "keep_data", when(f.KeepData, "true"), "lose_last", count(f.LoseLast), "for", nonzero(f.For), "step", nonzero(f.Step), "servers", servers)
 	case model.FaultRule:
 		w := f.When
 		return flow("when", flow("process", w.Process, "direction", w.Direction, "command", atom(w.Command), "script", string(w.Script),

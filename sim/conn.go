@@ -233,6 +233,7 @@ func (w *World) collect(dirty []*socket) {
 			c.stream = newPipeline()
 		}
 		c.node.Server.Open(ConnID(c.id))
+		w.stirred = true
 		conns = append(conns, c)
 	}
 	slices.SortFunc(conns, func(a, b *conn) int {
@@ -364,7 +365,7 @@ func (w *World) decode(list []Request, n *node, text string) (requests []Request
 		}
 		text = rest
 		if err != nil {
-			w.record(model.Event{Kind: model.KindDefect, Text: err.Error()})
+			w.record(&model.Event{Kind: model.KindDefect, Text: err.Error()})
 			continue
 		}
 		list = append(list, r)
@@ -399,6 +400,7 @@ func (w *World) planDeadlineFrom(s *socket, asked, left int64, set uint64) {
 		stale := s.setAt != set || s.shut
 		s.mu.Unlock()
 		if stale || s.p.dead {
+			w.stirred = false
 			return
 		}
 		if lost := s.p.pausedBetween(asked, w.now()); lost > 0 {

@@ -39,7 +39,7 @@ func (w *World) plan(faults []model.FaultSpec) {
 		w.faultsDue++
 		w.sched.add(int64(f.At), classFault, func() {
 			w.moved = w.now()
-			w.record(model.Event{Kind: model.KindFault, Fault: n, Process: first(f.Processes), Text: w.describe(f)})
+			w.record(&model.Event{Kind: model.KindFault, Fault: n, Process: first(f.Processes), Text: w.describe(f)})
 			w.strike(f)
 			if f.For == 0 {
 				w.faultsDue--
@@ -48,7 +48,7 @@ func (w *World) plan(faults []model.FaultSpec) {
 			w.sched.add(w.now()+int64(f.For), classFault, func() {
 				w.faultsDue--
 				w.moved = w.now()
-				w.record(model.Event{Kind: model.KindFaultEnd, Fault: n, Process: first(f.Processes), Text: f.String()})
+				w.record(&model.Event{Kind: model.KindFaultEnd, Fault: n, Process: first(f.Processes), Text: f.String()})
 			})
 		})
 	}
@@ -149,7 +149,7 @@ func (w *World) meetRules(m *message, dir string, pass func(delay int64), fail f
 		pass(0)
 		return
 	}
-	w.record(model.Event{Kind: model.KindHit, Fault: r.index, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir,
+	w.record(&model.Event{Kind: model.KindHit, Fault: r.index, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir,
 		Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: r.fault.String(), Do: r.fault.Do})
 	switch r.fault.Do {
 	case "drop":
@@ -267,7 +267,7 @@ func (r *rule) end(w *World) {
 	}
 	r.over = true
 	if r.fired {
-		w.record(model.Event{Kind: model.KindFaultEnd, Fault: r.index, Text: r.fault.String()})
+		w.record(&model.Event{Kind: model.KindFaultEnd, Fault: r.index, Text: r.fault.String()})
 	}
 	held := r.held
 	r.held = nil

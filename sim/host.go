@@ -241,7 +241,7 @@ type space[T any] struct {
 }
 
 // spaceMax is the size in bytes from which memory is not kept.
-const spaceMax = 4 << 20
+const spaceMax = 16 << 20
 
 // take returns n elements of any content, with the capacity that there is.
 func (s *space[T]) take(n int) []T {

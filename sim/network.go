@@ -79,7 +79,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 		by.Lock = w.owners.About(words)
 	}
 	if c.node.stream != nil && by.Op == 0 && by.Lock != "" {
-		by.Thread = w.owners.whose(by.Lock, words, by.Thread)
+		by.Thread = w.owners.Whose(by.Lock, words, by.Thread)
 	}
 	w.owners.Wrote(by.Thread, words)
 	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, pipe: pipe}
@@ -87,7 +87,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 		m.op = by.Op
 	}
 	if !c.p.dead {
-		w.record(model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
+		w.record(&model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks,
 			Listens: r.Listens, Channels: r.Channels, Program: r.Program})
 	}
@@ -140,7 +140,7 @@ func (w *World) lost(m *message, dir, why string) {
 	if p := m.pipe; p != nil && (p.lost[way(dir)] == 0 || m.id < p.lost[way(dir)]) {
 		p.lost[way(dir)] = m.id
 	}
-	w.record(model.Event{Kind: model.KindLost, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir, Script: m.cmd.Script,
+	w.record(&model.Event{Kind: model.KindLost, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir, Script: m.cmd.Script,
 		Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.channel, Why: why})
 	if c := m.conn; c.stream != nil && !c.breaking && !c.severed && (why == model.LostDropped || why == model.LostPartition) {
 		c.breaking = true
@@ -193,6 +193,7 @@ func (w *World) arrive(m *message, again bool) {
 	out := w.takeEffects()
 	reply, answered := n.Server.Handle(w.now(), ConnID(c.id), &m.request, out)
 	changed := out.Changed
+	w.stirred = !out.Still
 	if !answered {
 		c.blocked = m
 	}
@@ -209,7 +210,7 @@ func (w *World) arrive(m *message, again bool) {
 // says that the state of locks may be another.
 func (w *World) executed(m *message, reply Reply, changed bool) {
 	c := m.conn
-	w.record(model.Event{Kind: model.KindExec, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
+	w.record(&model.Event{Kind: model.KindExec, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 		Command: m.request.Name, Script: m.cmd.Script, Args: m.request.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: reply.Shown, Answer: reply.Answer,
 		Listens: m.request.Listens, Channels: m.request.Channels, Program: m.request.Program})
 	if changed {
@@ -333,7 +334,7 @@ func (w *World) deliver(m *message, dir string, again bool) {
 			w.deliver(m, dir, true)
 		})
 	default:
-		w.record(model.Event{Kind: model.KindDeliver, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id, Dir: dir,
+		w.record(&model.Event{Kind: model.KindDeliver, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id, Dir: dir,
 			Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.channel})
 		if dir == "reply" {
 			c.unanswered--
@@ -372,6 +373,7 @@ func (w *World) disconnect(c *conn) {
 		return // the server never heard of it
 	}
 	c.node.call(func(nowNs int64, out *Effects) { c.node.Server.Close(nowNs, ConnID(c.id), out) })
+	w.stirred = true
 	if c.blocked == nil {
 		return
 	}

@@ -300,7 +300,7 @@ func (w *World) fated(m *message, dir string) *parcel {
 		return nil
 	}
 	hit := func(do, what string) {
-		w.record(model.Event{Kind: model.KindHit, Fault: FateFault(len(w.cfg.Faults)), Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir,
+		w.record(&model.Event{Kind: model.KindHit, Fault: FateFault(len(w.cfg.Faults)), Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir,
 			Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: what, Do: do})
 	}
 	return &parcel{

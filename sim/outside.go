@@ -50,6 +50,66 @@ func (p *Process) SenderOf(words []string) (by Author, op int) {
 	return by, p.opOf(words, goroutine())
 }
 
+// The limits of a turn in real time. Whoever asks writes within askedMost, and what it writes is
+// written within turnMost of its first write.
+const (
+	askedMost = 10 * time.Millisecond
+	turnMost  = 2 * time.Millisecond
+)
+
+// talk is the turn of a caller that asked, in real time. The caller of TakesTurns waits for it.
+type talk struct {
+	by     Author
+	words  []string
+	wrote  chan struct{} // closed by the first write
+	closed bool
+}
+
+// TakesTurns lets those who ask (Asks, Keeper, Turn) wait for their turns. It belongs to a process
+// that is in no world and whose servers speak a stream: see SpeakerOf. A turn ends soon after
+// somebody has written.
+func (p *Process) TakesTurns() { p.turns = make(chan struct{}, 1) }
+
+// takeTurn gives the caller its turn, when those before it are over.
+func (p *Process) takeTurn(by Author, words []string) {
+	p.turns <- struct{}{}
+	x := &talk{by: by, words: words, wrote: make(chan struct{})}
+	p.w.mu.Lock()
+	p.talks = x
+	p.w.mu.Unlock()
+	go func() {
+		select {
+		case <-x.wrote:
+			time.Sleep(turnMost)
+		case <-time.After(askedMost):
+		}
+		p.w.mu.Lock()
+		p.talks = nil
+		p.w.mu.Unlock()
+		<-p.turns
+	}()
+}
+
+// SpeakerOf is SenderOf for bytes on a stream. If somebody of the process asks for turns, the
+// bytes belong to whoever has the turn, and asked holds the words that were asked for. Otherwise
+// they belong to the calling goroutine.
+func (p *Process) SpeakerOf() (by Author, asked []string) {
+	by = p.w.lineage.author(p)
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	switch x := p.talks; {
+	case p.asked == nil:
+		return by, nil
+	case x != nil:
+		if !x.closed {
+			x.closed = true
+			close(x.wrote)
+		}
+		return x.by, x.words
+	}
+	return Author{}, nil
+}
+
 // StepWallClock lets the wall clock of a process jump that is in no world.
 func (p *Process) StepWallClock(by time.Duration) {
 	p.w.mu.Lock()

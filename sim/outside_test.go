@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -51,4 +52,35 @@ func TestWhoWritesOutsideOfAWorld(t *testing.T) {
 
 	defer p.Sending(OutsideCall(context.Background(), 9), "GET\x00orders")()
 	is("words that an operation said it would send", Author{}, 9)
+}
+
+// What a process writes on a stream in real time belongs to whoever has the turn. The next one who
+// asks waits until something was written, or for a moment.
+func TestTurnsInRealTime(t *testing.T) {
+	p := NewOutside(ProcessConfig{Name: "a", Threads: 2}, 0, 1, time.Now(), nil)
+	p.TakesTurns()
+	if by, asked := p.SpeakerOf(); by != (Author{}) || asked != nil {
+		t.Errorf("before anybody asks: %+v, %q", by, asked)
+	}
+	begun := time.Now()
+	for n, word := range []string{"one", "two"} {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			p.Enters(n + 1)
+			p.Begins(n+1, n+1, Operation{Action: model.ActLock, Lock: "orders"})
+			p.Asks([]string{word})
+		}()
+		<-done
+		if n == 0 {
+			continue // and writes nothing
+		}
+		// A machine that stands still for longer than a turn gives the bytes to nobody.
+		if by, asked := p.SpeakerOf(); by != (Author{}) && (by.Thread != "a/2" || by.Op != 2 || !slices.Equal(asked, []string{word})) {
+			t.Errorf("in the turn of thread 2: %+v, %q", by, asked)
+		}
+	}
+	if waited := time.Since(begun); waited < askedMost {
+		t.Errorf("the second had its turn after %v, want %v at least: the first had not written", waited, askedMost)
+	}
 }

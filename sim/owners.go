@@ -102,9 +102,9 @@ func (o *Owners) About(words []string) string {
 	return ""
 }
 
-// whose returns the thread of a value of a lock that is among words; if there is none, or
+// Whose returns the thread of a value of a lock that is among words; if there is none, or
 // it is unknown, it returns other.
-func (o *Owners) whose(lock string, words []string, other string) string {
+func (o *Owners) Whose(lock string, words []string, other string) string {
 	for _, word := range words {
 		if t := o.threads[valueKey(lock, word)]; t != "" {
 			return t

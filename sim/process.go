@@ -27,6 +27,8 @@ type Process struct {
 	object  string // its name among the objects of Effect
 	threads []*Thread
 	entropy uint64
+	// latencies are the streams of latencies, by direction. Only the scheduler uses them.
+	latencies map[string]string
 
 	conns       []*conn // in the order of dialling; numbered when they first speak
 	spoken      int     // the number of numbered connections
@@ -39,6 +41,8 @@ type Process struct {
 	jump        time.Duration // steps of the wall clock so far
 	close       func()
 	dial        Dialer        // of a process that is in no world, see NewOutside
+	turns       chan struct{} // see TakesTurns; nil: nobody waits for a turn
+	talks       *talk         // whose turn it is; guarded by w.mu
 	timersLeft  []func() bool // guarded by w.mu
 
 	rand  *rand.Rand       // made by Rand; guarded by w.mu
@@ -63,6 +67,7 @@ func (p *Process) addThreads() {
 	for n := 1; n <= p.cfg.Threads; n++ {
 		p.threads = append(p.threads, &Thread{p: p, number: n, name: model.ThreadName(p.cfg.Name, n), resume: make(chan struct{})})
 	}
+	p.w.threads[threadNew] += p.cfg.Threads
 }
 
 // Name is the process's name.
@@ -143,7 +148,7 @@ func (p *Process) closeClient() {
 		return
 	}
 	p.closed = true
-	p.w.record(model.Event{Kind: model.KindClose, Process: p.cfg.Name})
+	p.w.record(&model.Event{Kind: model.KindClose, Process: p.cfg.Name})
 	if p.close != nil {
 		go p.runClose() // may wait for what only the scheduler can bring
 	}
@@ -279,6 +284,9 @@ func (p *Process) ask(caller, by Author, words []string) {
 	w.mu.Unlock()
 	w.wake()
 	<-a.turn
+	if p.turns != nil {
+		p.takeTurn(by, words)
+	}
 }
 
 // Serves runs f, which starts a client that the calling thread has for one lock. A request
@@ -318,6 +326,7 @@ func (w *World) nextAsk() bool {
 	w.asks = slices.DeleteFunc(w.asks, func(a *ask) bool { return a == first })
 	w.turn = first
 	close(first.turn)
+	w.stirred = true
 	return true
 }
 
@@ -445,6 +454,9 @@ func (p *Process) crash() {
 		return
 	}
 	p.dead = true
+	for _, t := range p.threads {
+		p.w.threads[t.state]--
+	}
 	slices.SortStableFunc(p.conns, func(a, b *conn) int { // connections dialled together are in any order
 		return cmp.Compare(uint(a.id-1), uint(b.id-1))
 	})
@@ -500,18 +512,27 @@ func (t *Thread) Number() int { return t.number }
 // Name is process/thread.
 func (t *Thread) Name() string { return t.name }
 
+// enter changes the state of the thread.
+func (t *Thread) enter(s threadState) {
+	if w := t.p.w; !t.p.dead {
+		w.threads[t.state]--
+		w.threads[s]++
+	}
+	t.state = s
+}
+
 // Start gives the thread its body.
 func (t *Thread) Start(body func()) {
-	t.state = threadStepping
+	t.enter(threadStepping)
 	go func() {
 		t.p.w.lineage.register(t)
 		t.step(func(done func()) { done() })
 		defer t.recovered()
 		body()
 		t.post(func() {
-			t.state = threadDone
+			t.enter(threadDone)
 			t.p.w.moved = t.p.w.now()
-			t.p.w.record(model.Event{Kind: model.KindDone, Process: t.p.cfg.Name, Thread: t.number})
+			t.p.w.record(&model.Event{Kind: model.KindDone, Process: t.p.cfg.Name, Thread: t.number})
 		})
 	}()
 }
@@ -523,8 +544,9 @@ func (t *Thread) recovered() {
 		return
 	}
 	t.post(func() {
-		t.state, t.call = threadDone, nil
-		t.p.w.record(model.Event{Kind: model.KindDefect, Process: t.p.cfg.Name, Thread: t.number, Text: fmt.Sprintf("the lock panicked: %v", r)})
+		t.enter(threadDone)
+		t.call = nil
+		t.p.w.record(&model.Event{Kind: model.KindDefect, Process: t.p.cfg.Name, Thread: t.number, Text: fmt.Sprintf("the lock panicked: %v", r)})
 	})
 }
 
@@ -555,7 +577,12 @@ func (t *Thread) handle() {
 
 // step lets the scheduler do f, and goes on when f calls done.
 func (t *Thread) step(f func(done func())) {
-	t.post(func() { f(func() { t.resume <- struct{}{} }) })
+	t.post(func() {
+		f(func() {
+			t.resume <- struct{}{}
+			t.p.w.stirred = true
+		})
+	})
 	<-t.resume
 	if t.killed {
 		runtime.Goexit()
@@ -618,7 +645,7 @@ func (t *Thread) Do(f func()) {
 // Record adds an event of this thread. Only within Do.
 func (t *Thread) Record(e model.Event) {
 	e.Process, e.Thread = t.p.cfg.Name, t.number
-	t.p.w.record(e)
+	t.p.w.record(&e)
 }
 
 // Call performs one operation: f with a context that an interrupt cancels.
@@ -633,7 +660,8 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 			var cancel context.CancelCauseFunc
 			ctx, cancel = context.WithCancelCause(context.WithValue(context.Background(), callKey{}, w.ops))
 			c = &call{op: w.ops, what: what, cancel: cancel}
-			t.call, t.state = c, threadCalling
+			t.call = c
+			t.enter(threadCalling)
 			w.lineage.begins(t, c.op, what)
 			t.Record(model.Event{Kind: model.KindInvoke, Op: c.op, Action: what.Action, Lock: what.Lock, LeaseNs: what.LeaseNs, WaitNs: what.WaitNs})
 			done()
@@ -651,7 +679,7 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 			if t.p.dead {
 				return
 			}
-			t.state = threadStepping
+			t.enter(threadStepping)
 			w.moved = w.now()
 			w.lineage.ends(t)
 			if outcome == model.Granted {

@@ -89,6 +89,7 @@ type schedule struct {
 	seq    uint64
 	last   int64 // ns at which the last event ran
 	orders *orders
+	free   []*event // memory of events that have been taken
 }
 
 // add plans run at the slot of nominal time atNs.
@@ -97,7 +98,12 @@ func (s *schedule) add(atNs int64, c Class, run func()) {
 	if atNs < 0 {
 		atNs = 0
 	}
-	s.events.push(&event{slot: atNs / slotNs * slotNs, class: c, seq: s.seq, run: run})
+	e := &event{}
+	if last := len(s.free) - 1; last >= 0 {
+		e, s.free = s.free[last], s.free[:last]
+	}
+	*e = event{slot: atNs / slotNs * slotNs, class: c, seq: s.seq, run: run}
+	s.events.push(e)
 }
 
 // addTo is add for an event that a line carries in order. Without a line it is add. p
@@ -131,9 +137,14 @@ func (s *schedule) next() (*event, int64) {
 	return e, at
 }
 
-func (s *schedule) pop(atNs int64) *event {
+// pop takes the next event, which happens at an instant, and returns its function.
+func (s *schedule) pop(atNs int64) (run func()) {
 	s.last = atNs
-	return s.events.pop()
+	e := s.events.pop()
+	run = e.run
+	*e = event{}
+	s.free = append(s.free, e)
+	return run
 }
 
 // eventHeap is a binary heap. Most of its events are deadlines that will be stale when

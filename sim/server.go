@@ -117,6 +117,9 @@ func Lacks(s Server, f model.FaultSpec) string {
 	if _, ok := s.(Peer); !ok && f.Server == model.ServerIsolate {
 		return "has no other servers to be isolated from"
 	}
+	if f.Server == model.ServerMoveSlot {
+		return "has no slots; only a real cluster has"
+	}
 	if _, ok := s.(Clocked); !ok && f.StepsServerClock() {
 		return "has no wall clock"
 	}
@@ -216,6 +219,9 @@ type Push struct {
 type Effects struct {
 	// Changed: the state of locks, or what Next answers, may be another.
 	Changed bool
+	// Still: a call of Handle woke no goroutine of the server, so the world need not wait for
+	// any.
+	Still bool
 
 	reads, writes []string
 	list          []effect
@@ -392,7 +398,7 @@ func (n *node) apply(out *Effects) {
 	for i := range out.list {
 		switch e := &out.list[i]; e.kind {
 		case effectRecord:
-			w.record(e.event)
+			w.record(&e.event)
 		case effectSend:
 			n.send(e.way, e.then)
 		case effectSendTo:
@@ -411,7 +417,7 @@ func (n *node) apply(out *Effects) {
 		}
 	}
 	clear(out.list)
-	out.reads, out.writes, out.list, out.Changed = out.reads[:0], out.writes[:0], out.list[:0], false
+	out.reads, out.writes, out.list, out.Changed, out.Still = out.reads[:0], out.writes[:0], out.list[:0], false, false
 	w.effects = append(w.effects, out)
 }
 
@@ -515,7 +521,7 @@ func (w *World) change(states map[string]*model.LockState, lock string, s *model
 	if m != nil {
 		e.Msg = m.id
 	}
-	w.record(e)
+	w.record(&e)
 }
 
 // describe says what a fault of servers is about to do.

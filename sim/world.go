@@ -91,6 +91,7 @@ type World struct {
 	held      map[string]*model.LockState // what Config.State returned last
 	writers   map[int][]string            // see Result; nil if nobody asks
 	processes []*Process
+	threads   [threadDone + 1]int // of the processes that live, by state
 	nodes     []*node
 	rules     []*rule
 	resources *Resources
@@ -109,6 +110,9 @@ type World struct {
 	moved      int64 // the last time a thread took a step or a fault began or ended
 	endAt      int64 // the end of the leaving
 	instants   int   // the number of Instants given out; guarded by mu
+	// stirred says that the scheduler or time may have woken a goroutine since all were
+	// blocked. It is so after every event but those that are known to wake nobody.
+	stirred bool
 
 	mu    sync.Mutex // guards what other goroutines post
 	posts []*Thread
@@ -181,7 +185,7 @@ func newWorld(cfg Config) *World {
 		cfg: cfg, chooser: cfg.Chooser,
 		rec:       &model.Record{Params: cfg.Params, Events: eventSpace.take(0)},
 		resources: NewResources(cfg.Resources),
-		notify:    make(chan struct{}, 1), goroutines: runtime.NumGoroutine(),
+		notify:    make(chan struct{}, 1), goroutines: runtime.NumGoroutine(), stirred: true,
 	}
 	w.rec.Params.Faults = cfg.Faults
 	if cfg.Orders != nil {
@@ -195,7 +199,7 @@ func newWorld(cfg Config) *World {
 		w.owners, w.held = NewOwners(), map[string]*model.LockState{}
 	}
 	for i, pc := range cfg.Processes {
-		p := &Process{w: w, index: i, cfg: pc, object: "process " + pc.Name, notes: map[string][]*note{},
+		p := &Process{w: w, index: i, cfg: pc, object: "process " + pc.Name, latencies: map[string]string{}, notes: map[string][]*note{},
 			cutUntil: make([]int64, len(cfg.Nodes))}
 		p.entropy = w.chooser.Choose("entropy/"+pc.Name, 1<<62)
 		p.addThreads()
@@ -219,7 +223,7 @@ func (w *World) begin(noShortcuts bool) {
 	w.start = time.Now()
 	for _, n := range w.nodes {
 		if n.stream != nil && n.stream.failed != nil {
-			w.record(model.Event{Kind: model.KindDefect, Text: fmt.Sprintf("the server at %s did not start: %v", n.Addr, n.stream.failed)})
+			w.record(&model.Event{Kind: model.KindDefect, Text: fmt.Sprintf("the server at %s did not start: %v", n.Addr, n.stream.failed)})
 		}
 		n.Server.Start(w.setupOf(n, noShortcuts))
 	}
@@ -246,13 +250,14 @@ func (w *World) now() int64 { return int64(time.Since(w.start)) }
 // Now is the simulated time since the start.
 func (w *World) Now() time.Duration { return time.Since(w.start) }
 
-func (w *World) record(e model.Event) {
+// record adds a copy of e to the record, with the time that it is now.
+func (w *World) record(e *model.Event) {
 	if w.over {
 		return
 	}
 	e.AtNs = w.now()
 	w.see(e.Kind)
-	w.rec.Add(e)
+	w.rec.Add(*e)
 }
 
 // wake tells the scheduler that something was posted. Any goroutine.
@@ -285,7 +290,7 @@ func (w *World) loop(res *Result, h *Host) {
 			}
 		}
 		if res.Steps >= limit && !w.leaving {
-			w.record(model.Event{Kind: model.KindDefect, Text: fmt.Sprintf("the run did not come to rest within %d events", limit)})
+			w.record(&model.Event{Kind: model.KindDefect, Text: fmt.Sprintf("the run did not come to rest within %d events", limit)})
 			w.leave()
 		}
 		if res.Steps >= 2*limit {
@@ -303,15 +308,16 @@ func (w *World) loop(res *Result, h *Host) {
 		}
 		res.Steps++
 		w.alive.steps.Store(int64(res.Steps))
+		w.stirred = true
 		if e.choice {
 			if w.sched.last = w.now(); !w.orders.choose() {
 				res.Stopped = true
 				break
 			}
+			w.stirred = true
 			continue
 		}
-		w.sched.pop(max(at, w.now()))
-		e.run()
+		w.sched.pop(max(at, w.now()))()
 	}
 	w.orders.settle()
 	res.SimNs = w.now()
@@ -364,14 +370,19 @@ func (w *World) sleep(d int64) {
 	case <-w.timer.C:
 	case <-w.notify:
 	}
+	w.stirred = true
 }
 
 // gather waits until everybody else is blocked and takes what they posted, in
-// a stable order.
+// a stable order. It does not wait if nobody was woken and nobody posted anything since all
+// were blocked.
 func (w *World) gather() {
 	for {
-		synctest.Wait()
-		w.alive.park()
+		if w.stirred || len(w.notify) > 0 {
+			synctest.Wait()
+			w.alive.park()
+			w.stirred = false
+		}
 		w.rests()
 		w.mu.Lock()
 		threads, sockets := w.posts, w.dirty
@@ -387,10 +398,13 @@ func (w *World) gather() {
 		case <-w.notify:
 		default:
 		}
-		w.tell(closed)
+		if len(closed) > 0 {
+			w.tell(closed)
+			w.stirred = true
+		}
 		slices.SortFunc(panics, func(a, b panicked) int { return cmp.Compare(a.p.index, b.p.index) })
 		for _, x := range panics {
-			w.record(model.Event{Kind: model.KindDefect, Process: x.p.cfg.Name, Text: x.text})
+			w.record(&model.Event{Kind: model.KindDefect, Process: x.p.cfg.Name, Text: x.text})
 		}
 		if len(threads) == 0 && len(sockets) == 0 && len(closed) == 0 && len(panics) == 0 {
 			w.endTurn()
@@ -412,33 +426,15 @@ func (w *World) gather() {
 
 // idle: no thread has a step of its own before it; all are finished, dead or
 // inside a call.
-func (w *World) idle() bool {
-	for _, p := range w.processes {
-		for _, t := range p.threads {
-			if !p.dead && t.state == threadStepping {
-				return false
-			}
-		}
-	}
-	return true
-}
+func (w *World) idle() bool { return w.threads[threadStepping] == 0 }
 
-func (w *World) allDone() bool {
-	for _, p := range w.processes {
-		for _, t := range p.threads {
-			if !p.dead && (t.state == threadStepping || t.state == threadCalling) {
-				return false
-			}
-		}
-	}
-	return true
-}
+func (w *World) allDone() bool { return w.idle() && w.threads[threadCalling] == 0 }
 
 // heal begins the calm phase: rules end, and release the messages that they held.
 func (w *World) heal() {
 	w.calm = true
 	w.moved = w.now()
-	w.record(model.Event{Kind: model.KindCalm})
+	w.record(&model.Event{Kind: model.KindCalm})
 	for _, r := range w.rules {
 		r.end(w)
 	}
@@ -452,7 +448,7 @@ func (w *World) leave() {
 	if !w.calm {
 		w.heal()
 	}
-	w.record(model.Event{Kind: model.KindLeave})
+	w.record(&model.Event{Kind: model.KindLeave})
 	var open []*call
 	for _, p := range w.processes {
 		for _, t := range p.threads {
@@ -460,7 +456,7 @@ func (w *World) leave() {
 				w.orphans = append(w.orphans, t.call)
 			}
 			if t.call != nil && !p.dead {
-				w.record(model.Event{Kind: model.KindReturn, Process: p.cfg.Name, Thread: t.number, Op: t.call.op,
+				w.record(&model.Event{Kind: model.KindReturn, Process: p.cfg.Name, Thread: t.number, Op: t.call.op,
 					Action: t.call.what.Action, Lock: t.call.what.Lock, Outcome: model.Waiting})
 				open = append(open, t.call)
 			}
@@ -495,6 +491,7 @@ func (w *World) end() (clean bool) {
 			t.kill()
 		}
 	}
+	w.stirred = true
 	w.gather()
 	for _, c := range w.orphans {
 		c.cancel(ErrInterrupted) // nothing of a dead process goes on
@@ -533,12 +530,12 @@ func (w *World) end() (clean bool) {
 	synctest.Wait()
 	w.over = false
 	var left []string
-	for _, g := range bubbleGoroutines() {
+	for _, g := range bubbleGoroutines() { // not only counted: one outside the world may have ended meanwhile
 		left = append(left, "goroutine "+topFunction(g))
 	}
 	slices.Sort(left) // the runtime lists them in no order that repeats
 	for _, text := range left {
-		w.record(model.Event{Kind: model.KindLeft, Text: text})
+		w.record(&model.Event{Kind: model.KindLeft, Text: text})
 	}
 	w.over = true
 	return len(left) == 0
@@ -569,7 +566,12 @@ func (w *World) Process(name string) *Process { return w.process(name) }
 
 // latency draws the time that a message of p is under way.
 func (w *World) latency(p *Process, dir string) int64 {
-	return w.between(w.cfg.LatencyMin, w.cfg.LatencyMax, "latency/"+p.cfg.Name+"/"+dir)
+	stream, ok := p.latencies[dir]
+	if !ok {
+		stream = "latency/" + p.cfg.Name + "/" + dir
+		p.latencies[dir] = stream
+	}
+	return w.between(w.cfg.LatencyMin, w.cfg.LatencyMax, stream)
 }
 
 // between draws a length. It draws nothing where both bounds are equal, or in a world

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// door is a lock whose way to whoever waits takes a millisecond.
+// door is a lock that takes a millisecond to reach a waiter.
 type door chan struct{}
 
 func (d door) Lock() error {

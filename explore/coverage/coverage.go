@@ -1,7 +1,7 @@
-// Package coverage gives names to what a campaign has tried. A situation is the state of a
-// lock, an operation of a thread and a moment of the operation. A cell is a situation that a
-// kind of fault met. The package finds the situations and the cells of a run in its record,
-// and says where in a run a fault would fill a cell.
+// Package coverage gives names to the situations that a campaign has tried. A situation is the state
+// of a lock, an operation of a thread and a moment of the operation. A cell is a situation that a kind
+// of fault met. The package finds the situations and the cells of a run in its record, and says where
+// in a run a fault would fill a cell.
 package coverage
 
 import (
@@ -184,9 +184,9 @@ type Opening struct {
 	// LeftNs is the time from FromNs on until the hold of the lock ends, if nobody prolongs
 	// it; 0: nobody holds the lock, or the hold has no end.
 	LeftNs int64
-	// Role and Command are those of the command that leaves at FromNs, and it is the Nth such
-	// command of the process. At the wake-up, Nth counts the published messages to the process. Nth is 0
-	// if no message leaves in the opening: then no fault of messages can strike in it.
+	// Role and Command describe the command that leaves at FromNs. It is the Nth such command of the
+	// process. At the wake-up, Nth counts the published messages to the process. Nth is 0 if no message
+	// leaves in the opening: then no fault of messages can strike in it.
 	Role    model.Role
 	Command string
 	Nth     int

@@ -526,8 +526,8 @@ func value[T any](p *T) (v T) {
 	return v
 }
 
-// settleResources declares the resources that the workload uses. Their start values and
-// rules follow from what the workload takes.
+// settleResources declares the resources that the workload uses. Their start values and rules follow
+// from the amounts that the workload takes.
 func (d *drawer) settleResources() {
 	var used []string
 	takes := map[string]int64{}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/report/sentence"
 	"lockstep/scenarios/scenariotest"
 
 	"lockstep/explore/failure"
@@ -262,7 +263,7 @@ func TestSimpleWorkloadsHold(t *testing.T) {
 			v := play.Run(h, scenariotest.Parse(t, New(sim.NewSeeded(seed), l, Simple, nil).Text), l, seed)
 			for _, f := range v.Findings {
 				if f.Verdict == judges.Undecided || f.Class == judges.ClassBug && failure.NewNamer(h, v).Name(f).ID == "" {
-					t.Errorf("%s, seed %d: %s %s: %s\n%s", l.Name, seed, f.Judge, f.Verdict, f.Why, v.Scenario.Text)
+					t.Errorf("%s, seed %d: %s %s: %s\n%s", l.Name, seed, f.Judge, f.Verdict, sentence.Finding(f), v.Scenario.Text)
 				}
 			}
 		}

@@ -304,16 +304,13 @@ func (d *drawer) match(f *model.FaultSpec) {
 	}
 }
 
-// subscribe is the command of a waiter that wants to hear of a release.
-const subscribe = "SUBSCRIBE"
-
 // commands returns the commands that rules name: the commands that the lock's client sends, as
 // far as the servers of the lock know them. If the servers know none of them, it returns all
 // commands that the servers know. It returns nil if a server does not list its commands.
 func (d *drawer) commands() []string {
 	sent := d.lock.Campaign.Commands
 	if sent == nil {
-		sent = []string{"EVAL", "EVALSHA", subscribe, "UNSUBSCRIBE", "DEL"}
+		sent = d.lock.Drawing().Commands
 	}
 	known := d.lock.Commands()
 	both := slices.DeleteFunc(slices.Clone(sent), func(c string) bool { return !slices.Contains(known, c) })
@@ -339,7 +336,7 @@ func (d *drawer) channel() string {
 }
 
 // wakeup draws a rule that keeps a waiter from hearing of a release. It meets published
-// messages, or the command that subscribes to them, if the servers know it.
+// messages, or the command that subscribes to them, if the servers have one.
 func (d *drawer) wakeup(who string) model.FaultSpec {
 	f := model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{
 		Process: who, Channel: "*", Direction: "reply", Every: 1 + d.draw("faults", 3),
@@ -351,8 +348,8 @@ func (d *drawer) wakeup(who string) model.FaultSpec {
 	if f.Do == "delay" {
 		f.For = d.outage()
 	}
-	if d.draw("faults", 2) == 1 && slices.Contains(d.lock.Commands(), subscribe) {
-		f.When.Channel, f.When.Command = "", subscribe
+	if listen := d.lock.Drawing().Listen; d.draw("faults", 2) == 1 && listen != "" {
+		f.When.Channel, f.When.Command = "", listen
 		f.When.Direction = from(d, "faults", "reply", "request")
 	}
 	d.window(&f)
@@ -361,10 +358,14 @@ func (d *drawer) wakeup(who string) model.FaultSpec {
 
 // refusal draws the text of an error.
 func (d *drawer) refusal() string {
-	if !d.full() {
-		return "ERR injected"
+	texts := d.lock.Drawing().Errors
+	if texts == nil {
+		texts = []string{"ERR injected"}
 	}
-	return from(d, "faults", "ERR injected", "LOADING injected", "READONLY injected", "TRYAGAIN injected", "BUSY injected", "NOSCRIPT injected")
+	if !d.full() {
+		return texts[0]
+	}
+	return from(d, "faults", texts...)
 }
 
 // often draws which of the messages that fit a rule it hits: the n-th, every n-th, or all.

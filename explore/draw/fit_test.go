@@ -182,10 +182,18 @@ func (s toldServers) New([]string, subject.ServerOptions) subject.World {
 	return subject.World{Nodes: []sim.Node{{Server: s.server}}}
 }
 
+// drawn is a server that says what campaigns draw for it.
+type drawn struct {
+	told
+	drawing sim.Drawing
+}
+
+func (d drawn) Drawing() sim.Drawing { return d.drawing }
+
 // commandsDrawn draws scenarios for a lock and counts the commands that their rules name.
 func commandsDrawn(t *testing.T, l *subject.Subject) map[string]int {
 	t.Helper()
-	drawn := map[string]int{}
+	met := map[string]int{}
 	for seed := range longtest.Size[uint64](t, 120, 400) {
 		drew := New(sim.NewSeeded(seed), l, Full, []Class{ClassNetwork})
 		sc, err := scenarios.Parse("drawn.yaml", []byte(drew.Text), func(string) (*subject.Subject, error) { return l, nil })
@@ -194,11 +202,11 @@ func commandsDrawn(t *testing.T, l *subject.Subject) map[string]int {
 		}
 		for _, f := range sc.Faults {
 			if f.When.Command != "" {
-				drawn[f.When.Command]++
+				met[f.When.Command]++
 			}
 		}
 	}
-	return drawn
+	return met
 }
 
 // A rule names a command that the lock's client sends and its servers know, or else any
@@ -214,7 +222,9 @@ func TestTheServersSayWhichCommandsAreDrawn(t *testing.T) {
 	}{
 		{"a client of Redis sends these", redis, nil, []string{"DEL", "EVAL", "EVALSHA", "SUBSCRIBE", "UNSUBSCRIBE"}},
 		{"unless the subject says others", redis, []string{"GET", "WAIT"}, []string{"GET", "SUBSCRIBE", "WAIT"}},
-		{"a server that knows some", told{redis, []string{"ADD", "DEL"}}, nil, []string{"DEL"}},
+		{"a server that says nothing of clients", told{redis, []string{"ADD", "DEL"}}, nil, []string{"ADD", "DEL"}},
+		{"one that says what it does not know", drawn{told{redis, []string{"ADD", "DEL"}}, sim.Drawing{Commands: []string{"DEL", "EVAL"}}}, nil, []string{"DEL"}},
+		{"one whose waiters listen", drawn{told{redis, []string{"ADD", "DEL", "HEAR"}}, sim.Drawing{Commands: []string{"DEL"}, Listen: "HEAR"}}, nil, []string{"DEL", "HEAR"}},
 		{"a server that knows others", told{redis, []string{"ADD", "CAS"}}, nil, []string{"ADD", "CAS"}},
 		{"a server that does not tell", struct{ sim.Server }{redis}, nil, nil},
 	} {

@@ -6,6 +6,7 @@ import (
 
 	"lockstep/known"
 	"lockstep/linearizability/judges"
+	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
@@ -73,5 +74,5 @@ func PartingOf(n *known.Namer, f judges.Finding) string {
 	if !ok || p.Kind == judges.Agreed {
 		return ""
 	}
-	return p.String()
+	return sentence.Parting(p)
 }

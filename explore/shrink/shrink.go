@@ -20,6 +20,7 @@ import (
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -900,7 +901,7 @@ func (s *shrinker) finish() failure.Failure {
 		set(tree, "source", scalar(s.from.Verdict.Scenario.Source))
 	}
 	set(tree, "name", scalar(name))
-	why := f.Why
+	why := sentence.Finding(f)
 	if f.Judge == model.JudgeWant {
 		// The line of the file, which is another one now, is left out.
 		why = f.Check.Claim()

@@ -253,7 +253,7 @@ func TestShrinkingIsTheSameEveryTime(t *testing.T) {
 	f := fails(t, h, c.text, c.lock, c.judge, c.class, c.seed)
 	one, n := Shrink(h, f, 2000, nil)
 	two, m := Shrink(h, f, 2000, nil)
-	if one.Verdict.Scenario.Text != two.Verdict.Scenario.Text || one.Verdict.Digest != two.Verdict.Digest || n.Runs() != m.Runs() {
+	if one.Verdict.Scenario.Text != two.Verdict.Scenario.Text || one.Verdict.Digest() != two.Verdict.Digest() || n.Runs() != m.Runs() {
 		t.Errorf("%d runs:\n%s\n%d runs:\n%s", n.Runs(), one.Verdict.Scenario.Text, m.Runs(), two.Verdict.Scenario.Text)
 	}
 }
@@ -323,8 +323,8 @@ func TestDecisionsOfTheirOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		v, diverged := play.Replay(h, rec, sc, l)
-		if diverged != "" || v.Digest != small.Verdict.Digest || !v.AsExpected {
-			t.Errorf("%s; %s is a %s", diverged, v.Digest, v.Word)
+		if diverged != "" || v.Digest() != small.Verdict.Digest() || !v.AsExpected {
+			t.Errorf("%s; %s is a %s", diverged, v.Digest(), v.Word)
 		}
 		drawn, before := 0, 0
 		for _, values := range rec.Decisions {
@@ -344,7 +344,7 @@ func TestDecisionsOfTheirOwn(t *testing.T) {
 		s = newShrinker(h, small, 2000)
 		s.seeds = 0
 		again, _ := s.shrink()
-		if again.Verdict.Digest != small.Verdict.Digest {
+		if again.Verdict.Digest() != small.Verdict.Digest() {
 			t.Errorf("shrunk again it is\n%s%v", again.Verdict.Scenario.Text, again.Verdict.Played.Decisions)
 		}
 	})

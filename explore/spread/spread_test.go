@@ -125,7 +125,7 @@ func same(t *testing.T, dir string, want map[string]string) {
 
 func fine(p explore.Plan) explore.Player { return drawn{plan: p} }
 
-// Whatever the queue loses and repeats, the folder is the one that one process writes.
+// The queue may lose and repeat tasks, and the folder is still the same as the folder of one process.
 func TestTheFolderIsThatOfOneProcess(t *testing.T) {
 	p := plan(2350)
 	want := one(t, p)

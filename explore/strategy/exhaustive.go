@@ -97,8 +97,7 @@ type Coverage struct {
 	// Schedules is the number of schedules that were played to their end and judged. No
 	// two of them are the same.
 	Schedules int `json:"schedules"`
-	// Disturbed is the number of those in which a message was lost or late. How is the
-	// word for it.
+	// Disturbed is the number of schedules in which a message was lost or late. How is the word for it.
 	Disturbed int    `json:"disturbed"`
 	How       string `json:"how,omitempty"`
 	// NearReplicas reports whether the scenario has replicas, each of which had every write

@@ -18,16 +18,15 @@ import (
 // # Decisions
 //
 // That priorities need to change only at racy events is the idea of Kulahcioglu Ozkan, Majumdar and
-// Oraee, Trace Aware Random Testing for Distributed Systems (OOPSLA 2019): the number of racy
-// events stands in the bound in the place of the number of all events. Search says which steps
-// commute. What is delivered to a process writes that process and nothing else, so it commutes
-// with every step of another process and with every arrival at a server. What arrives at a
-// server, a replica or a resource may depend on whatever else arrives there. So the decisions
-// are the messages to a server, to and from a resource, and between the parts of a server;
-// and the first appearance of each actor, before its first message. An actor falls when the
-// message of the decision has left, so that all that it waits for or sends from then on is slow. The
-// steps between two decisions commute with those of others, so it makes no difference which of
-// them are slow, too.
+// Oraee, Trace Aware Random Testing for Distributed Systems (OOPSLA 2019): the number of racy events
+// stands in the bound in the place of the number of all events. Search says which steps commute. A
+// delivery to a process writes that process and nothing else, so it commutes with every step of
+// another process and with every arrival at a server. An arrival at a server, a replica or a resource
+// may depend on every other arrival there. So the decisions are the messages to a server, to and from
+// a resource, and between the parts of a server; and the first appearance of each actor, before its
+// first message. An actor falls when the message of the decision has left, so that all that it waits
+// for or sends from then on is slow. The steps between two decisions commute with those of others, so
+// it makes no difference which of them are slow, too.
 //
 // # The bound
 //

@@ -42,7 +42,7 @@ func Campaigns() []string {
 	return names
 }
 
-// A Promise is what the survey asks of a lock.
+// A Promise is a property that the survey asks of a lock.
 type Promise struct {
 	Name  string // for people
 	Judge string
@@ -106,7 +106,7 @@ type Cell struct {
 	Recording string `json:"recording,omitempty"`
 }
 
-// Lock is what a survey says of one lock.
+// Lock is the result of a survey for one lock.
 type Lock struct {
 	Name   string `json:"lock"`
 	About  string `json:"about"`

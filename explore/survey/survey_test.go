@@ -76,8 +76,8 @@ func TestASurveyOfALock(t *testing.T) {
 	for _, f := range v.Findings {
 		shown = shown || f.Class == judges.ClassBug && f.Judge == judgeOf(bugs[0].Promise)
 	}
-	if diverged != "" || v.Digest != rec.Digest || !shown {
-		t.Errorf("the recording of the bug: diverged %q, digest %s of %s, findings %v", diverged, v.Digest, rec.Digest, v.Findings)
+	if diverged != "" || v.Digest() != rec.Digest || !shown {
+		t.Errorf("the recording of the bug: diverged %q, digest %s of %s, findings %v", diverged, v.Digest(), rec.Digest, v.Findings)
 	}
 
 	again, err := Of(h, lock, o, nil)

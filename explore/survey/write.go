@@ -2,6 +2,7 @@ package survey
 
 import (
 	"bufio"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"fmt"
@@ -25,13 +26,13 @@ const (
 	RecordingsDir = "survey"
 )
 
-// Survey is what a survey says of several locks.
+// Survey is the result of a survey of several locks.
 type Survey struct {
 	Command string   // that wrote it
 	Chosen  []string // the names of the locks that it asks for; nil: all locks, as the program chooses
 	Options Options
 	Locks   []Lock
-	// Versions are those of the program that played it. The zero value is this program.
+	// Versions are the versions of the program that played it. The zero value is this program.
 	Versions explore.Versions
 }
 
@@ -159,6 +160,16 @@ func (s Survey) WriteMarkdown(w io.Writer) error {
 		}
 		row(b, cells)
 	}
+	fmt.Fprintf(b, "\n## When to take which lock\n\n%s\n\n", needsAbout)
+	row(b, NeedsHead)
+	rule(b, len(NeedsHead))
+	for _, n := range Needs {
+		var links []string
+		for _, name := range s.Met(n) {
+			links = append(links, fmt.Sprintf("[`%s`](#%s)", name, anchor(name)))
+		}
+		row(b, []string{n.Name, n.Asks, cmp.Or(strings.Join(links, ", "), noLock)})
+	}
 	fmt.Fprintf(b, "\n## What an acquire costs\n\n%s\n\n", costAbout)
 	row(b, CostHead)
 	rule(b, len(CostHead))
@@ -171,6 +182,9 @@ func (s Survey) WriteMarkdown(w io.Writer) error {
 	}
 	return b.Flush()
 }
+
+// noLock stands in the row of a need that no lock meets.
+const noLock = "none of these"
 
 // anchor is the anchor that Markdown gives to a heading.
 func anchor(heading string) string {
@@ -262,11 +276,14 @@ func (s Survey) WritePage(w io.Writer) error {
 	return page.Execute(w, struct {
 		Survey
 		About, CostAbout string
+		NeedsAbout, None string
+		NeedsHead        []string
+		Needs            []Need
 		Promises         []Promise
 		Campaigns        []string
 		CostHead         []string
 		CostRows         [][]string
-	}{s, s.about(), costAbout, Promises, Campaigns(), CostHead, s.costRows()})
+	}{s, s.about(), costAbout, needsAbout, noLock, NeedsHead, Needs, Promises, Campaigns(), CostHead, s.costRows()})
 }
 
 func (s Survey) costRows() (rows [][]string) {

@@ -182,9 +182,8 @@ const CutOff = `(selector => [...document.querySelectorAll(selector)].filter(e =
 	return false;
 }).map(e => e.textContent.trim()))`
 
-// Faint lists the texts of the page whose contrast with what is behind them is less than 4.5,
-// computed as WCAG 2 does. Texts that are not shown are left out, and those of buttons that
-// cannot be pressed.
+// Faint lists the texts of the page whose contrast with their background is less than 4.5, computed as
+// WCAG 2 does. Texts that are not shown are left out, and those of buttons that cannot be pressed.
 const Faint = `(() => {
 	const ink = document.createElement("canvas").getContext("2d", {willReadFrequently: true}), seen = new Map();
 	const rgba = colour => {

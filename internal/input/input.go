@@ -31,7 +31,7 @@ func Open(file, takes string) (*os.File, error) {
 	return nil, errors.Join(err, f.Close())
 }
 
-// Read reads a file that a user named. Its errors are those of Open.
+// Read reads a file that a user named. It returns the errors of Open.
 func Read(file, takes string) ([]byte, error) {
 	f, err := Open(file, takes)
 	if err != nil {

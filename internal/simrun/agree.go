@@ -168,7 +168,7 @@ func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, 
 		return nil, nil, err
 	}
 	for _, p := range chosen {
-		err := Live.Check(p.sc, p.lock, false)
+		err := Live.Check(p.sc, p.lock, LiveOptions{})
 		if err == nil {
 			err = play.Applies(p.sc, simulated(p.lock))
 		}
@@ -190,7 +190,7 @@ func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, 
 	return pairs, left, nil
 }
 
-// comparison is a pair with what it came to in both worlds.
+// comparison is a pair with its verdicts in both worlds.
 type comparison struct {
 	*pair
 	simulated []string // the outcomes of the seeds

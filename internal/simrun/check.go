@@ -16,6 +16,7 @@ import (
 	"lockstep/linearizability"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
+	"lockstep/report/sentence"
 )
 
 // A checkObject is the verdict on a history as check --json prints it.
@@ -92,10 +93,10 @@ func (a *app) check(files []string, spec string, drift int64, out string, asJSON
 		fmt.Fprintf(a.out, "%s: %s (%s, %s)\n", file, a.paint(o.Verdict, o.Verdict), counted.Of(o.Ops, "operation"), spec)
 		for _, l := range res.Locks {
 			if l.Verdict != linearizability.OK {
-				fmt.Fprint(a.out, wrap(fmt.Sprintf("lock %s: %s", l.Lock, l.Why), "    ", 100))
+				fmt.Fprint(a.out, wrap(fmt.Sprintf("lock %s: %s", l.Lock, sentence.History(l.Reason, model.Seconds)), "    ", 100))
 				if l.First != nil {
 					fmt.Fprint(a.out, wrap(fmt.Sprintf("line %d is the first that no order can place; %s before it can be; the state then: %s",
-						l.First.Line, counted.Of(l.Prefix, "operation"), l.State), "    ", 100))
+						l.First.Line, counted.Of(l.Prefix, "operation"), sentence.LockThen(l.Reason)), "    ", 100))
 				}
 			}
 			if l.Verdict == linearizability.Broken && out != "" {
@@ -134,6 +135,9 @@ func (a *app) judgeHistory(file string, opt linearizability.Options) (j judgedHi
 		c.Add(op)
 	})
 	j.result = c.Result()
+	if text, problem := os.ReadFile(file); err != nil && j.ops == 0 && problem == nil {
+		err = kindOf(file, text, err)
+	}
 	return j, err
 }
 
@@ -159,7 +163,7 @@ func pictureName(i int, file, lock string) string {
 }
 
 func lockFinding(l linearizability.LockResult) findingObject {
-	f := findingObject{Judge: model.JudgeLinearizable, Finding: string(l.Verdict), Why: l.Lock + ": " + l.Why, Ops: []opObject{}}
+	f := findingObject{Judge: model.JudgeLinearizable, Finding: string(l.Verdict), Why: l.Lock + ": " + sentence.History(l.Reason, model.Seconds), Ops: []opObject{}}
 	if l.Verdict == linearizability.Broken {
 		f.Class = string(judges.ClassBug)
 	}

@@ -87,7 +87,9 @@ const helpColumns = 100
 
 // aboutSimrun is the help of the program above its list of commands, and moreAboutSimrun below it.
 const (
-	aboutSimrun     = `simrun runs distributed-lock code in a simulated world and judges which promises it kept.`
+	aboutSimrun = `simrun runs distributed-lock code in a simulated world and judges which promises it kept.
+
+A file needs no command: simrun FILE.lockstep replays a recording, simrun FILE.yaml runs a scenario.`
 	moreAboutSimrun = `
 
 Exit codes:
@@ -149,7 +151,7 @@ func (a *app) root() *cobra.Command {
 	}{
 		{"Scenarios:", []*cobra.Command{a.listCommand(), a.runCommand(), a.matrixCommand()}},
 		{"Recordings and results:", []*cobra.Command{a.replayCommand(), a.reportCommand(), a.serveCommand(), a.siteCommand(), a.shrinkCommand()}},
-		{"What nobody scripted:", append([]*cobra.Command{a.exploreCommand(), a.mergeCommand()}, append(a.farmCommands(),
+		{"Random runs and campaigns:", append([]*cobra.Command{a.exploreCommand(), a.mergeCommand()}, append(a.farmCommands(),
 			a.findingsCommand(), a.surveyCommand(), a.repeatCommand())...)},
 		{"On real servers:", []*cobra.Command{a.liveCommand(), a.agreeCommand(), a.upstreamCommand()}},
 		{"Histories and the tool itself:", []*cobra.Command{a.checkCommand(), a.killCommand(), a.resultsCommand(), a.benchCommand(), a.versionCommand()}},
@@ -212,9 +214,34 @@ func available(root *cobra.Command) (names []string) {
 	return names
 }
 
+// withCommand puts the command that plays a file before the arguments if they begin with a
+// recording or a scenario file.
+func withCommand(args []string) []string {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return args
+	}
+	switch filepath.Ext(args[0]) {
+	case ".lockstep":
+		return append([]string{"replay"}, args...)
+	case ".yaml", ".yml":
+		return append([]string{"run"}, args...)
+	}
+	return args
+}
+
 func (a *app) unknownCommand(root *cobra.Command, name string) error {
 	if _, err := findScenario(name); err == nil {
 		return usagef("unknown command %q; it is a scenario: %s run %s", name, program(), quoted(name))
+	}
+	if info, err := os.Stat(name); err == nil {
+		kind, commands := "file", "run plays a scenario, replay a recording, and check judges a history"
+		switch {
+		case info.IsDir():
+			kind, commands = "folder", "report and serve make pages of a folder of results"
+		case filepath.Ext(name) == ".live":
+			kind, commands = "live run", "report draws it"
+		}
+		return usagef("unknown command %q; it is a %s: %s; %s help lists the commands", name, kind, commands, program())
 	}
 	return usagef("unknown command %q; %s%s help lists the commands", name, nearest.Hint(nearest.Near(name, available(root))), program())
 }
@@ -235,8 +262,11 @@ func (a *app) optionError(c *cobra.Command, err error) error {
 		}
 	})
 	knows := fmt.Sprintf("%s knows --%s", c.Name(), strings.Join(options, ", --"))
-	if len(options) == 0 {
-		knows = c.Name() + " knows none"
+	switch {
+	case len(options) == 0:
+		knows = c.Name() + " has no options"
+	case !c.HasParent():
+		knows += "; the options of a command stand after its name, and those of a file after the file"
 	}
 	var wrong *pflag.InvalidValueError
 	var unknown *pflag.NotExistError

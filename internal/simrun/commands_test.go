@@ -28,8 +28,8 @@ func commandsOf(t *testing.T) []*cobra.Command {
 	return all
 }
 
-// Whoever asks for help sees the commands first, then the exit codes, then a scenario. The help of a
-// command has its own matters only.
+// The help shows the commands first, then the exit codes, then a scenario. The help of a command has
+// its own matters only.
 func TestTheHelpBeginsWithTheCommands(t *testing.T) {
 	_, help, _ := call(t, "help")
 	rest := help
@@ -144,6 +144,41 @@ func TestTheExamplesWork(t *testing.T) {
 	}
 }
 
+// A recording and a scenario file are played without the name of the command, and take its options.
+func TestAFileIsPlayedWithoutACommand(t *testing.T) {
+	recording := filepath.Join("..", "..", "results", "misdelete", "setnx-del", "1.lockstep")
+	scenario := filepath.Join("..", "..", "scenarios", "builtin", "misdelete.yaml")
+	yml := filepath.Join(t.TempDir(), "mine.yml")
+	text, err := os.ReadFile(scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(yml, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ command, args string }{
+		{"replay", recording},
+		{"replay", recording + " --json"},
+		{"replay", recording + " --scenario"},
+		{"replay", recording + " " + recording},
+		{"run", scenario + " --lock setnx-del --seed 1"},
+		{"run", scenario + " --seed 1 --json " + yml},
+		{"run", yml + " --lock setnx-del"},
+		{"run", scenario + " " + recording},
+		{"run", scenario + " --format junit"},
+	} {
+		args := strings.Fields(c.args)
+		code, out, stderr := call(t, args...)
+		wantCode, wantOut, wantErr := call(t, append([]string{c.command}, args...)...)
+		if code != wantCode || out != wantOut || stderr != wantErr {
+			t.Errorf("%s: exit %d\n%s%s\nwith %s: exit %d\n%s%s", c.args, code, out, stderr, c.command, wantCode, wantOut, wantErr)
+		}
+	}
+	if code, out, _ := call(t, scenario, "--lock", "setnx-del", "--seed", "1"); code != exitOK || !strings.Contains(out, "yes: bug misdelete") {
+		t.Errorf("exit %d:\n%s", code, out)
+	}
+}
+
 // A message is one line on stderr, names what may have been meant, and is not followed by a help text.
 func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 	recording := filepath.Join("..", "..", "results", "misdelete", "setnx-del", "1.lockstep")
@@ -155,8 +190,23 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 		{"help run misdelete", `unknown command "run misdelete"; `},
 		{"misdelete", `unknown command "misdelete"; it is a scenario: go run ./cmd/simrun run misdelete`},
 		{"misdelete --lock setnx-del", `unknown command "misdelete"; it is a scenario: go run ./cmd/simrun run misdelete`},
+		{"../../results", `unknown command "../../results"; it is a folder: report and serve make pages of a folder of results; go run ./cmd/simrun help lists the commands`},
+		{"commands.go", `unknown command "commands.go"; it is a file: run plays a scenario, replay a recording, and check judges a history; `},
+		{"help " + recording, `unknown command "` + recording + `"; it is a file: run plays a scenario, `},
+		{"no.lockstep", "there is no file no.lockstep; replay takes a recording"},
+		{"no.yaml --quiet", "there is no file no.yaml; name a scenario, or the file of one"},
+		{recording + " --tag x", "replay: unknown option --tag; replay knows --json, --scenario"},
 		{"completion fihs", `completion: unknown shell "fihs"; did you mean "fish"? known: bash, zsh, fish, powershell`},
 		{"completion", "completion takes a shell: bash, zsh, fish, powershell"},
+		{"version --json", `version: unknown option --json; version has no options`},
+		{"--seed 1 x.yaml", "unknown option --seed; simrun knows --version; the options of a command stand after its name, and those of a file after the file"},
+		{"replay ../../scenarios/builtin/misdelete.yaml", "../../scenarios/builtin/misdelete.yaml is a scenario; go run ./cmd/simrun run ../../scenarios/builtin/misdelete.yaml plays it"},
+		{"report ../../scenarios/builtin/misdelete.yaml", "../../scenarios/builtin/misdelete.yaml is a scenario; go run ./cmd/simrun run "},
+		{"check ../../scenarios/builtin/misdelete.yaml", "../../scenarios/builtin/misdelete.yaml is a scenario; go run ./cmd/simrun run "},
+		{"check " + recording, recording + " is a recording; go run ./cmd/simrun replay " + recording + " plays it"},
+		{"replay commands.go", "commands.go:1:1: not a recording: "},
+		{"report nowhere", "there is no file nowhere; report takes a recording, a file SEED.lockstep, or a folder of results"},
+		{"findings ../../docs", "findings: ../../docs has no campaign, which explore --out DIR writes: it has no verdicts.jsonl"},
 		{"version x", `version takes no argument, got "x"`},
 		{"--versoin", `unknown option --versoin; did you mean "--version"?`},
 		{"run misdelet", `no scenario "misdelet" and no such file; did you mean "misdelete"? go run ./cmd/simrun list names all `},

@@ -12,7 +12,7 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// shells are those for which cobra writes a completion script.
+// shells are the shells for which cobra writes a completion script.
 var shells = []string{"bash", "zsh", "fish", "powershell"}
 
 // completionCommand adds cobra's command completion, which takes the name of a shell.

@@ -65,7 +65,7 @@ func (a *app) exploreCommand() *cobra.Command {
 	f.StringVar(&o.out, "out", "", "keep the runs, and what is found, in `DIR`")
 	f.StringVar(&o.shard, "shard", "", "play the I-th of N parts, `I/N`; then simrun merge")
 	f.Var(length{&o.limit}, "time", "end after this time; failures are made as small as it allows")
-	f.BoolVar(&o.live, "live", false, "play on a real redis-server in real time, for --time; --jobs: runs at a time")
+	f.BoolVar(&o.live, "live", false, "play on real servers in real time, for --time; --jobs: runs at a time")
 	jsonFlag(f, &o.asJSON, "the result as JSON Lines")
 	a.quietFlag(f, "only the totals and the bugs")
 	return c
@@ -121,9 +121,9 @@ type campaigning struct {
 	limit  time.Duration // of the whole command; 0: none
 	jobs   int           // processes that make failures small
 	asJSON bool
-	// begin says who plays the campaign, until playing has ended. It sets the Player or the
-	// Family of the campaign. Whoever plays ends the campaign by fail. end is called when all is
-	// played, or when the play ended before.
+	// begin says who plays the campaign, until playing has ended. It sets the Player or the Family of the
+	// campaign. The player ends the campaign by fail. end is called when all is played, or when the play
+	// ended before.
 	begin func(playing context.Context, fail func(error)) (end func(complete bool), err error)
 	// cleanup is called before the program ends by a second interrupt.
 	cleanup func()

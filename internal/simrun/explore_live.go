@@ -19,6 +19,7 @@ import (
 	"lockstep/explore"
 	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -171,7 +172,7 @@ func (h *liveHunt) next(ctx context.Context) {
 		h.fail(err)
 		return
 	}
-	if Live.Check(sc, h.lock, false) != nil {
+	if Live.Check(sc, h.lock, LiveOptions{}) != nil {
 		h.mu.Lock()
 		h.impossible++
 		h.mu.Unlock()
@@ -240,12 +241,12 @@ func (h *liveHunt) add(index int, seed uint64, r play.LiveRun) error {
 		if !matters(x) {
 			continue
 		}
-		f.Why = cmp.Or(f.Why, x.Why)
+		f.Why = cmp.Or(f.Why, sentence.Finding(x))
 		if !slices.Contains(f.Judges, x.Judge) {
 			f.Judges = append(f.Judges, x.Judge)
 		}
 	}
-	f.Why = cmp.Or(f.Why, r.Why)
+	f.Why = cmp.Or(f.Why, sentence.Verdict(r.Verdict))
 	if err := h.keep(&f, r.Scenario); err != nil {
 		return err
 	}

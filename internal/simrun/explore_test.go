@@ -78,7 +78,7 @@ func TestExploreRefusesBadInput(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"", "merge takes the folders"},
-		{dir, dir + " has no campaign, which explore --out DIR writes: open " + filepath.Join(dir, "campaign.json")},
+		{dir, dir + " has no campaign, which explore --out DIR writes: it has no campaign.json"},
 		{filepath.Join(dir, "nothing"), "there is no folder "},
 	} {
 		code, _, stderr := call(t, append([]string{"merge"}, strings.Fields(c.args)...)...)
@@ -303,7 +303,7 @@ func TestTheWordsOfWhatShrinkingCosts(t *testing.T) {
 	}
 }
 
-// Whoever kept nothing learns how to get a recording to replay. With --quiet a limit is not told.
+// A user who kept nothing learns how to get a recording to replay. With --quiet a limit is not told.
 func TestATallySaysHowAFailureIsPlayedAgain(t *testing.T) {
 	found := func(class judges.Class) (explore.Tally, []explore.Shrunk) {
 		f := explore.Found{}
@@ -344,9 +344,9 @@ func TestTheWordsOfACampaignThatWasCutShort(t *testing.T) {
 	}
 }
 
-// A campaign that is interrupted tells what it found until then, as it was found. The same
-// command goes on, also after the process was killed, and at the end the folder is the same to
-// the byte as without an interruption.
+// A campaign that is interrupted prints its failures so far, as they were found. The same command goes
+// on, also after the process was killed, and at the end the folder is the same to the byte as without
+// an interruption.
 func TestAnInterruptedCampaignEndsTheSame(t *testing.T) {
 	args, _ := pauses(t)
 	args = append(args, "--out")

@@ -422,8 +422,8 @@ func (a *app) turn(playing, turn context.Context, s *standing, m *member, coordi
 	return explore.WriteTally(folder, program(), tally, small)
 }
 
-// canaryAhead is the number of families of a canary that are in the queue at a time. Those that
-// are still there when it is found are played in vain.
+// canaryAhead is the number of families of a canary that are in the queue at a time. The families that
+// are still there when the bug is found are played in vain.
 const canaryAhead = 4
 
 // look looks for a planted bug until it is found, with a seed of its own.

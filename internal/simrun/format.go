@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"lockstep/report"
+	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 )
 
@@ -31,14 +32,14 @@ func caseOf(v play.Verdict) report.Case {
 		AsExpected: v.AsExpected, Replay: replayCommand(v),
 	}
 	if v.Word == play.VerdictNotApplicable {
-		c.Text = v.Why
+		c.Text = sentence.Verdict(v)
 	}
 	if !v.AsExpected {
-		if v.Why != "" {
-			c.Text = v.Why + "\n"
+		if why := sentence.Verdict(v); why != "" {
+			c.Text = why + "\n"
 		}
 		for _, f := range v.Findings {
-			c.Text += f.Judge + ": " + f.Why + "\n"
+			c.Text += f.Judge + ": " + sentence.Finding(f) + "\n"
 		}
 		c.Text += shortStory(v)
 	}

@@ -16,15 +16,15 @@ func errNoLock() error { return fmt.Errorf("--lock is missing; %s list names the
 // A PeersLock is a lock of somebody else's library, which the program in peers/ registers.
 type PeersLock struct {
 	Name string
-	Live bool // it is on one Redis server, so that live plays it
+	Live bool // live plays it: that program can start its servers
 }
 
 // PeersLocks are the locks of the program in peers/.
 var PeersLocks = []PeersLock{
-	{"redsync-1", true}, {"redsync-5", false}, {"redsync-5-set-on-extend", false}, {"redislock", true}, {"rueidislock-1", true}, {"rueidislock-2", true},
-	{"memcached-add", false}, {"memcached-add-forever", false}, {"memcached-cas", false}, {"zookeeper", false}, {"zookeeper-closing", false}, {"etcd-mutex", false},
-	{"nats-kv", false}, {"nats-kv-on-time", false}, {"nats-kv-blind", false}, {"nats-kv-key-ttl", false}, {"chubby", false}, {"chubby-without-delay", false},
-	{"mysql-get-lock", false}, {"mysql-get-lock-pool", false}, {"mysql-row", false},
+	{"redsync-1", true}, {"redsync-5", true}, {"redsync-5-set-on-extend", true}, {"redislock", true}, {"rueidislock-1", true}, {"rueidislock-2", true}, {"rueidislock-patient", true},
+	{"memcached-add", true}, {"memcached-add-forever", true}, {"memcached-cas", true}, {"zookeeper", true}, {"zookeeper-closing", true}, {"etcd-mutex", true},
+	{"nats-kv", true}, {"nats-kv-on-time", true}, {"nats-kv-blind", true}, {"nats-kv-key-ttl", true}, {"chubby", false}, {"chubby-without-delay", false},
+	{"mysql-get-lock", true}, {"mysql-get-lock-pool", true}, {"mysql-row", true},
 }
 
 // A realServerError is an error of a command that plays on a real server.
@@ -66,7 +66,7 @@ func hints(err error) (all []string) {
 			case i < 0:
 				add("%s list names all %d locks", program(), err.Known)
 			case onRealServer && !PeersLocks[i].Live:
-				add("%s, of the program in peers/, is not possible live: it is not on one Redis server", err.Name)
+				add("%s, of the program in peers/, is not possible live: no program starts its servers", err.Name)
 			default:
 				add("the program in peers/ knows %s: (cd peers && go run ./%s list) in a clone of this project", err.Name, ours)
 			}

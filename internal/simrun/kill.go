@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,6 +40,53 @@ type killed struct {
 	Known string `json:"known,omitempty"`
 }
 
+// killRow is a row of the table of planted bugs, as the file beside the table has it.
+type killRow struct {
+	killed
+	In   string `json:"in"` // the lock in which the bug was planted
+	What string `json:"what"`
+	Most int    `json:"at_most"` // runs of a campaign
+	Look string `json:"look"`    // the arguments of simrun for a campaign of one run that shows the bug
+}
+
+func rowOf(b *subject.PlantedBug, k killed) killRow {
+	return killRow{killed: k, In: b.Base, What: b.What, Most: b.Runs, Look: lookFor(b)}
+}
+
+// killHead are the columns of the table, and cells returns a row of it.
+var killHead = []string{"planted bug", "in", "what is wrong", "judge", "runs", "at most", "found", "first", "events", "look"}
+
+func (k killRow) cells() []string {
+	median, size := "–", "–"
+	if n := k.median(); n > 0 {
+		median = strconv.Itoa(n)
+	}
+	if k.Why != "" {
+		size = strconv.Itoa(k.Size)
+	}
+	return []string{k.Bug, k.In, k.What, k.Judge, median, strconv.Itoa(k.Most),
+		fmt.Sprintf("%d of %d", len(k.Kills)-k.alive(), len(k.Kills)), k.caught(), size, k.Look}
+}
+
+// killRowsEnding is the end of the name of the file with the rows of a table, which has the name
+// of the table but for its end.
+const killRowsEnding = ".jsonl"
+
+// readKills reads the rows of a table of planted bugs.
+func readKills(r io.Reader) (rows []killRow, err error) {
+	dec := json.NewDecoder(r)
+	for {
+		var k killRow
+		switch err := dec.Decode(&k); {
+		case errors.Is(err, io.EOF):
+			return rows, nil
+		case err != nil:
+			return nil, err
+		}
+		rows = append(rows, k)
+	}
+}
+
 func (a *app) killCommand() *cobra.Command {
 	var out string
 	var seeds, jobs int
@@ -51,7 +100,7 @@ func (a *app) killCommand() *cobra.Command {
 	f := c.Flags()
 	whole(f, &seeds, "seeds", 20, atLeast(1), "campaigns for each bug")
 	jobsFlag(f, &jobs)
-	f.StringVarP(&out, "out", "o", "", "write the table to `FILE`")
+	f.StringVarP(&out, "out", "o", "", "write the table to `FILE`, and its rows beside it, to a file that ends in "+killRowsEnding)
 	jsonFlag(f, &asJSON, "an object per bug, one per line")
 	a.quietFlag(f, "on stdout only how many were found, and those that were not")
 	c.ValidArgsFunction = only(bugNames)
@@ -64,9 +113,18 @@ func (a *app) kill(in invocation, out string, seeds, jobs int, asJSON bool) (int
 	if err != nil {
 		return 0, usageError{fmt.Errorf("kill: %w", err)}
 	}
-	var to *target
+	var to, rowsTo *target
 	if out != "" {
 		if to, err = newTarget(out, ""); err != nil {
+			return 0, err
+		}
+	}
+	if out != "" && !asJSON {
+		ending := filepath.Ext(out)
+		if ending == killRowsEnding {
+			return 0, usagef("kill: -o %s: the table is Markdown, and its rows get this name; give a file that ends in .md, or --json", out)
+		}
+		if rowsTo, err = newTarget(strings.TrimSuffix(out, ending)+killRowsEnding, ""); err != nil {
 			return 0, err
 		}
 	}
@@ -80,23 +138,33 @@ func (a *app) kill(in invocation, out string, seeds, jobs int, asJSON bool) (int
 		return 0, err
 	}
 	code := exitOK
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	for _, k := range all {
+	var b, lines bytes.Buffer
+	enc, encRows := json.NewEncoder(&b), json.NewEncoder(&lines)
+	var rows []killRow
+	for i, k := range all {
 		if k.alive() > 0 {
 			code = exitUnexpected
 		}
+		rows = append(rows, rowOf(chosen[i], k))
 		if asJSON {
-			if err := enc.Encode(k); err != nil {
-				return 0, err
-			}
+			err = enc.Encode(k)
+		} else {
+			err = encRows.Encode(rows[i])
+		}
+		if err != nil {
+			return 0, err
 		}
 	}
 	if !asJSON {
-		writeKills(&b, program()+" "+strings.Join(append([]string{"kill"}, in.args...), " "), chosen, all)
+		writeKills(&b, program()+" "+strings.Join(append([]string{"kill"}, in.args...), " "), rows)
 	}
 	if a.quiet && !asJSON {
 		a.killsInShort(all)
+	}
+	if rowsTo != nil {
+		if err := rowsTo.replace(lines.Bytes()); err != nil {
+			return 0, err
+		}
 	}
 	switch {
 	case to != nil:
@@ -313,7 +381,7 @@ func (k killed) caught() string {
 	return strings.Join(judges, ", ")
 }
 
-func writeKills(b *bytes.Buffer, command string, bugs []*subject.PlantedBug, all []killed) {
+func writeKills(b *bytes.Buffer, command string, all []killRow) {
 	found, named := 0, 0
 	for _, k := range all {
 		if k.alive() < len(k.Kills) {
@@ -333,19 +401,11 @@ func writeKills(b *bytes.Buffer, command string, bugs []*subject.PlantedBug, all
 		"finding counts that the lock without the bug does not have in the same scenario. *First* are the judges that were broken in the first run that "+
 		"showed anything, with the number of seeds.\n\n",
 		len(all), found, named, seeds)
-	b.WriteString("| planted bug | in | what is wrong | judge | runs | at most | found | first | events | look |\n|---|---|---|---|---|---|---|---|---|---|\n")
-	for i, k := range all {
-		bug := bugs[i]
-		median := "–"
-		if n := k.median(); n > 0 {
-			median = strconv.Itoa(n)
-		}
-		size := "–"
-		if k.Why != "" {
-			size = strconv.Itoa(k.Size)
-		}
-		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %d | %d of %d | %s | %s | `%s` |\n", bug.Name, bug.Base, bug.What, bug.Judge, median, bug.Runs,
-			len(k.Kills)-k.alive(), len(k.Kills), k.caught(), size, lookFor(bug))
+	fmt.Fprintf(b, "| %s |\n%s|\n", strings.Join(killHead, " | "), strings.Repeat("|---", len(killHead)))
+	for _, k := range all {
+		cells := k.cells()
+		cells[len(cells)-1] = "`" + k.Look + "`"
+		fmt.Fprintf(b, "| %s |\n", strings.Join(cells, " | "))
 	}
 	b.WriteString("\n## What the judges say\n\nOf the first that was found, made small.\n\n")
 	for _, k := range all {

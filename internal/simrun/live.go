@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,11 +16,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -32,7 +35,7 @@ var Live LivePlayer
 // and nothing was played.
 type LivePlayer interface {
 	// Check reports why a scenario cannot be played on a lock.
-	Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error
+	Check(sc *scenarios.Scenario, l *subject.Subject, o LiveOptions) error
 	// Ready reports what the machine lacks for runs on these locks.
 	Ready(locks []*subject.Subject, o LiveOptions) error
 	Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o LiveOptions) (play.LiveRun, error)
@@ -48,7 +51,10 @@ type LivePlayer interface {
 type LiveOptions struct {
 	Program []string // of a client: this program with clientCommand
 	Address string   // of a server that somebody else runs; "": none
+	Servers string   // how the servers belong together; "": as the scenario and the lock have them
 	Keep    string   // the folder for the logs of the processes; "": they are removed
+	// Tell hears what a run does, whenever it begins something else; nil: nobody listens.
+	Tell func(doing string)
 }
 
 // clientCommand is the hidden command that plays one process of a scenario for live.
@@ -66,17 +72,18 @@ const runsMost = 10_000
 
 // liveFlags are the options of simrun live.
 type liveFlags struct {
-	locks                   []string
-	tag, out, keep, address string
-	runs                    int
-	asJSON                  bool
+	locks                            []string
+	tag, out, keep, address, servers string
+	runs                             int
+	asJSON                           bool
 }
 
 func (a *app) liveCommand() *cobra.Command {
 	var l liveFlags
 	c := a.command(guide{
-		use: "live SCENARIO, FILE or RECORDING ...", short: "play scenarios on a real redis-server, in real time",
-		long: "Live plays scenarios in real time on a redis-server that it starts, each process of a scenario as a process of the machine, and gives the record to the same judges. " +
+		use: "live SCENARIO, FILE or RECORDING ...", short: "play scenarios on real servers, in real time",
+		long: "Live plays scenarios in real time on servers that it starts, each process of a scenario as a process of the machine, and gives the record to the same judges. " +
+			"The servers are those of the lock: redis-server, and for the locks of the program in peers/ also etcd, NATS, ZooKeeper, Memcached and MariaDB. " +
 			"The locks redisson-java@R and redisson-java-fair@R are the Java library itself.",
 		examples: []string{"live misdelete --lock setnx-del", "live misdelete --lock redisson-java@4.7.0 --runs 3 --out live-runs"},
 	}, func(in invocation) (int, error) { return a.live(in, l) })
@@ -87,6 +94,7 @@ func (a *app) liveCommand() *cobra.Command {
 	f.StringVar(&l.out, "out", "", "write each run to `DIR`, for report")
 	f.StringVar(&l.keep, "keep", "", "leave the logs of the processes in `DIR`; without =DIR, in the folder for temporary files")
 	f.Lookup("keep").NoOptDefVal = os.TempDir()
+	f.StringVar(&l.servers, "servers", "", "play on `SERVERS` that know of one another: redis-sentinel or redis-cluster")
 	f.StringVar(&l.address, "address", "", "use the empty server at `ADDRESS`; no fault strikes it")
 	jsonFlag(f, &l.asJSON, "one object per run, one per line")
 	a.quietFlag(f, "only the summary and what was not as expected")
@@ -101,6 +109,7 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 		return 0, usagef("live plays in real time: name the scenarios, or a --tag")
 	}
 	o, err := liveOptions(l.address, l.keep)
+	o.Servers = l.servers
 	if err != nil {
 		return 0, err
 	}
@@ -108,7 +117,7 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 	if err != nil {
 		return 0, realServerError{err}
 	}
-	if err := livePossible(pairs, l.address != ""); err != nil {
+	if err := livePossible(pairs, o); err != nil {
 		return 0, err
 	}
 	if err := liveReady(locksOf(pairs), o); err != nil {
@@ -180,17 +189,20 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 	return exitCode(pairs), nil
 }
 
-// liveRun plays run n of a pair, and tells on stderr which run it is and since when.
+// liveRun plays run n of a pair, and tells on stderr which run it is, since when, and what it does.
 func (a *app) liveRun(ctx context.Context, p *pair, n, of int, o LiveOptions) (play.LiveRun, error) {
-	what := func(passed time.Duration) string {
-		return fmt.Sprintf("%s on %s, run %d of %d, for %v", p.sc.Name, p.lock.Name, n, of, passed.Round(time.Second))
+	var doing atomic.Value
+	doing.Store("")
+	o.Tell = func(what string) { doing.Store(": " + what) }
+	line := func(passed time.Duration) string {
+		return fmt.Sprintf("%s on %s, run %d of %d, for %v%s", p.sc.Name, p.lock.Name, n, of, passed.Round(time.Second), doing.Load())
 	}
 	begun := time.Now()
-	a.status("%s", what(0))
+	a.status("%s", line(0))
 	telling, stop := context.WithCancel(ctx)
 	var told sync.WaitGroup
 	told.Go(func() {
-		a.paced().each(telling, func(now time.Time) string { return what(now.Sub(begun)) })
+		a.paced().each(telling, func(now time.Time) string { return line(now.Sub(begun)) })
 	})
 	r, err := Live.Run(ctx, p.sc, p.lock, uint64(n), o)
 	stop()
@@ -234,6 +246,9 @@ func liveOptions(address, keep string) (o LiveOptions, err error) {
 	if Live == nil {
 		return o, usagef("this program does not play live. On Linux, cmd/simrun of Lockstep does, with the built-in locks on Redis and the Java library")
 	}
+	if _, _, err := net.SplitHostPort(address); address != "" && err != nil {
+		return o, usagef("--address %s: want HOST:PORT", address)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return o, err
@@ -247,11 +262,13 @@ func liveOptions(address, keep string) (o LiveOptions, err error) {
 }
 
 // livePossible names each pair that cannot be played live.
-func livePossible(pairs []*pair, shared bool) error {
+func livePossible(pairs []*pair, o LiveOptions) error {
 	var problems []error
 	for _, p := range pairs {
-		if err := Live.Check(p.sc, p.lock, shared); err != nil {
-			problems = append(problems, err)
+		if err := Live.Check(p.sc, p.lock, o); err != nil {
+			if !slices.ContainsFunc(problems, func(p error) bool { return p.Error() == err.Error() }) { // of several locks
+				problems = append(problems, err)
+			}
 		}
 	}
 	if len(problems) > 0 {
@@ -328,8 +345,8 @@ func (a *app) liveLine(p *pair, all []play.LiveRun) {
 	if !w.AsExpected {
 		fmt.Fprint(a.out, shortStory(w))
 	}
-	if w.Why != "" {
-		fmt.Fprint(a.out, wrap(w.Why, "    ", 100))
+	if why := sentence.Verdict(w); why != "" {
+		fmt.Fprint(a.out, wrap(why, "    ", 100))
 	}
 	a.firstFindings(w)
 	for _, r := range all {

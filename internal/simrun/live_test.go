@@ -29,7 +29,7 @@ type fakeLive struct {
 	host    *sim.Host
 	mu      sync.Mutex
 	runs    int
-	after   int    // it fails after so many runs; 0: it does not
+	after   int    // the number of runs after which it fails; 0: it does not
 	other   string // the lock that it plays in the place of each; "": none
 	refuses string
 	lacks   error // what the machine lacks
@@ -41,7 +41,7 @@ type unusableError struct{ error }
 
 func (unusableError) Unusable() {}
 
-func (f *fakeLive) Check(sc *scenarios.Scenario, l *subject.Subject, _ bool) error {
+func (f *fakeLive) Check(sc *scenarios.Scenario, l *subject.Subject, _ LiveOptions) error {
 	if l.Name == f.refuses {
 		return unusableError{errors.New(sc.File + ":7: not possible live: a reason")}
 	}
@@ -142,15 +142,16 @@ func TestLivePlaysTheScenarioOfARecording(t *testing.T) {
 // does not play there either.
 func TestTheHintForALockThatIsNotPossibleLive(t *testing.T) {
 	setLive(t, &fakeLive{})
-	const not, there = " is not possible live: it is not on one Redis server\n", "(cd peers && go run ./cmd/simrun list)"
+	const not, there = " is not possible live: no program starts its servers\n", "(cd peers && go run ./cmd/simrun list)"
 	for _, c := range []struct{ args, want string }{
-		{"live misdelete --lock etcd-mutex", "; etcd-mutex, of the program in peers/," + not},
-		{"live misdelete --lock redsync-5", "; redsync-5, of the program in peers/," + not},
-		{"live ../../results/misdelete/setnx-del/1.lockstep --lock redsync-5", "; redsync-5, of the program in peers/," + not},
+		{"live misdelete --lock chubby", "; chubby, of the program in peers/," + not},
+		{"live misdelete --lock chubby", "; chubby, of the program in peers/," + not},
+		{"live ../../results/misdelete/setnx-del/1.lockstep --lock chubby", "; chubby, of the program in peers/," + not},
 		{"live misdelete --lock redislock", there},
-		{"agree misdelete --lock etcd-mutex", not},
+		{"agree misdelete --lock chubby", not},
 		{"agree misdelete --lock redislock", there},
-		{"explore --live --time 1s --lock etcd-mutex", not},
+		{"explore --live --time 1s --lock chubby", not},
+		{"live misdelete --lock etcd-mutex", there},
 		{"run misdelete --lock etcd-mutex", there},
 	} {
 		if code, _, stderr := call(t, strings.Fields(c.args)...); code != exitUsage || !strings.Contains(stderr, c.want) {
@@ -224,7 +225,7 @@ func TestALiveRecordingIsDrawn(t *testing.T) {
 	if code, _, stderr := call(t, "run", file); code != exitUsage || stderr != "simrun: "+file+" is a live run; go run ./cmd/simrun report "+file+" draws it\n" {
 		t.Errorf("run: exit %d, %s", code, stderr)
 	}
-	// What the file has is what the run had.
+	// The file has the same events as the run.
 	run, err := play.ReadLive(file, text)
 	if err != nil {
 		t.Fatal(err)
@@ -233,14 +234,14 @@ func TestALiveRecordingIsDrawn(t *testing.T) {
 	l, _ := subject.Find("setnx-del")
 	want := play.Run(sim.NewHost(t), sc, l, 1)
 	again := play.Judge(sim.NewHost(t), sc, l, 1, play.Played{Result: run.Played.Result})
-	if run.Digest != want.Digest || len(again.Findings) != len(want.Findings) || strings.Join(again.Reached, " ") != strings.Join(want.Reached, " ") {
+	if run.Digest() != want.Digest() || len(again.Findings) != len(want.Findings) || strings.Join(again.Reached, " ") != strings.Join(want.Reached, " ") {
 		t.Errorf("the record in the file has digest %s, %d findings and reached %v; want %s, %d and %v",
-			run.Digest, len(again.Findings), again.Reached, want.Digest, len(want.Findings), want.Reached)
+			run.Digest(), len(again.Findings), again.Reached, want.Digest(), len(want.Findings), want.Reached)
 	}
 	for _, c := range []struct{ rule, text, want string }{
 		{"cut off", string(text[:len(text)/2]), "not a live recording"},
 		{"without an event", string(text[:bytes.Index(text, []byte(`"events":[`))]) + `"events":[]}`, `has no event, so it shows nothing of its verdict "bug"`},
-		{"another format", strings.Replace(string(text), `"lockstep_live":1`, `"lockstep_live":2`, 1), "format 2"},
+		{"another format", strings.Replace(string(text), `"lockstep_live":2`, `"lockstep_live":1`, 1), "format 1"},
 		{"an unknown lock", strings.Replace(string(text), `"lock":"setnx-del","run"`, `"lock":"nobody","run"`, 1), "nobody"},
 	} {
 		bad := filepath.Join(dir, "bad.live")
@@ -391,8 +392,7 @@ func TestAgreePlaysAScenarioAnew(t *testing.T) {
 	}
 }
 
-// What the machine lacks is told before a scenario is simulated or played, by each command that plays
-// live.
+// Each command that plays live says which program is missing before it simulates or plays a scenario.
 func TestWhatTheMachineLacksIsToldFirst(t *testing.T) {
 	fakeLibrary(t)
 	opened := 0

@@ -95,9 +95,10 @@ func (a *app) main(args []string) (code int) {
 			code = exitDefect
 		}
 	}()
+	args = withCommand(args)
 	a.args, a.code = args, exitOK
 	root := a.root()
-	root.SetArgs(append([]string{}, args...)) // not nil, which would stand for those of the program
+	root.SetArgs(append([]string{}, args...)) // not nil, for which cobra takes the arguments of the program
 	err := root.Execute()
 	var bad usageError
 	var stopped interruptedError

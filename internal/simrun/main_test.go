@@ -157,7 +157,7 @@ func TestExitCodes(t *testing.T) {
 		{"an empty recording", []string{"replay", empty}, 64, "", "empty.lockstep:1:1: the recording is empty"},
 		{"two recordings", []string{"replay", empty, empty}, 64, "", "one recording, got 2"},
 		{"shrunk", []string{"shrink", late}, 0, "setnx-del: {bug: [misdelete]}", ""},
-		{"shrink what is no recording", []string{"shrink", held}, 64, "", "held.yaml:1:"},
+		{"shrink what is no recording", []string{"shrink", held}, 64, "", "held.yaml is a scenario; "},
 		{"shrink a recording that is not there", []string{"shrink", filepath.Join(dir, "no")}, 64, "", "simrun: there is no file " + filepath.Join(dir, "no") + "; shrink takes a recording, a file SEED.lockstep\n"},
 		{"replay a recording that is not there", []string{"replay", "nope"}, 64, "", "simrun: there is no file nope; replay takes a recording, a file SEED.lockstep\n"},
 		{"a history that is not there", []string{"check", "nope"}, 64, "", "simrun: there is no file nope; check takes a history, a file\n"},

@@ -15,6 +15,7 @@ import (
 	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -531,7 +532,7 @@ func (a *app) matrixMarkdown(t *table) error {
 func (t *table) lacking(sc *scenarios.Scenario) (list []string) {
 	for _, c := range t.cells {
 		if c.sc == sc && c.word == string(play.VerdictNotApplicable) {
-			list = append(list, fmt.Sprintf("n/a on %s: %s", c.lock.Name, c.verdict.Why))
+			list = append(list, fmt.Sprintf("n/a on %s: %s", c.lock.Name, sentence.Verdict(c.verdict)))
 		}
 	}
 	return list
@@ -546,7 +547,7 @@ func (t *table) shown(w io.Writer, sc *scenarios.Scenario) {
 			for _, f := range c.verdict.Findings {
 				if !told[f.Judge] {
 					told[f.Judge] = true
-					fmt.Fprintf(w, "* **%s**: %s\n", f.Judge, strings.ReplaceAll(f.Why, "|", "\\|"))
+					fmt.Fprintf(w, "* **%s**: %s\n", f.Judge, strings.ReplaceAll(sentence.Finding(f), "|", "\\|"))
 				}
 			}
 			return

@@ -192,8 +192,8 @@ func seedFlag(f *pflag.FlagSet, to *string, value, usage string) {
 
 func jsonFlag(f *pflag.FlagSet, to *bool, usage string) { f.BoolVar(to, "json", false, usage) }
 
-// quietFlag declares --quiet, which leaves the progress and the good news out. What --json and
-// --format print is the same with it.
+// quietFlag declares --quiet, which leaves the progress and the good news out. The output of --json
+// and --format is the same with it.
 func (a *app) quietFlag(f *pflag.FlagSet, usage string) {
 	f.BoolVar(&a.quiet, "quiet", false, usage+"; no progress")
 }

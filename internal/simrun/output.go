@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path/filepath"
+	"regexp"
 	"syscall"
 
 	"lockstep/explore/spread"
@@ -83,7 +86,24 @@ func (a *app) watchOutput() (end func(code int) int) {
 func (a *app) failIO(err error) int {
 	a.failed = once(err)
 	if !a.nested {
-		fmt.Fprintf(a.err, "simrun: input or output failed: %v\n", a.failed)
+		fmt.Fprintf(a.err, "simrun: input or output failed: %v\n", withoutTemporary(a.failed))
 	}
 	return exitIO
+}
+
+// temporary matches the name of a file that is written before it gets its name.
+var temporary = regexp.MustCompile(`^\.(.+?)[0-9]{6,}$`)
+
+// withoutTemporary puts the name of a file into an error in place of the name of its temporary file.
+func withoutTemporary(err error) error {
+	var path *fs.PathError
+	if !errors.As(err, &path) {
+		return err
+	}
+	dir, base := filepath.Split(path.Path)
+	name := temporary.FindStringSubmatch(base)
+	if name == nil {
+		return err
+	}
+	return fmt.Errorf("%s %s%s: %w", path.Op, dir, name[1], path.Err)
 }

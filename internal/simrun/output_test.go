@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +26,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
-// What does not reach the output is an error of the system, whatever the command prints.
+// Text that does not reach the output is an error of the system, for each command.
 func TestAnOutputThatFails(t *testing.T) {
 	dir := t.TempDir()
 	history := filepath.Join(dir, "history.jsonl")
@@ -50,6 +51,21 @@ func TestAnOutputThatFails(t *testing.T) {
 	a := &app{host: sim.NewHost(t), out: full{}, err: &bytes.Buffer{}}
 	if code := a.main([]string{"run", "no-such-scenario"}); code != exitUsage {
 		t.Errorf("bad input: exit %d", code)
+	}
+}
+
+// A message names the file that a command writes, and not the temporary file of that name.
+func TestAMessageNamesNoTemporaryFile(t *testing.T) {
+	for tried, want := range map[string]string{
+		"out/.p.html6374967677377547931": "write out/p.html: no space left on device",
+		".p.html6374967677377547931":     "write p.html: no space left on device",
+		"out/p.html":                     "write out/p.html: no space left on device",
+		".config":                        "write .config: no space left on device",
+	} {
+		err := fmt.Errorf("%w", &fs.PathError{Op: "write", Path: tried, Err: syscall.ENOSPC})
+		if got := withoutTemporary(err).Error(); got != want {
+			t.Errorf("%s: %s, want %s", tried, got, want)
+		}
 	}
 }
 

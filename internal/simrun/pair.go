@@ -11,8 +11,8 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// A pair is a scenario on a lock, with what its seeds came to. It keeps one verdict of each
-// kind, so that its size does not depend on the number of seeds.
+// A pair is a scenario on a lock, with the verdicts of its seeds. It keeps one verdict of each kind,
+// so that its size does not depend on the number of seeds.
 type pair struct {
 	sc       *scenarios.Scenario
 	lock     *subject.Subject
@@ -23,7 +23,7 @@ type pair struct {
 	met      bool   // some seed was as expected
 }
 
-// A kind is what several verdicts of a pair have in common.
+// A kind has the common parts of several verdicts of a pair.
 type kind struct {
 	word  play.Word
 	shown string // the verdict on what the scenario is about, see wordOf
@@ -60,7 +60,7 @@ func (p *pair) expected(v play.Verdict) bool {
 	return v.AsExpected || p.some() && p.met && v.Word != play.VerdictNondeterministic
 }
 
-// settled returns a verdict with what is known of the other seeds.
+// settled returns a verdict in the light of the other seeds.
 func (p *pair) settled(v play.Verdict) play.Verdict {
 	v.AsExpected = p.expected(v)
 	return v

@@ -11,8 +11,8 @@ import (
 	"lockstep/internal/counted"
 )
 
-// The least time between two lines of progress, on a terminal and elsewhere. The lines of a
-// campaign tell more than that it goes on.
+// The least time between two lines of progress, on a terminal and elsewhere. The lines of a campaign
+// come more often, since they have news.
 const (
 	paceOnTerminal = time.Second
 	paceElsewhere  = 15 * time.Second

@@ -37,8 +37,10 @@ func TestProgressIsToldWhileNothingEnds(t *testing.T) {
 // slowLive is a real server on which a run takes a minute.
 type slowLive struct{ fakeLive }
 
-func (*slowLive) Run(context.Context, *scenarios.Scenario, *subject.Subject, uint64, LiveOptions) (play.LiveRun, error) {
-	time.Sleep(time.Minute)
+func (*slowLive) Run(_ context.Context, _ *scenarios.Scenario, _ *subject.Subject, _ uint64, o LiveOptions) (play.LiveRun, error) {
+	time.Sleep(20 * time.Second)
+	o.Tell("waiting")
+	time.Sleep(40 * time.Second)
 	return play.LiveRun{}, nil
 }
 
@@ -51,7 +53,7 @@ func TestALiveRunTellsThatItGoesOn(t *testing.T) {
 		if _, err := (&app{err: &stderr}).liveRun(t.Context(), p, 2, 3, LiveOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"misdelete on setnx-del, run 2 of 3, for 15s", "misdelete on setnx-del, run 2 of 3, for 30s", "misdelete on setnx-del, run 2 of 3, for 45s"}
+		want := []string{"misdelete on setnx-del, run 2 of 3, for 15s", "misdelete on setnx-del, run 2 of 3, for 30s: waiting", "misdelete on setnx-del, run 2 of 3, for 45s: waiting"}
 		if got := strings.Split(strings.TrimSpace(stderr.String()), "\n"); !slices.Equal(got[:min(len(got), 3)], want) {
 			t.Errorf("got %q, want %q", got, want)
 		}

@@ -109,7 +109,7 @@ func TestAKillThatFailedIsToldInShort(t *testing.T) {
 	}
 }
 
-// What other programs read is the same with --quiet.
+// The output for other programs is the same with --quiet.
 func TestQuietDoesNotChangeWhatProgramsRead(t *testing.T) {
 	for _, args := range []string{
 		"run misdelete --lock setnx-del --seed 1 --json", "run misdelete --lock setnx-del --seed 1 --format junit",

@@ -40,7 +40,11 @@ type part struct {
 	names int
 	// foreign reports whether it is about a lock that this program does not know.
 	foreign bool
-	write   func(*renewal) error
+	// absent reports whether the folder does not have it yet.
+	absent bool
+	// live are the locks that it plays on real servers; nil: it plays none.
+	live  []string
+	write func(*renewal) error
 }
 
 // campaignFolders are the folders of campaigns, and the files in which they are written up.
@@ -72,7 +76,7 @@ type renewal struct {
 // is also a part for each folder below them, such as explore/FOLDER.
 var partNames = []string{
 	"verdicts", "track-record", "six-properties", peersRecord, "repeatability", "kill", "exhaustive", "explore", "peers",
-	"exhaustive-summary", "explore-summary", "peers-summary", "survey", "performance",
+	"exhaustive-summary", "explore-summary", "peers-summary", "survey", "agreement", "agreement-ports", "agreement-peers", "upstream", "performance",
 }
 
 func (a *app) resultsCommand() *cobra.Command {
@@ -82,7 +86,8 @@ func (a *app) resultsCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "results [DIR]", short: "write all of a folder of results anew",
 		long: "Results writes all of a folder of results anew, and prints the cost of each part. All campaigns take hours. After an interruption the same command goes on. Without a name the folder is results.\n" +
-			"The parts are " + strings.Join(partNames, ", ") + ", and a folder of campaigns, such as explore/FOLDER.",
+			"The parts are " + strings.Join(partNames, ", ") + ", and a folder of campaigns, such as explore/FOLDER. " +
+			"Those that are played live (agreement, agreement-ports, agreement-peers, upstream) are left out where redis-server, Java or Maven is missing, unless --only names them.",
 		examples: []string{"results --check", "results --only verdicts,track-record,six-properties"},
 	}, func(in invocation) (int, error) { return a.renew(in, r, only, check, older) })
 	f := c.Flags()
@@ -136,7 +141,7 @@ func (a *app) renew(in invocation, r *renewal, only []string, check, older bool)
 			return 0, usageError{fmt.Errorf("results: %w", err)}
 		}
 	}
-	return r.writeAll(parts)
+	return r.writeAll(parts, only)
 }
 
 // parts lists the parts of the folder in the order in which they are written. A summary
@@ -151,22 +156,22 @@ func (r *renewal) parts() ([]part, error) {
 		{name: "six-properties", file: versionsFile, uses: now.Played(), write: func(r *renewal) error {
 			return r.output("six-properties.md", "matrix", "--tag", "six-properties", "--format", "markdown")
 		}},
-		{name: "kill", file: versionsFile, uses: now, write: func(r *renewal) error {
+		{name: "kill", file: versionsFile, uses: now, names: known.Version, write: func(r *renewal) error {
 			return r.command("kill", "--jobs", strconv.Itoa(r.jobs), "-o", filepath.Join(r.dir, "kill-table.md"))
 		}},
 	}
 	_, err := scenarios.Tagged(peersRecord)
 	unknown := err != nil
-	if _, err := os.Stat(filepath.Join(r.dir, peersRecord)); err == nil || !unknown {
-		all = append(all, part{name: peersRecord, file: versionsFile, uses: now.Played(), foreign: unknown, write: func(r *renewal) error {
+	if absent := r.lacks(peersRecord); !absent || !unknown {
+		all = append(all, part{name: peersRecord, file: versionsFile, uses: now.Played(), foreign: unknown, absent: absent, write: func(r *renewal) error {
 			if err := r.command("run", "--tag", peersRecord, "--out", filepath.Join(r.dir, peersRecord)); err != nil {
 				return err
 			}
 			return r.output(filepath.Join(peersRecord, "table.md"), "matrix", "--tag", peersRecord, "--format", "markdown")
 		}})
 	}
-	if _, err := os.Stat(filepath.Join(r.dir, repeatabilityFile)); err == nil || !unknown {
-		all = append(all, part{name: "repeatability", file: versionsFile, uses: now.Recorded(), foreign: unknown, write: func(r *renewal) error {
+	if absent := r.lacks(repeatabilityFile); !absent || !unknown {
+		all = append(all, part{name: "repeatability", file: versionsFile, uses: now.Recorded(), foreign: unknown, absent: absent, write: func(r *renewal) error {
 			return r.command("repeat", "--runs", "2000", "--seeds", "1..200", "--jobs", strconv.Itoa(r.jobs), "--out", r.dir)
 		}})
 	}
@@ -209,6 +214,11 @@ func (r *renewal) parts() ([]part, error) {
 		}})
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
+	}
+	for _, p := range r.liveParts() {
+		if _, err := os.Stat(filepath.Join(r.dir, p.name+".md")); err == nil || Live != nil {
+			all = append(all, p)
+		}
 	}
 	return append(all, part{name: "performance", write: func(r *renewal) error {
 		if out := filepath.Join(r.dir, "performance.md"); out != filepath.Join("results", "performance.md") {
@@ -283,6 +293,12 @@ func keepVersions(dir, part string, v explore.Versions) error {
 	return renameio.WriteFile(filepath.Join(dir, versionsFile), append(text, '\n'), 0o644)
 }
 
+// lacks reports whether the folder does not have a file.
+func (r *renewal) lacks(name string) bool {
+	_, err := os.Stat(filepath.Join(r.dir, name))
+	return err != nil
+}
+
 // versions reads the versions of the program that wrote a part. It returns an error if the
 // part does not name all versions that it uses.
 func (r *renewal) versions(p part) (v explore.Versions, err error) {
@@ -307,8 +323,11 @@ func (r *renewal) versions(p part) (v explore.Versions, err error) {
 	if missing := v.Missing(p.uses); missing != "" {
 		return v, fmt.Errorf("%s says nothing of the versions of %s: %s", p.file, p.name, missing)
 	}
-	if p.names > 0 && p.names <= v.Names && v.Names < p.uses.Names {
+	switch {
+	case p.names > 0 && p.names <= v.Names && v.Names < p.uses.Names:
 		v.Names = p.uses.Names // no defect of its lock has changed since
+	case p.foreign && v.Names > p.uses.Names:
+		v.Names = p.uses.Names // the program that wrote it knows the defects of more locks
 	}
 	return v, nil
 }
@@ -333,13 +352,17 @@ func (r *renewal) older(parts []part) ([]part, error) {
 	return chosen, nil
 }
 
-// check lists the parts that an older program wrote. A part that does not name its versions
-// is an error.
+// check lists the parts that an older program wrote, and those that nobody has written. A part that
+// does not name its versions is an error.
 func (r *renewal) check(parts []part) (int, error) {
 	versioned, old := 0, 0
 	var problems []error
 	for _, p := range parts {
 		if p.file == "" {
+			continue
+		}
+		if p.absent {
+			fmt.Fprintf(r.a.out, "%s: not written yet\n", p.name)
 			continue
 		}
 		versioned++
@@ -367,8 +390,17 @@ func (r *renewal) check(parts []part) (int, error) {
 }
 
 // writeAll writes parts one after another and prints the cost of each. It skips the parts
-// that an interrupted earlier call has finished.
-func (r *renewal) writeAll(parts []part) (int, error) {
+// that an interrupted earlier call has finished, and those for which the machine lacks a
+// program, unless the user names them: only has the names.
+func (r *renewal) writeAll(parts []part, only []string) (int, error) {
+	lacking := map[string]error{}
+	for _, p := range parts {
+		if err := p.lacks(); err != nil && slices.Contains(only, p.name) {
+			return 0, err
+		} else if err != nil {
+			lacking[p.name] = err
+		}
+	}
 	stop, release := r.a.interruptible()
 	defer release()
 	r.stop = stop
@@ -384,6 +416,10 @@ func (r *renewal) writeAll(parts []part) (int, error) {
 		}
 		if p.foreign {
 			fmt.Fprintf(r.a.out, "%-50s is of locks that this program does not know\n", p.name)
+			continue
+		}
+		if err := lacking[p.name]; err != nil {
+			fmt.Fprintf(r.a.out, "%-50s is not written: %v\n", p.name, err)
 			continue
 		}
 		r.a.status("part %d of %d: %s", i+1, len(parts), p.name)

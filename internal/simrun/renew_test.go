@@ -2,6 +2,7 @@ package simrun
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -33,7 +34,7 @@ func TestThePartsOfResultsAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := map[string]bool{"repeatability": true} // which only the program in peers writes
+	there := map[string]bool{"repeatability": true, "agreement-peers": true} // which only the program in peers writes
 	for _, p := range parts {
 		folder, _, _ := strings.Cut(p.name, "/")
 		there[folder] = true
@@ -180,8 +181,8 @@ func TestResultsGoOnWhereTheyWereStopped(t *testing.T) {
 	same(t, filetest.Contents(t, "r"), want)
 }
 
-// A campaign of more runs than asked for is played with fewer. What an interrupted call with
-// more runs has left is not in the way.
+// A campaign of more runs than asked for is played with fewer. The files of an interrupted call with
+// more runs do no harm.
 func TestResultsOfFewerRuns(t *testing.T) {
 	littleResults(t)
 	if code, _, stderr := call(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "30", "--out", "r/.renewing/explore/one"); code != exitOK && code != exitUnexpected {
@@ -380,10 +381,74 @@ func TestVersionsOfThePartsThatAreNoCampaigns(t *testing.T) {
 	// Results writes a part and its versions.
 	r := &renewal{a: &app{out: io.Discard}, dir: "r"}
 	parts := []part{{name: "kill", file: versionsFile, uses: now, write: func(*renewal) error { return nil }}}
-	if code, err := r.writeAll(parts); code != exitOK || err != nil {
+	if code, err := r.writeAll(parts, nil); code != exitOK || err != nil {
 		t.Fatal(code, err)
 	}
 	if _, out, _ := call(t, "results", "r", "--only", "verdicts,kill", "--check"); !strings.Contains(out, "0 of 2 parts are older") {
 		t.Error(out)
+	}
+}
+
+// A part that is played live is left out where the machine lacks a program, and says which. If
+// the user names it, nothing is written and the message is the same.
+func TestPartsThatArePlayedLiveNeedPrograms(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("r", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("r/upstream.md", nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	r := &renewal{a: &app{out: &out}, dir: "r"}
+	all, err := r.parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := slices.DeleteFunc(all, func(p part) bool { return p.live == nil })
+	if len(parts) != 1 || parts[0].name != "upstream" {
+		t.Fatalf("the live parts are %+v, want upstream, whose page is there", parts)
+	}
+	const says = "this program does not play live"
+	if code, err := r.writeAll(parts, nil); code != exitOK || err != nil || !strings.Contains(out.String(), "upstream ") || !strings.Contains(out.String(), "is not written: "+says) {
+		t.Errorf("%d, %v: %s", code, err, out.String())
+	}
+	if _, err := r.writeAll(parts, []string{"upstream"}); err == nil || !strings.Contains(err.Error(), says) {
+		t.Errorf("%v", err)
+	}
+	if code, _, stderr := call(t, "results", "r", "--check", "--only", "upstream"); code != exitUsage || !strings.Contains(stderr, "r has no versions.json, which says the versions of upstream") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	older := upstreamVersions()
+	older.Names--
+	if err := keepVersions("r", "upstream", older); err != nil {
+		t.Fatal(err)
+	}
+	if _, out, _ := call(t, "results", "r", "--check", "--only", "upstream"); !strings.Contains(out, fmt.Sprintf("upstream: names %d, and the program has", older.Names)) {
+		t.Error(out)
+	}
+}
+
+// The part is what the command writes, with its versions. A machine that lacks a program says so.
+func TestALivePartIsWrittenWithItsVersions(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("r", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	live := &fakeLive{lacks: unusableError{errors.New("there is no redis-server here; install it: apt-get install redis-server")}}
+	setLive(t, live)
+	if code, _, stderr := call(t, "results", "r", "--only", "agreement-ports"); code != exitUsage || !strings.Contains(stderr, "apt-get install redis-server") || live.runs > 0 {
+		t.Errorf("exit %d after %d runs: %s", code, live.runs, stderr)
+	}
+	live.lacks = nil
+	if code, _, stderr := call(t, "results", "r", "--only", "agreement-ports"); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	page, err := os.ReadFile("r/agreement-ports.md")
+	if rows := strings.Count(string(page), "2 of 2 |\n"); err != nil || rows < 40 || !strings.Contains(string(page), "| misdelete | redisson@3.4.2 | held |") {
+		t.Errorf("%v: %d rows in\n%s", err, rows, page)
+	}
+	if _, out, stderr := call(t, "results", "r", "--check", "--only", "agreement-ports"); !strings.HasPrefix(out, "0 of 1 parts are older") {
+		t.Errorf("%s%s", out, stderr)
 	}
 }

@@ -68,7 +68,11 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 	if len(files) != 1 {
 		return nil, nil, nil, usagef("%s takes one recording, got %d", command, len(files))
 	}
-	text, err := input.Read(files[0], command+" takes a recording, a file SEED.lockstep")
+	takes := command + " takes a recording, a file SEED.lockstep"
+	if command == "report" {
+		takes += ", or a folder of results"
+	}
+	text, err := input.Read(files[0], takes)
 	if err != nil {
 		return nil, nil, nil, usageError{err}
 	}
@@ -77,6 +81,9 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 		var other *play.WrongWorldError
 		if errors.As(err, &other) {
 			return nil, nil, nil, usagef("%w; try: %s run %s --lock %s --seed %d", err, program(), other.Recording.ScenarioName(), other.Recording.Lock, other.Recording.Seed)
+		}
+		if !play.IsRecording(text) && !play.IsLive(text) { // of a live run the error says more
+			err = kindOf(files[0], text, err)
 		}
 		return nil, nil, nil, usageError{err}
 	}
@@ -88,16 +95,16 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 // repeat, and the code is another than that which was recorded.
 func (a *app) again(rec *play.Recording, sc *scenarios.Scenario, lock *subject.Subject) (v play.Verdict, why string) {
 	v, diverged := play.Replay(a.host, rec, sc, lock)
-	if v.Digest == rec.Digest && diverged == "" {
+	if v.Digest() == rec.Digest && diverged == "" {
 		return v, ""
 	}
-	why = fmt.Sprintf("the recording has digest %.12s, the replay %.12s", rec.Digest, v.Digest)
+	why = fmt.Sprintf("the recording has digest %.12s, the replay %.12s", rec.Digest, v.Digest())
 	word := play.VerdictNondeterministic
-	if second, again := play.Replay(a.host, rec, sc, lock); second.Digest == v.Digest && again == diverged {
+	if second, again := play.Replay(a.host, rec, sc, lock); second.Digest() == v.Digest() && again == diverged {
 		word = play.VerdictUndecided
 		why = fmt.Sprintf("%s changed since it was recorded, or a package that it is built with: two replays agree with each other; %s", lock.Name, why)
 	} else {
-		why += fmt.Sprintf(", and another replay %.12s", second.Digest)
+		why += fmt.Sprintf(", and another replay %.12s", second.Digest())
 	}
 	if diverged != "" {
 		why += "; " + diverged

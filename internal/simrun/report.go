@@ -24,6 +24,7 @@ import (
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
+	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 )
@@ -122,7 +123,7 @@ func (o *reportOptions) target(scenario, lock string, number uint64, file string
 	return newTarget(o.out, file)
 }
 
-// reportLive writes the report of a live recording. What is in the file is not judged again.
+// reportLive writes the report of a live recording. The findings in the file are not judged again.
 func (a *app) reportLive(file string, text []byte, o reportOptions) (int, error) {
 	if o.blame {
 		return 0, usagef("report: --blame: %s is a live run, which had no decisions", file)
@@ -199,7 +200,7 @@ func (a *app) blame(rec *play.Recording, v play.Verdict, file string, runs int) 
 func reportOf(v play.Verdict, replay string) report.Run {
 	return report.Run{
 		Scenario: v.Scenario.Name, About: v.Scenario.About, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
-		Why: v.Why, Replay: replay, Digest: v.Digest, Record: v.Played.Record, Findings: v.Findings,
+		Why: sentence.Verdict(v), Replay: replay, Digest: v.Digest(), Record: v.Played.Record, Findings: v.Findings,
 	}
 }
 
@@ -232,8 +233,8 @@ func pictures(v play.Verdict) []report.Picture {
 	return out
 }
 
-// tablesFile is the table of the planted bugs and of the judges that find them.
-const tablesFile = "kill-table.md"
+// killsFile has the rows of the table of planted bugs and of the judges that find them.
+const killsFile = "kill-table" + killRowsEnding
 
 // indexDepth is the number of levels of subfolders that an index includes.
 const indexDepth = 2
@@ -241,7 +242,7 @@ const indexDepth = 2
 // indexed returns the files from which the index of a folder is made, sorted.
 func indexed(root *os.Root) []string {
 	var out []string
-	for _, name := range []string{explore.VerdictsFile, explore.RunsFile, tablesFile, survey.LocksFile} {
+	for _, name := range []string{explore.VerdictsFile, explore.RunsFile, killsFile, survey.LocksFile} {
 		for range indexDepth + 1 {
 			found, err := fs.Glob(root.FS(), name)
 			if err != nil {
@@ -261,12 +262,12 @@ func readIndex(root *os.Root, dir string) (report.Index, error) {
 	seen := map[string]bool{}
 	for _, file := range indexed(root) {
 		folder := path.Dir(file)
-		if path.Base(file) == tablesFile {
-			text, err := root.ReadFile(file)
+		if path.Base(file) == killsFile {
+			table, err := readKillTable(root, file)
 			if err != nil {
-				return x, usageError{err}
+				return x, usageError{fmt.Errorf("%s: %w", file, err)}
 			}
-			x.Tables = append(x.Tables, readTables(folder, string(text))...)
+			x.Tables = append(x.Tables, table)
 		}
 		if path.Base(file) == survey.LocksFile {
 			tables, err := readSurvey(root, file)
@@ -311,20 +312,27 @@ func nameDefect(g *report.IndexGroup) {
 	}
 }
 
-// readTables reads the tables of a Markdown file in folder. Links in the file are relative
-// to folder, and readTables makes them relative to the root.
-func readTables(folder, text string) []report.Table {
-	tables := report.ReadTables(text)
-	for _, t := range tables {
-		for _, row := range t.Rows {
-			for i := range row {
-				if row[i].Recording != "" {
-					row[i].Recording = path.Join(folder, row[i].Recording)
-				}
-			}
-		}
+// readKillTable reads the table of planted bugs.
+func readKillTable(root *os.Root, file string) (report.Table, error) {
+	t := report.Table{Title: "Planted bugs", Head: killHead}
+	f, err := root.Open(file)
+	if err != nil {
+		return t, err
 	}
-	return tables
+	defer func() { _ = f.Close() }()
+	rows, err := readKills(f)
+	for _, k := range rows {
+		t.Rows = append(t.Rows, tableRow(k.cells()))
+	}
+	return t, err
+}
+
+// tableRow returns a row of cells without links.
+func tableRow(texts []string) (row []report.TableCell) {
+	for _, text := range texts {
+		row = append(row, report.TableCell{Text: text})
+	}
+	return row
 }
 
 // readSurvey reads the tables of a survey. Its recordings lie in the folder of the file.
@@ -354,11 +362,7 @@ func readSurvey(root *os.Root, file string) ([]report.Table, error) {
 			row = append(row, cell)
 		}
 		kept.Rows = append(kept.Rows, row)
-		row = nil
-		for _, text := range l.CostRow() {
-			row = append(row, report.TableCell{Text: text})
-		}
-		costs.Rows = append(costs.Rows, row)
+		costs.Rows = append(costs.Rows, tableRow(l.CostRow()))
 	}
 	return []report.Table{kept, costs}, nil
 }

@@ -116,14 +116,14 @@ func TestReport(t *testing.T) {
 		if err := os.CopyFS("all/below", os.DirFS("r")); err != nil {
 			t.Fatal(err)
 		}
-		write(t, "all/kill-table.md", "# Which judge sees what\n| fault | killed |\n|---|---|\n| one | [yes](below/misdelete/setnx-del/1.lockstep) |\n")
+		write(t, "all/kill-table.jsonl", `{"bug":"one","judge":"fifo","kills":[{"runs":3,"first":["fifo"]},{"runs":0}],"in":"a lock","what":"it never ends","at_most":9}`+"\n")
 		code, out, stderr := call(t, "report", "all")
 		if code != exitOK || out != filepath.FromSlash("all-report/index.html")+", with 1 report\n" {
 			t.Fatalf("exit %d, %q, %q", code, out, stderr)
 		}
 		const link = `href="./below/misdelete/setnx-del/1.html"`
-		if index := read(t, "all-report/index.html"); !strings.Contains(index, "Which judge sees what") || strings.Count(index, link) != 3 {
-			t.Error("the matrix, the table and the list do not all lead to the report")
+		if index := read(t, "all-report/index.html"); !strings.Contains(index, "Planted bugs") || !strings.Contains(index, "it never ends") || !strings.Contains(index, "1 of 2") || strings.Count(index, link) != 2 {
+			t.Error("the index has not the table, or the matrix and the list do not both lead to the report")
 		}
 	})
 	t.Run("a folder with a recording that leads out of it", func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestReport(t *testing.T) {
 	}{
 		{"nothing", nil, "one recording or one folder of results, got 0"},
 		{"two", []string{recording, recording}, "got 2"},
-		{"no such file", []string{"no.lockstep"}, "simrun: there is no file no.lockstep; report takes a recording, a file SEED.lockstep\n"},
+		{"no such file", []string{"no.lockstep"}, "simrun: there is no file no.lockstep; report takes a recording, a file SEED.lockstep, or a folder of results\n"},
 		{"no recording", []string{"out.html"}, "out.html:1:"},
 		{"into itself", []string{recording, "-o", recording}, "is the recording itself"},
 		{"into a folder", []string{recording, "-o", "r"}, "is a folder"},

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"lockstep/explore"
+	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 )
 
@@ -91,11 +92,11 @@ func (r *results) add(p *pair) {
 	for _, f := range w.Findings {
 		if !told[f.Judge] {
 			told[f.Judge] = true
-			why = append(why, "**"+f.Judge+"**: "+strings.ReplaceAll(f.Why, "|", "\\|"))
+			why = append(why, "**"+f.Judge+"**: "+strings.ReplaceAll(sentence.Finding(f), "|", "\\|"))
 		}
 	}
-	if w.Why != "" {
-		why = append(why, w.Why)
+	if lacks := sentence.Verdict(w); lacks != "" {
+		why = append(why, lacks)
 	}
 	recording := ""
 	if kept := r.kept[p]; kept != "" {
@@ -128,10 +129,10 @@ func recordingText(v play.Verdict, more ...string) ([]byte, error) {
 		fmt.Sprintf("Lockstep recording: scenario %s, lock %s, seed %d: %s", v.Scenario.Name, v.Lock.Name, v.Seed, v.Word),
 	}
 	for _, f := range v.Findings {
-		comment = append(comment, f.Judge+": "+f.Why)
+		comment = append(comment, f.Judge+": "+sentence.Finding(f))
 	}
-	if v.Why != "" {
-		comment = append(comment, v.Why)
+	if why := sentence.Verdict(v); why != "" {
+		comment = append(comment, why)
 	}
 	comment = append(comment, "replay: "+program()+" replay THIS_FILE")
 	var b bytes.Buffer

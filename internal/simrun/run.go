@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -231,15 +233,28 @@ func findScenario(name string) (*scenarios.Scenario, error) {
 	if !errors.As(err, &unread) {
 		return sc, err
 	}
-	switch text, problem := os.ReadFile(name); {
-	case problem != nil:
-	case play.IsRecording(text):
-		err = fmt.Errorf("%s is a recording; %s replay %s plays it", name, program(), quoted(name))
-	case play.IsLive(text):
-		err = fmt.Errorf("%s is a live run; %s report %s draws it", name, program(), quoted(name))
+	if text, problem := os.ReadFile(name); problem == nil && !scenarioHead.Match(text) {
+		err = kindOf(name, text, err)
 	}
 	return nil, err
 }
+
+// kindOf returns an error that names the command for a file that was given to another command, or err if no
+// command reads such a file.
+func kindOf(file string, text []byte, err error) error {
+	switch {
+	case play.IsRecording(text):
+		return fmt.Errorf("%s is a recording; %s replay %s plays it", file, program(), quoted(file))
+	case play.IsLive(text):
+		return fmt.Errorf("%s is a live run; %s report %s draws it", file, program(), quoted(file))
+	case scenarioHead.Match(text):
+		return fmt.Errorf("%s is a scenario; %s run %s plays it", file, program(), quoted(file))
+	}
+	return err
+}
+
+// scenarioHead matches the line with which a scenario file begins, after comments.
+var scenarioHead = regexp.MustCompile(`\A(?:[ \t]*(?:#.*)?\n)*lockstep:`)
 
 // findLocks returns the locks of these names, each once.
 func findLocks(names []string) (found []*subject.Subject, err error) {
@@ -304,8 +319,8 @@ func (a *app) why(v play.Verdict) {
 	if !v.AsExpected {
 		fmt.Fprint(a.out, shortStory(v))
 	}
-	if v.Why != "" {
-		fmt.Fprint(a.out, wrap(v.Why, "    ", 100))
+	if why := sentence.Verdict(v); why != "" {
+		fmt.Fprint(a.out, wrap(why, "    ", 100))
 	}
 	if !v.AsExpected && !v.Names() && len(v.Findings) > 0 {
 		fmt.Fprint(a.out, wrap(fmt.Sprintf("%s does not name the lock %s. Nothing is expected of such a lock but that it keeps its promises, and it did not:", v.Scenario.Name, v.Lock.Name), "    ", 100))
@@ -327,10 +342,10 @@ func (a *app) firstFindings(v play.Verdict) {
 		if f.Class == judges.ClassLimit {
 			label += " (limit)"
 		}
-		fmt.Fprint(a.out, wrap(label+": "+f.Why, "    ", 100))
+		fmt.Fprint(a.out, wrap(label+": "+sentence.Finding(f), "    ", 100))
 		for _, e := range f.Excuses {
 			if f.Class == judges.ClassLimit {
-				fmt.Fprint(a.out, wrap("not promised here: "+e.Why, "      ", 100))
+				fmt.Fprint(a.out, wrap("not promised here: "+sentence.Excuse(e), "      ", 100))
 				break
 			}
 		}
@@ -515,17 +530,17 @@ func asObject(v play.Verdict, recording string) object {
 	o := object{
 		Scenario: v.Scenario.Name, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
 		AsExpected: v.AsExpected, Findings: findingObjects(v.Findings), Reached: v.Reached, Waits: waitsObject(v.Waits),
-		Steps: v.Played.Steps, SimNs: v.Played.SimNs, Digest: v.Digest, Recording: recording,
+		Steps: v.Played.Steps, SimNs: v.Played.SimNs, Digest: v.Digest(), Recording: recording,
 	}
 	if o.Reached == nil {
 		o.Reached = []string{}
 	}
-	if v.Why != "" {
+	if why := sentence.Verdict(v); why != "" {
 		finding := string(judges.Undecided)
 		if v.Word == play.VerdictNotApplicable {
 			finding = string(v.Word)
 		}
-		o.Findings = append(o.Findings, findingObject{Judge: string(v.Word), Finding: finding, Why: v.Why, Ops: []opObject{}})
+		o.Findings = append(o.Findings, findingObject{Judge: string(v.Word), Finding: finding, Why: why, Ops: []opObject{}})
 	}
 	return o
 }
@@ -533,7 +548,7 @@ func asObject(v play.Verdict, recording string) object {
 func findingObjects(fs []judges.Finding) []findingObject {
 	out := []findingObject{}
 	for _, f := range fs {
-		fo := findingObject{Judge: f.Judge, Finding: string(f.Verdict), Class: string(f.Class), Why: f.Why, AtNs: f.AtNs, Ops: []opObject{}}
+		fo := findingObject{Judge: f.Judge, Finding: string(f.Verdict), Class: string(f.Class), Why: sentence.Finding(f), AtNs: f.AtNs, Ops: []opObject{}}
 		for _, op := range f.Ops {
 			oo := opObject{Process: op.Process, Thread: op.Thread, Op: op.Op, CallNs: op.CallNs}
 			if op.ReturnNs >= 0 {
@@ -556,7 +571,7 @@ type progress struct {
 	shown       bool
 }
 
-// newProgress returns the progress of runs on pairs. Those that do not apply have no run.
+// newProgress returns the progress of runs on pairs. A scenario that does not apply has no run.
 func (a *app) newProgress(pairs []*pair) *progress {
 	p := &progress{a: a, begun: time.Now(), told: time.Now()}
 	for _, x := range pairs {

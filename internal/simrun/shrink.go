@@ -15,6 +15,7 @@ import (
 	"lockstep/internal/counted"
 	"lockstep/known"
 	"lockstep/model"
+	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
@@ -66,7 +67,7 @@ func (a *app) shrink(in invocation, out, judge string) (int, error) {
 		return 0, usagef("%s: %s", files[0], what)
 	}
 	f := failure.Failure{Verdict: v, Finding: finding}
-	f.Seeded = play.Play(a.host, sc, lock, sim.NewSeeded(rec.Seed)).Record.Digest() == v.Digest
+	f.Seeded = play.Play(a.host, sc, lock, sim.NewSeeded(rec.Seed)).Record.Digest() == v.Digest()
 	small, phases := shrink.Shrink(a.host, f, shrinkRuns, nil)
 
 	text, what := []byte(small.Verdict.Scenario.Text), "a scenario: "+program()+" run "
@@ -86,7 +87,7 @@ func (a *app) shrink(in invocation, out, judge string) (int, error) {
 	}
 	fmt.Fprintf(a.out, "%s%s (%s) in %s: %s, now %d\n", mark, finding.Judge, finding.Class, counted.Of(phases.Runs(), "run"), counted.Of(failure.Size(v), "event"), failure.Size(small.Verdict))
 	origin, _ := failure.OriginOf(failure.NewNamer(a.host, small.Verdict), small.Finding)
-	for _, line := range []string{"it was: " + finding.Why, "it is: " + small.Finding.Why, sameOrigin(origin)} {
+	for _, line := range []string{"it was: " + sentence.Finding(finding), "it is: " + sentence.Finding(small.Finding), sameOrigin(origin)} {
 		fmt.Fprint(a.out, wrap(line, mark+"    ", 100))
 	}
 	if to == nil {

@@ -76,7 +76,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 		return 0, usageError{fmt.Errorf("upstream: %w", err)}
 	}
 	defer free()
-	table := upstreamTable{file: out + ".jsonl", text: out + ".md", folder: filepath.Base(out), release: release}
+	table := upstreamTable{by: upstreamVersions(), file: out + ".jsonl", text: out + ".md", folder: filepath.Base(out), release: release}
 	if err := table.read(); err != nil {
 		return 0, usageError{fmt.Errorf("upstream: %w", err)}
 	}
@@ -85,7 +85,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(ids) == 0 && !flags.again { // the same command goes on where it ended
+	if len(ids) == 0 && !flags.again { // the same command goes on where it ended; what an older program wrote is played anew
 		cases = slices.DeleteFunc(cases, func(c *upstreamCase) bool { return table.has(c.ID) })
 	}
 	ctx, stop := a.interruptible()
@@ -127,9 +127,12 @@ type upstreamCase struct {
 	reason string           // why there is no folder, or no live run; "": there is
 }
 
+// libraryLock and libraryFairLock are the families of the locks of the library itself.
+const libraryLock, libraryFairLock = "redisson-java", "redisson-java-fair"
+
 // libraryOf returns the locks of a release of the library itself.
 func libraryOf(release string) (locks []*subject.Subject, err error) {
-	for _, name := range []string{"redisson-java", "redisson-java-fair"} {
+	for _, name := range []string{libraryLock, libraryFairLock} {
 		l, err := subject.Find(name + "@" + release)
 		if err != nil {
 			return nil, usageError{fmt.Errorf("upstream: %w", err)}
@@ -237,7 +240,7 @@ func (a *app) show(c *upstreamCase, d *known.Defect, on []*subject.Subject, resu
 			if !slices.Contains(x.sc.Locks, l.Port.Name) {
 				continue
 			}
-			if err := Live.Check(x.sc, l, false); err != nil {
+			if err := Live.Check(x.sc, l, LiveOptions{}); err != nil {
 				c.reason = err.Error()
 				continue
 			}
@@ -296,8 +299,8 @@ func (c *upstreamCase) playLive(ctx context.Context, o LiveOptions, runs int) er
 	return nil
 }
 
-// write writes the folder of a defect and runs its test. There is a folder for what the library
-// was seen to do.
+// write writes the folder of a defect and runs its test. Each defect that was seen on the library has
+// a folder.
 func (c *upstreamCase) write(ctx context.Context, dir string, tries int) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
@@ -427,7 +430,7 @@ func readSurefire(dir fs.FS) (*upstream.TestRun, error) {
 
 // entry returns the row of the table for a case.
 func (c *upstreamCase) entry() upstreamEntry {
-	e := upstreamEntry{ID: c.ID, Title: c.Title, Issues: c.Issues, Release: c.Release, Scenario: c.source, Judge: c.Finding.Judge, Runs: c.Runs, Reproduced: c.Reproduced, Programs: c.Programs, Test: c.Test, Reason: c.reason}
+	e := upstreamEntry{Versions: upstreamVersions(), ID: c.ID, Title: c.Title, Issues: c.Issues, Release: c.Release, Scenario: c.source, Judge: c.Finding.Judge, Runs: c.Runs, Reproduced: c.Reproduced, Programs: c.Programs, Test: c.Test, Reason: c.reason}
 	if c.lock != nil {
 		e.Lock = c.lock.Name
 	}

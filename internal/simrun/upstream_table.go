@@ -14,11 +14,13 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"lockstep/explore"
 	"lockstep/live/upstream"
 )
 
 // An upstreamEntry is a row of the table of upstream.
 type upstreamEntry struct {
+	Versions   explore.Versions  `json:"versions,omitzero"` // of the program that looked; zero: an older program
 	ID         string            `json:"id"`
 	Title      string            `json:"title"`
 	Issues     []int             `json:"issues,omitempty"`
@@ -65,7 +67,15 @@ type upstreamTable struct {
 	text    string
 	folder  string // of the reports, as the text names it
 	release string
+	by      explore.Versions // of this program
 	entries []upstreamEntry
+}
+
+// upstreamVersions are the versions of this program on which an entry depends.
+func upstreamVersions() explore.Versions {
+	v := explore.CurrentVersions()
+	v.Draw = explore.NotUsed
+	return v
 }
 
 func (t *upstreamTable) read() error {
@@ -90,8 +100,9 @@ func (t *upstreamTable) read() error {
 	return nil
 }
 
+// has reports whether this version of the program has looked for a defect.
 func (t *upstreamTable) has(id string) bool {
-	return slices.ContainsFunc(t.entries, func(e upstreamEntry) bool { return e.ID == id })
+	return slices.ContainsFunc(t.entries, func(e upstreamEntry) bool { return e.ID == id && e.Versions == t.by })
 }
 
 // put replaces the entry of a defect, and writes the file.

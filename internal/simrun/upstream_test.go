@@ -71,8 +71,8 @@ func fakeLibrary(t *testing.T) {
 	}
 }
 
-// The table says what was seen, and how often. What was not seen has no folder. The command goes on
-// with the defects that it has not looked for.
+// The table says what was seen, and how often. A defect that was not seen has no folder. The command
+// goes on with the defects that it has not looked for.
 func TestUpstreamWritesWhatItSaw(t *testing.T) {
 	fakeLibrary(t)
 	out := filepath.Join(t.TempDir(), "upstream")

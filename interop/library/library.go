@@ -40,7 +40,7 @@ func (a Answer) Value() string { return a["value"] }
 // Owner is how the library writes the thread that answered: UUID:THREAD.
 func (a Answer) Owner() string { return a["uuid"] + ":" + a["jvm_thread"] }
 
-// Exception is the class of what was thrown, without its package; "" for none.
+// Exception is the class of the exception that was thrown, without its package; "" for none.
 func (a Answer) Exception() string {
 	return a["error"][strings.LastIndexByte(a["error"], '.')+1:]
 }
@@ -62,7 +62,7 @@ func (a Answer) InterruptedUnderWay() bool {
 		a["message"] == "Unexpected exception while processing command" && a["cause"] == "" // up to 3.12.4
 }
 
-// Err is what was thrown, as an error.
+// Err returns the exception as an error.
 func (a Answer) Err() error {
 	if a["error"] == "" {
 		return nil
@@ -77,13 +77,19 @@ type Fields []any
 type Options struct {
 	Java      string // the program
 	Classpath string // see Classpath
+	// HeapMB is the size of a heap that is seldom collected; 0: a heap that grows to 512 MB.
+	HeapMB int
 	// Start starts the process; nil: exec.Cmd.Start.
 	Start func(*exec.Cmd) error
 }
 
 // Start starts the driver with a release.
 func Start(version string, o Options) (*Library, error) {
-	args := []string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+	args := []string{"-Xmx512m"}
+	if o.HeapMB != 0 {
+		args = []string{fmt.Sprintf("-Xms%dm", o.HeapMB), fmt.Sprintf("-Xmx%dm", o.HeapMB), fmt.Sprintf("-Xmn%dm", o.HeapMB*3/4), "-XX:MetaspaceSize=256m"}
+	}
+	args = append(args, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 	for _, pkg := range []string{"lang", "math", "net", "nio", "text", "time", "util", "util.concurrent"} {
 		// The older releases look into the JDK's own classes.
 		args = append(args, "--add-opens", "java.base/java."+pkg+"=ALL-UNNAMED")
@@ -116,7 +122,7 @@ func Start(version string, o Options) (*Library, error) {
 // Pid is the process of the JVM.
 func (l *Library) Pid() int { return l.cmd.Process.Pid }
 
-// Stop ends the JVM. What its clients hold is not unlocked.
+// Stop ends the JVM. The holds of its clients are not unlocked.
 func (l *Library) Stop() {
 	_ = l.stdin.Close()
 	_ = l.cmd.Process.Kill()
@@ -194,7 +200,7 @@ func (l *Library) end(why error) {
 	}
 }
 
-// tail keeps the last of what is written to it.
+// tail keeps the end of the text that is written to it.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

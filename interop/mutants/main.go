@@ -164,7 +164,7 @@ func (p *player) build(name, overlay string) error {
 }
 
 // play plays a mutant until comparisons have caught it on each release that has the rule. The result
-// adds to what is known of the mutant already.
+// adds to the earlier results of the mutant.
 func (p *player) play(m mutant, result played) (played, error) {
 	var err error
 	if result.Mutant, err = m.digest(p.root); err != nil {

@@ -4,7 +4,6 @@ package bare
 
 import (
 	"slices"
-	"time"
 
 	"lockstep/known/defect"
 	"lockstep/model"
@@ -32,57 +31,10 @@ var (
 // misdeleted finds the command that ended another owner's hold and so did the harm of the
 // finding.
 func misdeleted(c *defect.Case) *defect.Cause {
-	for _, f := range c.Verdict.Findings {
-		if f.Judge != model.JudgeMisdelete {
-			continue
-		}
-		for _, s := range c.Changes(f.Lock) {
-			if s.AtNs == f.AtNs && s.Ended() && s.MadeFor(f.Thread) && harmed(c, s) {
-				return defect.ByChange(defect.EndedOthersHold, s)
-			}
-		}
+	if s := c.EndedOthersHold(); s != nil {
+		return defect.ByChange(defect.EndedOthersHold, s)
 	}
 	return nil
-}
-
-// harmed reports whether the command that ended a hold did the harm of the finding. The
-// finding is about this command, or about the loss that it made, or about a call during the
-// time in which the owner still counted on the hold.
-func harmed(c *defect.Case, s *trace.Change) bool {
-	switch loss := c.Finding.Loss; {
-	case c.Judged(model.JudgeMisdelete):
-		return s.Lock == c.Lock && s.AtNs == c.AtNs && s.MadeFor(c.Who)
-	case c.Judged(model.JudgeLinearizable):
-		return s.Lock == c.Lock && s.AtNs <= c.Until() && c.AtNs <= countedOnUntil(c, s.AtNs, s.Before)
-	default:
-		return loss != nil && loss.Cause == model.LossEnded && loss.Lock == s.Lock && loss.Msg == s.By.Msg
-	}
-}
-
-// countedOnUntil returns the instant until which the calls of the owner say that it has the hold
-// that the server held at an instant. That is the return of the unlock of its last level, or the
-// end of a lease that the owner asked for.
-func countedOnUntil(c *defect.Case, at int64, hold *model.LockState) int64 {
-	until, levels := trace.Never, 0
-	for _, o := range c.CallsOn(c.Lock) {
-		switch {
-		case o.Caller != hold.Owner:
-		case o.Action.Acquires() && (o.Outcome == model.Granted || o.Outcome == model.Unknown):
-			levels++
-			switch {
-			case o.AtNs > at:
-			case o.LeaseNs > 0 && hold.ExpiresMs >= 0:
-				until = (hold.ExpiresMs + 1) * int64(time.Millisecond)
-			default:
-				until = trace.Never
-			}
-		case o.Action == model.ActUnlock && (o.Outcome == model.Released || o.Outcome == model.StillHeld || o.Outcome == model.NotHeld):
-			if levels = max(0, levels-1); levels == 0 && o.ReturnedNs() >= at {
-				return min(until, o.ReturnedNs())
-			}
-		}
-	}
-	return until
 }
 
 // enteredAgain finds an acquire that ran for the owner that held the lock already. The finding is
@@ -98,7 +50,7 @@ func enteredAgain(c *defect.Case) *defect.Cause {
 			return false
 		}
 		if c.Judged(model.JudgeLinearizable) {
-			return c.AtNs <= countedOnUntil(c, m.Executed.AtNs, m.After(c.Lock))
+			return c.AtNs <= c.CountedOnUntil(m.Executed.AtNs, m.After(c.Lock))
 		}
 		return hold.Owner == c.Who && ofLastHold(c, m)
 	})

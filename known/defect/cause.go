@@ -52,19 +52,23 @@ func (c Cause) String() string {
 	return s
 }
 
-// listed writes numbers as in "12, 14 and 17".
+// listedMost is the number of messages that a sentence lists.
+const listedMost = 8
+
+// listed writes numbers as in "12, 14 and 17", and counts those beyond listedMost.
 func listed(numbers []int) string {
-	s := ""
-	for i, n := range numbers {
-		switch {
-		case i > 0 && i == len(numbers)-1:
-			s += " and "
-		case i > 0:
-			s += ", "
-		}
-		s += strconv.Itoa(n)
+	var words []string
+	for _, n := range numbers[:min(len(numbers), listedMost)] {
+		words = append(words, strconv.Itoa(n))
 	}
-	return s
+	if more := len(numbers) - listedMost; more > 0 {
+		words = append(words, fmt.Sprint(more, " more"))
+	}
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
 // ByCommands returns a cause that consists of commands. It took effect when the last of them

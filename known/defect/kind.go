@@ -74,6 +74,18 @@ const (
 	ThrownUnsent Kind = "thrown-out-unanswered"
 )
 
+// NewKind makes a kind for a list of another module. text describes it for people, as those
+// here do: a clause without a capital and without an end. Call it while the program starts. It panics
+// if there is a kind of that name.
+func NewKind(name, text string) Kind {
+	k := Kind(name)
+	if texts[k] != "" {
+		panic("there is a kind of causes already that is called " + name)
+	}
+	texts[k] = text
+	return k
+}
+
 // texts describes each kind for people.
 var texts = map[Kind]string{
 	RanTwice:       "the command of one call ran twice",

@@ -2,6 +2,7 @@ package defect
 
 import (
 	"slices"
+	"time"
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -10,11 +11,10 @@ import (
 
 // The causes in this file are common to libraries.
 
-// RanTwice finds a call of which several commands ran. Of an acquire, the commands that were
-// granted count, less the grants that were given back. Of an unlock, all commands count if
-// one of them had an effect. Of a force_unlock, the commands count from the first one that
-// had an effect. The action stands for all actions that acquire, that unlock, or that
-// force_unlock.
+// RanTwice finds a call that ran several commands. Of an acquire, the commands that were granted
+// count, less the grants that were given back. Of an unlock, all commands count if one of them had an
+// effect. Of a force_unlock, the commands count from the first one that had an effect. The action
+// stands for all actions that acquire, that unlock, or that force_unlock.
 func (c *Case) RanTwice(action model.Action) *Cause {
 	script := map[model.Action]model.Role{model.ActLock: model.RoleAcquire, model.ActUnlock: model.RoleUnlock, model.ActForceUnlock: model.RoleForceUnlock}[action]
 	forced := action == model.ActForceUnlock
@@ -138,4 +138,66 @@ func (c *Case) judgedRefused() (out []*Case) {
 		}
 	}
 	return out
+}
+
+// EndedOthersHold returns the change in which a command ended another owner's hold and so did the
+// harm of the finding; nil: none. The judge of misdelete has seen it.
+func (c *Case) EndedOthersHold() *trace.Change {
+	for _, f := range c.Verdict.Findings {
+		if f.Judge != model.JudgeMisdelete {
+			continue
+		}
+		for _, s := range c.Changes(f.Lock) {
+			if s.AtNs == f.AtNs && s.Ended() && s.MadeFor(f.Thread) && c.harmed(s) {
+				return s
+			}
+		}
+	}
+	return nil
+}
+
+// harmed reports whether the command that ended a hold did the harm of the finding: the finding of
+// misdelete is about this command, and any other about what HarmedBy says.
+func (c *Case) harmed(s *trace.Change) bool {
+	if c.Judged(model.JudgeMisdelete) {
+		return s.Lock == c.Lock && s.AtNs == c.AtNs && s.MadeFor(c.Who)
+	}
+	return c.HarmedBy(s)
+}
+
+// HarmedBy reports whether the command that ended a hold did the harm of the finding: the finding is
+// about the loss that it made, or about a call during the time in which the owner still counted on
+// the hold.
+func (c *Case) HarmedBy(s *trace.Change) bool {
+	if c.Judged(model.JudgeLinearizable) {
+		return s.Lock == c.Lock && s.AtNs <= c.Until() && c.AtNs <= c.CountedOnUntil(s.AtNs, s.Before)
+	}
+	loss := c.Finding.Loss
+	return loss != nil && loss.Cause == model.LossEnded && loss.Lock == s.Lock && loss.Msg == s.By.Msg
+}
+
+// CountedOnUntil returns the instant until which the calls of the owner say that it has the hold
+// that the server held at an instant. That is the return of the unlock of its last level, or the
+// end of a lease that the owner asked for.
+func (c *Case) CountedOnUntil(at int64, hold *model.LockState) int64 {
+	until, levels := trace.Never, 0
+	for _, o := range c.CallsOn(c.Lock) {
+		switch {
+		case o.Caller != hold.Owner:
+		case o.Action.Acquires() && (o.Outcome == model.Granted || o.Outcome == model.Unknown):
+			levels++
+			switch {
+			case o.AtNs > at:
+			case o.LeaseNs > 0 && hold.ExpiresMs >= 0:
+				until = (hold.ExpiresMs + 1) * int64(time.Millisecond)
+			default:
+				until = trace.Never
+			}
+		case o.Action == model.ActUnlock && (o.Outcome == model.Released || o.Outcome == model.StillHeld || o.Outcome == model.NotHeld):
+			if levels = max(0, levels-1); levels == 0 && o.ReturnedNs() >= at {
+				return min(until, o.ReturnedNs())
+			}
+		}
+	}
+	return until
 }

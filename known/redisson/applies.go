@@ -66,7 +66,7 @@ func numbers(version string) (out []int, err error) {
 
 type cause = func(*defect.Case) *defect.Cause
 
-// only limits a cause to the findings of which the condition holds.
+// only limits a cause to the findings for which the condition holds.
 func only(condition func(*defect.Case) bool, c cause) cause {
 	return func(x *defect.Case) *defect.Cause {
 		if !condition(x) {
@@ -76,7 +76,7 @@ func only(condition func(*defect.Case) bool, c cause) cause {
 	}
 }
 
-// unless limits a cause to the findings of which the condition does not hold.
+// unless limits a cause to the findings for which the condition does not hold.
 func unless(condition func(*defect.Case) bool, c cause) cause {
 	return only(func(x *defect.Case) bool { return !condition(x) }, c)
 }

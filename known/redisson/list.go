@@ -1,5 +1,5 @@
-// Package redisson lists what Redisson's locks are known to do wrong, release by
-// release. Issues are those of redisson/redisson.
+// Package redisson lists what Redisson's locks are known to do wrong, release by release. Issues are
+// numbers of redisson/redisson's tracker.
 package redisson
 
 import (

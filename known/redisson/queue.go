@@ -168,10 +168,10 @@ type drift struct {
 	by *trace.Command // the last command that added to it
 }
 
-// drifts returns the drift of each waiter's deadline at an instant. A deadline is counted from
-// the deadline of the head. When the head gives up and leaves, each deadline behind it that was
-// counted from the head's own is one wait too late, unless the wait is taken off. Who is queued
-// behind a new head inherits the drift of its deadline.
+// drifts returns the drift of each waiter's deadline at an instant. A deadline is counted from the
+// deadline of the head. When the head gives up and leaves, each deadline behind it that was counted
+// from the head's own is one wait too late, unless the wait is taken off. A waiter that is queued
+// behind a new head inherits the drift of the head's deadline.
 func drifts(c *defect.Case, atNs int64) map[string]drift {
 	const ms = int64(time.Millisecond)
 	all := map[string]drift{}

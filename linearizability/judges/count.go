@@ -1,7 +1,6 @@
 package judges
 
 import (
-	"fmt"
 	"slices"
 
 	"lockstep/model"
@@ -45,8 +44,7 @@ func (r *run) miscounts(lock string) []Finding {
 		}
 		t.wrong = true // what follows is the same fault
 		out = append(out, Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at, Ops: []OpRef{refOf(t.last)}, Excuses: r.memoryLost(lock), Facts: model.Facts{Lock: lock, Thread: who},
-			Why: fmt.Sprintf("at %s, after its %s, the server counts %d for %s on %s, and its calls add up to %d",
-				model.At(at), t.last.Action, count, who, lock, t.levels)})
+			Detail: Miscount{After: t.last.Action, Counted: count, Levels: t.levels}})
 	}
 	uncounted := map[int]bool{} // calls that returned before their effect
 	changes := r.Changes(lock)

@@ -2,7 +2,6 @@ package judges
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"lockstep/model"
@@ -37,17 +36,9 @@ func (r *run) overlap(lock string, a, b belief) Finding {
 		Ops: []OpRef{refOf(a.grant), refOf(b.grant)},
 	}
 	loser := r.withoutHold(lock, a, b, b.from)
-	loss, how, excuses := r.howLost(lock, loser, b.from)
-	if loser.who == b.who {
-		how = "; " + b.who + " did not hold it by then" + how
-	}
+	loss, ending, excuses := r.howLost(lock, loser, b.from)
 	f.Facts = model.Facts{Lock: lock, Thread: loser.who, Loss: loss}
-	did := "was granted"
-	if b.grant.Action == model.ActExtend {
-		did = "extended its hold on"
-	}
-	f.Why = fmt.Sprintf("%s %s %s at %s while %s believed to hold it since %s%s",
-		b.who, did, lock, model.At(b.from), a.who, model.At(a.from), how)
+	f.Detail = Overlap{Earlier: a.who, EarlierNs: a.from, Later: b.who, Extended: b.grant.Action == model.ActExtend, Ending: ending}
 	f.Excuses = excuses
 	return f
 }
@@ -61,10 +52,9 @@ func (r *run) withoutHold(lock string, a, b belief, at int64) belief {
 	return a
 }
 
-// howLost says how a's hold had ended on the server before the instant at, as a fact
-// and as a clause of a sentence, and what excuses it. The loss is nil when the server
-// never ended that hold.
-func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how string, excuses []model.Excuse) {
+// howLost says how a's hold had ended on the server before the instant at, and what
+// excuses it. The loss is nil when the server never ended that hold.
+func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Ending, excuses []model.Excuse) {
 	ended := func(cause model.LossCause, c *trace.Change) *model.Loss {
 		l := &model.Loss{Cause: cause, Thread: a.who, Lock: lock, AtNs: c.AtNs, Fault: c.Fault}
 		if c.By != nil {
@@ -101,44 +91,45 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, how st
 	case (lost == nil || lost.MadeFor(a.who)) && r.shortened(lock, a, at) != nil:
 		s := r.shortened(lock, a, at)
 		t := r.Fault(s.Fault)
-		return ended(model.LossShortened, s), ": " + t.Text + " had taken from it at " + model.At(t.FromNs),
-			[]model.Excuse{takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs))}
+		return ended(model.LossShortened, s), Ending{Cause: model.LossShortened, AtNs: t.FromNs, Fault: t.Text},
+			[]model.Excuse{takenBy(t, model.HoldRemoved, faultAt(t.Text, t.FromNs))}
 	case lost == nil:
 		// Of several servers, one may forget its part before there is a majority.
 		for _, f := range r.partsLost(a.first.AtNs, at) {
-			excuses = append(excuses, takenBy(f, model.HoldRemoved, f.Text+" at "+model.At(f.FromNs)))
+			excuses = append(excuses, takenBy(f, model.HoldRemoved, faultAt(f.Text, f.FromNs)))
 		}
-		return nil, ": the server never ended that hold, or never knew of it", excuses
+		return nil, Ending{}, excuses
 	case lost.Fault > 0:
 		t := r.Fault(lost.Fault)
-		return ended(model.LossRemoved, lost), fmt.Sprintf(": %s had removed it at %s", t.Text, model.At(lost.AtNs)),
-			[]model.Excuse{takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs))}
+		return ended(model.LossRemoved, lost), Ending{Cause: model.LossRemoved, AtNs: lost.AtNs, Fault: t.Text},
+			[]model.Excuse{takenBy(t, model.HoldRemoved, faultAt(t.Text, t.FromNs))}
 	case forced(lost):
 		who := lost.Call().Caller
-		return ended(model.LossForced, lost), fmt.Sprintf(": %s had forced it open at %s", who, model.At(lost.AtNs)),
-			[]model.Excuse{{Circumstance: model.HoldRemoved, Why: who + " forced it open at " + model.At(lost.AtNs)}}
+		return ended(model.LossForced, lost), Ending{Cause: model.LossForced, AtNs: lost.AtNs, Thread: who},
+			[]model.Excuse{{Circumstance: model.HoldRemoved, Cause: model.Cause{Kind: model.CauseForced, Thread: who, AtNs: lost.AtNs}}}
 	case lost.By != nil:
-		return ended(model.LossEnded, lost), fmt.Sprintf(": %s of %s had ended it at %s", lost.By.Script, name(lost.By.Threads), model.At(lost.AtNs)), nil
+		return ended(model.LossEnded, lost), Ending{Cause: model.LossEnded, AtNs: lost.AtNs, Command: lost.By.Script, Threads: lost.By.Threads}, nil
 	}
-	how = ": its lease had ended at " + model.At(lost.AtNs)
+	e = Ending{Cause: model.LossExpired, AtNs: lost.AtNs}
+	harmed := func(kind HarmKind, t trace.Fault, atNs int64) { e.Before = append(e.Before, Harm{kind, t.Text, atNs}) }
 	excuses = r.whyExpired(lock, a, lost)
 	if s := r.shortened(lock, a, lost.AtNs); s != nil && s.After.ExpiresMs < s.Before.ExpiresMs {
 		t := r.Fault(s.Fault)
-		how += fmt.Sprintf(", which %s had shortened at %s", t.Text, model.At(s.AtNs))
-		excuses = append(excuses, takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs)))
+		harmed(HarmShortened, t, s.AtNs)
+		excuses = append(excuses, takenBy(t, model.HoldRemoved, faultAt(t.Text, t.FromNs)))
 	}
 	for _, t := range r.shortenedUnseen(lock, a, since, lost) {
 		if !slices.ContainsFunc(excuses, func(e model.Excuse) bool { return e.Fault == t.Number }) {
-			how += fmt.Sprintf(", and %s had shortened it at %s", t.Text, model.At(t.FromNs))
-			excuses = append(excuses, takenBy(t, "", t.Text+" at "+model.At(t.FromNs)))
+			harmed(HarmUnseen, t, t.FromNs)
+			excuses = append(excuses, takenBy(t, "", faultAt(t.Text, t.FromNs)))
 		}
 	}
 	for _, c := range r.removedAndBroughtBack(lock, a.who, since, lost.AtNs) {
 		t := r.Fault(c.Fault)
-		how += fmt.Sprintf(", and %s had removed it at %s", t.Text, model.At(c.AtNs))
-		excuses = append(excuses, takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs)))
+		harmed(HarmRemoved, t, c.AtNs)
+		excuses = append(excuses, takenBy(t, model.HoldRemoved, faultAt(t.Text, t.FromNs)))
 	}
-	return ended(model.LossExpired, lost), how, excuses
+	return ended(model.LossExpired, lost), e, excuses
 }
 
 // shortenedUnseen returns the steps of the clocks of servers that shortened the hold of a
@@ -216,7 +207,7 @@ func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excu
 		// Past the lease: it began while the hold lived and outlasted it.
 		if p.FromNs < lost.AtNs && lost.AtNs < p.ToNs {
 			out = append(out, model.Excuse{Circumstance: model.HolderStopped, Fault: p.Number,
-				Why: fmt.Sprintf("%s from %s to %s", p.Text, model.At(p.FromNs), model.At(p.ToNs))})
+				Cause: model.Cause{Kind: model.CauseFaultFrom, Fault: p.Text, AtNs: p.FromNs, ToNs: p.ToNs}})
 		}
 	}
 	if a.lease > 0 {
@@ -240,7 +231,7 @@ func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excu
 		t := r.Fault(n.Number)
 		if n.ToNs > lost.AtNs-period {
 			out = append(out, model.Excuse{Circumstance: model.HolderCutOff, Fault: n.Number,
-				Why: fmt.Sprintf("%s, last at %s", t.Text, model.At(n.ToNs))})
+				Cause: model.Cause{Kind: model.CauseFaultLast, Fault: t.Text, ToNs: n.ToNs}})
 		}
 	}
 	return out

@@ -10,11 +10,19 @@ import (
 
 // takenBy returns the excuse for a hold or a place that a fault took from a server, or
 // restored. A step of the server's clock is a circumstance of its own.
-func takenBy(t trace.Fault, otherwise model.Circumstance, why string) model.Excuse {
+func takenBy(t trace.Fault, otherwise model.Circumstance, cause model.Cause) model.Excuse {
 	if t.Spec.StepsServerClock() {
 		otherwise = model.ServerClockStepped
 	}
-	return model.Excuse{Circumstance: otherwise, Fault: t.Number, Why: why}
+	return model.Excuse{Circumstance: otherwise, Fault: t.Number, Cause: cause}
+}
+
+// faultIs returns a fault as the cause of an excuse.
+func faultIs(text string) model.Cause { return model.Cause{Kind: model.CauseFault, Fault: text} }
+
+// faultAt returns a fault, with an instant, as the cause of an excuse.
+func faultAt(text string, atNs int64) model.Cause {
+	return model.Cause{Kind: model.CauseFaultAt, Fault: text, AtNs: atNs}
 }
 
 // byHand returns the excuse for a change that an operator made, or a loss of the
@@ -23,7 +31,7 @@ func (r *run) byHand(c *trace.Change) []model.Excuse {
 	if c == nil || c.Fault == 0 {
 		return nil
 	}
-	return []model.Excuse{takenBy(r.Fault(c.Fault), model.HoldRemoved, r.Fault(c.Fault).Text)}
+	return []model.Excuse{takenBy(r.Fault(c.Fault), model.HoldRemoved, faultIs(r.Fault(c.Fault).Text))}
 }
 
 // partsLost returns the faults between two instants with which a server may have forgotten
@@ -48,7 +56,7 @@ func (r *run) clockSteps(fromNs, toNs int64) []model.Excuse {
 	var out []model.Excuse
 	for _, t := range r.Faults {
 		if t.Spec.StepsServerClock() && fromNs <= t.FromNs && t.FromNs <= toNs {
-			out = append(out, takenBy(t, "", t.Text+" at "+model.At(t.FromNs)))
+			out = append(out, takenBy(t, "", faultAt(t.Text, t.FromNs)))
 		}
 	}
 	return out
@@ -59,7 +67,7 @@ func (r *run) clockSteps(fromNs, toNs int64) []model.Excuse {
 func (r *run) clocksApart() []model.Excuse {
 	for _, p := range r.Record.Params.Processes {
 		if p.Skew >= time.Millisecond {
-			return []model.Excuse{{Circumstance: model.ClocksApart, Clocks: true, Why: "wall clocks that differ"}}
+			return []model.Excuse{{Circumstance: model.ClocksApart, Clocks: true, Cause: model.Cause{Kind: model.CauseClocks}}}
 		}
 	}
 	return nil
@@ -77,7 +85,7 @@ func (r *run) memoryLost(lock string) []model.Excuse {
 		if slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
 			return t.FromNs <= r.underWayUntil(o) && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.Executed != nil && m.Executed.AtNs <= t.FromNs })
 		}) {
-			out = append(out, takenBy(t, model.MemoryRemoved, t.Text))
+			out = append(out, takenBy(t, model.MemoryRemoved, faultIs(t.Text)))
 		}
 	}
 	return out

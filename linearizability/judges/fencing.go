@@ -1,8 +1,6 @@
 package judges
 
 import (
-	"fmt"
-
 	"lockstep/model"
 	"lockstep/model/trace"
 )
@@ -20,8 +18,7 @@ func judgeFencing(r *run) []Finding {
 			}
 			if c.Started() && c.After.Token > 0 && c.After.Token <= greatest {
 				f := Finding{Judge: model.JudgeFencing, Verdict: Broken, AtNs: c.AtNs, Excuses: r.countLost(since, c.AtNs), Facts: model.Facts{Lock: lock, Thread: c.After.Owner},
-					Why: fmt.Sprintf("the hold of %s on %s since %s has the token %d, and there was a token %d before",
-						c.After.Owner, lock, model.At(c.AtNs), c.After.Token, greatest)}
+					Detail: RepeatedToken{Token: c.After.Token, Greatest: greatest}}
 				if g := r.holderOp(lock, c.After.Owner, c.AtNs); g != nil {
 					f.Ops = []OpRef{refOf(g)}
 				}
@@ -84,8 +81,7 @@ func (r *run) staleTokens(lock string) []Finding {
 		}
 		out = append(out, Finding{Judge: model.JudgeFencing, Verdict: Broken, AtNs: b.o.ReturnedNs(), Ops: []OpRef{refOf(last.o), refOf(b.o)},
 			Excuses: r.countLost(last.o.AtNs, b.o.ReturnedNs()), Facts: model.Facts{Lock: lock, Thread: b.o.Caller},
-			Why: fmt.Sprintf("%s was told the token %d with the grant of %s at %s, and %s had been told %d with an earlier grant",
-				b.o.Caller, b.o.Return.Token, lock, model.At(b.o.ReturnedNs()), last.o.Caller, last.o.Return.Token)})
+			Detail: StaleToken{Token: b.o.Return.Token, Before: last.o.Caller, BeforeToken: last.o.Return.Token}})
 	}
 	return out
 }
@@ -97,7 +93,7 @@ func (r *run) countLost(since, at int64) []model.Excuse {
 	for _, t := range r.Faults {
 		// A token may also be the time of the server.
 		if (t.Spec.MayRemoveKeys() || t.Spec.StepsServerClock()) && since <= t.FromNs && t.FromNs <= at {
-			out = append(out, takenBy(t, model.HoldRemoved, t.Text+" at "+model.At(t.FromNs)))
+			out = append(out, takenBy(t, model.HoldRemoved, faultAt(t.Text, t.FromNs)))
 		}
 	}
 	return out

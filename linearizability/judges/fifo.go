@@ -1,7 +1,6 @@
 package judges
 
 import (
-	"fmt"
 	"slices"
 
 	"lockstep/model"
@@ -88,11 +87,7 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 			evicted = e.AtNs
 		}
 	}
-	f.Why = fmt.Sprintf("%s was granted %s at %s before %s, which had first tried at %s and still waited",
-		y.Caller, lock, model.At(c.AtNs), x.Caller, model.At(first.Executed.AtNs))
-	if evicted >= 0 {
-		f.Why += fmt.Sprintf("; it had lost its place in the queue at %s", model.At(evicted))
-	}
+	f.Detail = Overtaken{By: y.Caller, FirstNs: first.Executed.AtNs, EvictedNs: evicted}
 	f.Excuses = append(f.Excuses, r.clocksApart()...)
 	f.Excuses = append(f.Excuses, r.clockSteps(0, c.AtNs)...)
 	covers := func(t trace.Fault) bool {
@@ -105,7 +100,7 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 		evicts := t.FromNs <= evicted && evicted <= t.ToNs+int64(r.Record.Params.ResponseTimeout)
 		outdates := t.Spec.Server == model.ServerStall && first.AtNs <= t.ToNs && t.ToNs <= first.Executed.AtNs
 		if (own || t.Spec.Interrupts()) && (covers(t) || evicts || outdates) {
-			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
+			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Cause: faultIs(t.Text)})
 		}
 	}
 	for _, m := range r.CommandsFrom(x.Process) {
@@ -114,7 +109,7 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 		}
 		for _, h := range m.Hits {
 			if first.AtNs <= h.AtNs && h.AtNs <= c.AtNs {
-				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Why: r.Fault(h.Fault).Text})
+				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Cause: faultIs(r.Fault(h.Fault).Text)})
 			}
 		}
 	}
@@ -122,12 +117,12 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 		// A failover may also have brought back a place that y had given up.
 		back := !slices.Contains(e.Before.Queue, y.Caller) && slices.Contains(e.After.Queue, y.Caller)
 		if e.Fault > 0 && (back || first.Executed.AtNs <= e.AtNs) && e.AtNs <= c.AtNs {
-			f.Excuses = append(f.Excuses, takenBy(r.Fault(e.Fault), model.HoldRemoved, r.Fault(e.Fault).Text))
+			f.Excuses = append(f.Excuses, takenBy(r.Fault(e.Fault), model.HoldRemoved, faultIs(r.Fault(e.Fault).Text)))
 		}
 	}
 	for _, t := range r.Faults {
 		if (t.Spec.Kind == model.FaultKey) && first.Executed.AtNs <= t.FromNs && t.FromNs <= c.AtNs {
-			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.Number, Why: t.Text})
+			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.Number, Cause: faultIs(t.Text)})
 		}
 	}
 	return f

@@ -3,6 +3,7 @@ package judges
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"lockstep/model"
 	"lockstep/model/trace"
@@ -33,17 +34,24 @@ type Finding struct {
 	Judge   string
 	Verdict Verdict
 	Class   Class // of a broken one
-	// Why is one sentence with names and instants.
-	Why  string
-	AtNs int64
-	Ops  []OpRef
+	AtNs    int64
+	Ops     []OpRef
 	// Excuses are the circumstances under which the promise does not hold.
 	// They make a limit of the finding if it vanishes without them.
 	Excuses []model.Excuse
 	// Convicted reports whether a replay without the excuses broke the promise too,
 	// which makes the finding a bug.
 	Convicted bool
+	// Doubt is why a broken promise of a live run is undecided; zero for all others.
+	Doubt Doubt
 	model.Facts
+	Detail Detail
+}
+
+// Doubt says why nobody knows whether a promise was broken in a live run. One field is set.
+type Doubt struct {
+	Uncertainty time.Duration // the instants of the record are not known more exactly
+	StoodStill  time.Duration // so long the machine stood still
 }
 
 // OpRef names an operation of the record.

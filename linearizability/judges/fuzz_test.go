@@ -1,7 +1,7 @@
 package judges
 
 import (
-	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -27,11 +27,11 @@ func FuzzJudge(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		rec := fuzzRecord(data)
 		j := Judge(trace.New(rec), []Resource{{Name: "stock", Start: 10}})
-		if again := Judge(trace.New(rec), []Resource{{Name: "stock", Start: 10}}); fmt.Sprint(again) != fmt.Sprint(j) {
-			t.Fatalf("twice:\n%v\n%v", j, again)
+		if again := Judge(trace.New(rec), []Resource{{Name: "stock", Start: 10}}); !reflect.DeepEqual(again, j) {
+			t.Fatalf("twice:\n%+v\n%+v", j, again)
 		}
 		for _, f := range j.Findings {
-			if f.Why == "" || f.AtNs < 0 || f.Judge != JudgeHarness && !slices.Contains(model.Judges, f.Judge) {
+			if Sentence(f) == "" || f.AtNs < 0 || f.Judge != JudgeHarness && !slices.Contains(model.Judges, f.Judge) {
 				t.Errorf("a finding without judge, sentence or instant: %+v", f)
 			}
 			if _, promised := rec.Params.Promise(f.Judge); f.Verdict == Broken && !promised {

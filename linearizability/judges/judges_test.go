@@ -1,6 +1,7 @@
 package judges
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -53,8 +54,11 @@ func expect(t *testing.T, finds string, j Judgement) {
 		for _, e := range f.Excuses {
 			head += " (" + string(e.Circumstance) + ")"
 		}
-		got = append(got, head+": "+f.Why)
-		ok = ok && head == want[i][0] && strings.Contains(f.Why, want[i][1])
+		if !slices.ContainsFunc(Details, func(d Detail) bool { return reflect.TypeOf(d) == reflect.TypeOf(f.Detail) }) {
+			t.Errorf("%T is not in Details", f.Detail)
+		}
+		got = append(got, head+": "+Sentence(f))
+		ok = ok && head == want[i][0] && strings.Contains(Sentence(f), want[i][1])
 	}
 	if !ok {
 		t.Errorf("the judges found\n\t%s\nand should have found\n\t%s", strings.Join(got, "\n\t"), strings.TrimSpace(finds))
@@ -1011,10 +1015,10 @@ func TestSettledAndBlind(t *testing.T) {
 		t.Run(c.rule, func(t *testing.T) {
 			r := traced(recordOf(t, plainLock, c.record))
 			if got := r.check("l", linearizability.Options{}, true); got.Verdict != c.settled {
-				t.Errorf("settled: %s, want %s: %s", got.Verdict, c.settled, got.Why)
+				t.Errorf("settled: %s, want %s: %+v", got.Verdict, c.settled, got.Reason)
 			}
 			if got := r.check("l", linearizability.Options{}, false); got.Verdict != c.blind {
-				t.Errorf("blind: %s, want %s: %s", got.Verdict, c.blind, got.Why)
+				t.Errorf("blind: %s, want %s: %+v", got.Verdict, c.blind, got.Reason)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package judges
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -28,9 +27,9 @@ func judgeLease(r *run) []Finding {
 
 func (r *run) leases(lock string) []Finding {
 	var out []Finding
-	add := func(form model.Form, who string, at int64, format string, args ...any) {
-		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: at, Why: fmt.Sprintf(format, args...), Excuses: r.clockSteps(0, at),
-			Facts: model.Facts{Form: form, Lock: lock, Thread: who}})
+	add := func(form model.Form, who string, at int64, detail Detail) {
+		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: at, Excuses: r.clockSteps(0, at),
+			Facts: model.Facts{Form: form, Lock: lock, Thread: who}, Detail: detail})
 	}
 	beliefs := r.beliefs(lock)
 	changes := r.Changes(lock)
@@ -39,12 +38,12 @@ func (r *run) leases(lock string) []Finding {
 		who := c.After.Owner
 		if c.After.Held() && c.After.ExpiresMs < 0 && !endless && !r.Record.Params.Endless {
 			endless = true
-			add(model.FormEndless, who, c.AtNs, "the hold of %s on %s has no time to live since %s", who, lock, model.At(c.AtNs))
+			add(model.FormEndless, who, c.AtNs, Endless{})
 		}
 		if c.By != nil && c.After.Held() && c.After.ExpiresMs >= 0 && !r.Record.Params.Endless && (c.Before.Owner != who || c.After.ExpiresMs != c.Before.ExpiresMs) {
 			got := time.Duration(c.After.ExpiresMs-c.AtNs/int64(time.Millisecond)) * time.Millisecond
 			if most := r.mostLease(lock, who, c, got); most > 0 && got > most+r.Record.Params.Uncertainty {
-				add(model.FormLongLease, who, c.AtNs, "at %s the hold of %s on %s got a lease of %v, and asked for %v at most", model.At(c.AtNs), who, lock, got, most)
+				add(model.FormLongLease, who, c.AtNs, LongLease{Got: got, Most: most})
 			}
 		}
 		if c.Expired && c.Ended() {
@@ -76,7 +75,7 @@ func (r *run) leases(lock string) []Finding {
 					held = c.After // sent while it lived
 					continue
 				}
-				add(model.FormOutlivesOwner, held.Owner, c.AtNs, "the hold of %s on %s was prolonged at %s, although it had died at %s", held.Owner, lock, model.At(c.AtNs), model.At(died))
+				add(model.FormOutlivesOwner, held.Owner, c.AtNs, OutlivesOwner{DiedNs: died})
 				break
 			}
 		}
@@ -177,11 +176,11 @@ func believer(beliefs []belief, who string, at int64) *belief {
 // had met its messages for a watchdog period.
 func (r *run) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) {
 	last := b.from
-	why := "no fault met its messages"
+	d := Unrenewed{}
 	for _, t := range r.metRenewals(lock, b.who, b.from-int64(r.Record.Params.Watchdog), c.AtNs) {
 		if t.ToNs >= last {
 			last = t.ToNs
-			why = fmt.Sprintf("the last fault that met its messages was %s at %s", r.Fault(t.Number).Text, model.At(t.ToNs))
+			d = Unrenewed{Fault: r.Fault(t.Number).Text, FaultNs: t.ToNs}
 		}
 	}
 	for _, x := range r.ChangesUpTo(lock, c.AtNs) {
@@ -191,15 +190,13 @@ func (r *run) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) 
 		// A step of the server's clock may leave less than the time to the next renewal.
 		if t := r.Fault(x.Fault); t.Spec.StepsServerClock() && x.After.ExpiresMs < x.Before.ExpiresMs {
 			last = x.AtNs
-			why = fmt.Sprintf("%s had shortened it at %s", t.Text, model.At(x.AtNs))
+			d = Unrenewed{Fault: t.Text, FaultNs: x.AtNs, Shortened: true}
 		}
 	}
 	if c.AtNs-last < int64(r.Record.Params.RenewalPeriod) {
 		return Finding{}, false
 	}
-	return Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(b.grant)}, Facts: model.Facts{Form: model.FormUnrenewed, Lock: lock, Thread: b.who},
-		Why: fmt.Sprintf("the hold of %s on %s ended with its lease at %s while %s believed to hold it and its watchdog should have renewed it; %s",
-			b.who, lock, model.At(c.AtNs), b.who, why)}, true
+	return Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(b.grant)}, Facts: model.Facts{Form: model.FormUnrenewed, Lock: lock, Thread: b.who}, Detail: d}, true
 }
 
 // undoneGrants finds holds that ended before their lease because a command of the very
@@ -213,9 +210,8 @@ func (r *run) undoneGrants(lock string) []Finding {
 		}
 		if end := r.endOf(c); end != nil && end.Call() == o {
 			out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: max(end.AtNs, o.ReturnedNs()), Ops: []OpRef{refOf(o)},
-				Facts: model.Facts{Form: model.FormUndone, Lock: lock, Thread: o.Caller},
-				Why: fmt.Sprintf("%s was granted %s at %s, and the same call ended that hold at %s with a command that it had sent at %s",
-					o.Caller, lock, model.At(c.AtNs), model.At(end.AtNs), model.At(end.By.AtNs))})
+				Facts:  model.Facts{Form: model.FormUndone, Lock: lock, Thread: o.Caller},
+				Detail: UndoneGrant{GrantNs: c.AtNs, EndNs: end.AtNs, SentNs: end.By.AtNs}})
 		}
 	}
 	return out
@@ -236,9 +232,8 @@ func (r *run) shortExtensions(lock string) []Finding {
 			continue
 		}
 		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: o.ReturnedNs(), Ops: []OpRef{refOf(o)},
-			Facts: model.Facts{Form: model.FormShortExtension, Lock: lock, Thread: o.Caller},
-			Why: fmt.Sprintf("%s extended its hold on %s from %s on, and the hold ends at %s; a lease is %v",
-				o.Caller, lock, model.At(sent), model.At(now.ExpiresMs*millisecond), r.Record.Params.Watchdog)})
+			Facts:  model.Facts{Form: model.FormShortExtension, Lock: lock, Thread: o.Caller},
+			Detail: ShortExtension{SentNs: sent, EndNs: now.ExpiresMs * millisecond, Lease: r.Record.Params.Watchdog}})
 	}
 	return out
 }
@@ -286,9 +281,8 @@ func (r *run) untold(lock string) []Finding {
 			continue
 		}
 		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: since + bound, Ops: []OpRef{refOf(b.grant)},
-			Facts: model.Facts{Form: model.FormUntold, Lock: lock, Thread: b.who},
-			Why: fmt.Sprintf("%s believed to hold %s until %s, and was not told that the hold was gone, although nothing disturbed it from %s on; the bound is %v",
-				b.who, lock, model.At(b.to), model.At(since), time.Duration(bound))})
+			Facts:  model.Facts{Form: model.FormUntold, Lock: lock, Thread: b.who},
+			Detail: Untold{BelievedNs: b.to, CalmNs: since, Bound: time.Duration(bound)}})
 	}
 	return out
 }
@@ -332,14 +326,13 @@ func (r *run) misled(lock string) []Finding {
 		if touched || soon || disturbed {
 			continue
 		}
-		known := ""
-		if !p.Endless {
-			known = fmt.Sprintf("; the lease that it knows of lasts until %s", model.At(sent+lease))
+		known := sent + lease
+		if p.Endless {
+			known = -1
 		}
 		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: at, Ops: []OpRef{refOf(b.grant)},
-			Facts: model.Facts{Form: model.FormMisled, Lock: lock, Thread: b.who},
-			Why: fmt.Sprintf("%s was told at %s that its hold on %s is gone, and the server held it since %s, and nothing disturbed it%s",
-				b.who, model.At(at), lock, model.At(start.AtNs), known)})
+			Facts:  model.Facts{Form: model.FormMisled, Lock: lock, Thread: b.who},
+			Detail: Misled{HeldNs: start.AtNs, LeaseNs: known}})
 	}
 	return out
 }
@@ -386,13 +379,13 @@ func (r *run) lateRenewals(lock string) []Finding {
 		own    int         // levels by its own calls, whatever became of the hold
 		open   *trace.Call // the call that may change the levels
 		lost   bool        // the hold is gone, and no call has returned since
-		why    string
+		since  LateRenewal // why the thread has no hold
 		last   *trace.Call
 	}
 	owners := map[string]*known{}
 	of := func(who string) *known {
 		if owners[who] == nil {
-			owners[who] = &known{why: "it never held it"}
+			owners[who] = &known{}
 		}
 		return owners[who]
 	}
@@ -440,7 +433,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 			}
 			if k.levels == 0 {
 				k.at = e.AtNs
-				k.why = fmt.Sprintf("its %s had returned %s at %s", o.Action, o.Outcome, model.At(e.AtNs))
+				k.since = LateRenewal{Call: o.Action, Outcome: o.Outcome, ReturnNs: e.AtNs}
 			}
 		case e.Kind == model.KindSend && e.Script == model.RoleRenew && e.AtNs < r.LeaveNs:
 			for j, l := range e.Locks {
@@ -457,8 +450,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 				if k.at > 0 && e.AtNs-k.at <= int64(r.Record.Params.Uncertainty) {
 					verdict = Undecided // it may have been decided on before the release returned
 				}
-				f := Finding{Judge: model.JudgeLease, Verdict: verdict, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLateRenewal, Lock: lock, Thread: who},
-					Why: fmt.Sprintf("a renewal of %s for %s was sent at %s, although %s", lock, who, model.At(e.AtNs), k.why)}
+				f := Finding{Judge: model.JudgeLease, Verdict: verdict, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLateRenewal, Lock: lock, Thread: who}, Detail: k.since}
 				if k.last != nil {
 					f.Ops = []OpRef{refOf(k.last)}
 				}

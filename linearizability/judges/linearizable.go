@@ -23,8 +23,8 @@ func judgeLinearizable(r *run) []Finding {
 		if r.resurrected(lock) {
 			continue // a failover brought something back: no history can say so
 		}
-		settled := r.check(lock, linearizability.Options{Spec: spec, At: model.At}, true)
-		blind := r.check(lock, linearizability.Options{Spec: spec, StepLimit: blindSteps, At: model.At}, false)
+		settled := r.check(lock, linearizability.Options{Spec: spec}, true)
+		blind := r.check(lock, linearizability.Options{Spec: spec, StepLimit: blindSteps}, false)
 		switch {
 		case settled.Verdict == linearizability.Broken:
 			f := r.unplaceable(lock, settled)
@@ -36,9 +36,9 @@ func judgeLinearizable(r *run) []Finding {
 			out = append(out, f)
 		case blind.Verdict == linearizability.Broken:
 			out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided,
-				Why: "the history of " + lock + " is broken when checked blind and not when settled: " + blind.Why})
+				Detail: BlindOnly{lock, blind.Reason}})
 		case settled.Verdict == linearizability.Undecided:
-			out = append(out, Finding{Judge: model.JudgeLinearizable, Verdict: Undecided, Why: lock + ": " + settled.Why})
+			out = append(out, Finding{Judge: model.JudgeLinearizable, Verdict: Undecided, Detail: Unplaceable{lock, settled.Reason}})
 		}
 	}
 	return out
@@ -113,7 +113,7 @@ func (r *run) checkOps(lock string, ops []linearizability.Op, opt linearizabilit
 }
 
 func (r *run) unplaceable(lock string, res linearizability.LockResult) Finding {
-	f := Finding{Judge: model.JudgeLinearizable, Verdict: Broken, Why: lock + ": " + res.Why, Facts: model.Facts{Lock: lock}}
+	f := Finding{Judge: model.JudgeLinearizable, Verdict: Broken, Facts: model.Facts{Lock: lock}, Detail: Unplaceable{lock, res.Reason}}
 	if op := res.First; op != nil {
 		f.AtNs = op.CallNs
 		caller := model.ThreadName(op.Process, op.Thread)

@@ -2,7 +2,6 @@ package judges
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -52,8 +51,7 @@ func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
 		return Finding{}, false
 	}
 	return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: since, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormStuck, Lock: lock, Thread: o.Caller},
-		Why: fmt.Sprintf("%s of %s by %s, called at %s, had not returned at %s, although every fault was over at %s",
-			o.Action, lock, o.Caller, model.At(o.AtNs), model.At(r.LeaveNs), model.At(r.CalmNs))}, true
+		Detail: Stuck{Call: o.Action, CallNs: o.AtNs, LeftNs: r.LeaveNs, CalmNs: r.CalmNs}}, true
 }
 
 // span is a stretch of time.
@@ -158,11 +156,11 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 			next = busy[i]
 		}
 		if end := min(next.from, until); end-idle > int64(time.Second) {
-			if bound, why := r.bound(lock, disturbed, idle, end); end-idle > bound+int64(r.Record.Params.Uncertainty) {
+			if b := r.bound(lock, disturbed, idle, end); end-idle > b.Ns+int64(r.Record.Params.Uncertainty) {
+				bound := b.Ns
 				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormForgotten, Lock: lock, Thread: o.Caller},
 					Excuses: slices.Concat(r.gone(lock, idle, end, bound), r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound), r.ghostsInFront(lock, idle, end, bound), r.clockSteps(0, end)),
-					Why: fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
-						o.Caller, lock, model.At(idle), model.At(end), time.Duration(bound), why)}, true
+					Detail:  Forgotten{FromNs: idle, ToNs: end, Bound: b}}, true
 			}
 		}
 		idle = max(idle, next.to)
@@ -343,61 +341,64 @@ type disturbance struct {
 	from  int64
 	at    int64 // when it last had an effect, not before from
 	lasts bool  // it may yet have one at any time
-	what  string
+	what  Disturbance
 	extra time.Duration // how long it may cost; 0: a lease
 	most  time.Duration // where that ends sooner than a lease would; 0: it does not
 }
+
+// byFaultNamed returns the disturbance by a fault with that text.
+func byFaultNamed(text string) Disturbance { return Disturbance{DisturbedByFault, text} }
 
 // disturbances returns the disturbances of one lock and those that all locks share.
 func (r *run) disturbances(lock string) []disturbance {
 	out := r.wakeUps()
 	for _, t := range r.Faults {
 		if t.Spec.Interrupts() && r.Record.Params.Recovery > 0 {
-			out = append(out, disturbance{from: t.FromNs, at: t.ToNs, what: t.Text, extra: r.Record.Params.Recovery})
+			out = append(out, disturbance{from: t.FromNs, at: t.ToNs, what: byFaultNamed(t.Text), extra: r.Record.Params.Recovery})
 		}
 	}
 	out = append(out, r.outlasted(lock)...)
 	for _, process := range r.Dead() {
 		// What the dead held, or were still given, ends with its lease.
 		for _, at := range r.orphaned(lock, process) {
-			out = append(out, disturbance{from: at, at: at, what: "a crash"})
+			out = append(out, disturbance{from: at, at: at, what: Disturbance{Kind: DisturbedByCrash}})
 		}
 	}
 	for _, x := range r.CallsOn(lock) {
 		switch {
 		case x.Outcome == "":
 		case x.InterruptedNs < math.MaxInt64:
-			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: "an interrupted call"})
+			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: Disturbance{Kind: DisturbedInterrupted}})
 		case x.Outcome == model.Unknown:
-			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: "a call of unknown outcome"})
+			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: Disturbance{Kind: DisturbedUnknown}})
 		case x.Action == model.ActUnlock && x.Outcome == model.Failed:
-			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: "a release that failed"})
+			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: Disturbance{Kind: DisturbedRelease}})
 		}
 	}
 	if r.Record.Params.PerGrant {
 		for _, c := range r.Changes(lock) {
 			if o := c.Call(); o != nil && c.Started() && c.AtNs > o.ReturnedNs() {
-				out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a hold of which nobody knows, since its request came when its call was over"})
+				out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: Disturbance{Kind: DisturbedLateRequest}})
 			}
 		}
 	}
 	for _, e := range r.Closes {
 		if e.AtNs < r.LeaveNs { // not one of those that end the run
-			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a client that closed"})
+			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: Disturbance{Kind: DisturbedClose}})
 		}
 	}
 	for _, c := range r.Changes(lock) {
 		if c.Fault > 0 && c.Ended() {
-			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a hold that another hand removed, which wakes nobody"})
+			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: Disturbance{Kind: DisturbedRemoval}})
 		}
 		switch {
 		case c.Fault == 0 || !c.After.Held():
 		case r.Fault(c.Fault).Spec.StepsServerClock():
 			// A waiter may have been told of the later one.
 			left := time.Duration(max(max(c.Before.ExpiresMs, c.After.ExpiresMs)*millisecond-c.AtNs, 0))
-			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a step of the server's clock, which moved the end of a lease", extra: left})
+			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: Disturbance{Kind: DisturbedClock}, extra: left})
 		default:
-			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: "a hold that a failover brought back, of which nobody knows"})
+			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: Disturbance{Kind: DisturbedFailover}})
 		}
 	}
 	return out
@@ -417,7 +418,7 @@ func (r *run) outlasted(lock string) []disturbance {
 		}
 		held := r.StateAt(lock, b.to)
 		if end := held.ExpiresMs * millisecond; held.Owner == b.who && end > b.to {
-			out = append(out, disturbance{from: b.to, at: end, what: "a hold that its owner knows to be gone, and its servers do not", extra: time.Millisecond})
+			out = append(out, disturbance{from: b.to, at: end, what: Disturbance{Kind: DisturbedOutlasting}, extra: time.Millisecond})
 		}
 	}
 	return out
@@ -443,11 +444,11 @@ func (r *run) wakeUps() []disturbance {
 		switch {
 		case e.Kind == model.KindHit && !put:
 			late[e.Msg] = len(out)
-			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a late wake-up"})
+			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: Disturbance{Kind: DisturbedLateWakeUp}})
 		case lost && put:
-			out[j].at, out[j].what = e.AtNs, "a lost wake-up"
+			out[j].at, out[j].what = e.AtNs, Disturbance{Kind: DisturbedLostWakeUp}
 		case lost:
-			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: "a lost wake-up"})
+			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: Disturbance{Kind: DisturbedLostWakeUp}})
 		case put && (e.Kind == model.KindDeliver || e.Kind == model.KindLost):
 			out[j].most = max(time.Duration(e.AtNs-out[j].from), 1)
 		}
@@ -460,31 +461,31 @@ func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 	var out []disturbance
 	reconnect := max(r.Record.Params.Resend, r.Record.Params.Reconnect)
 	for _, t := range r.partitions(o.Caller) {
-		out = append(out, disturbance{from: t.ToNs, at: t.ToNs, what: t.Text, extra: reconnect})
+		out = append(out, disturbance{from: t.ToNs, at: t.ToNs, what: byFaultNamed(t.Text), extra: reconnect})
 	}
 	for _, t := range r.pauses(o.Caller) {
-		out = append(out, disturbance{from: t.ToNs, at: t.ToNs, what: t.Text, extra: r.Record.Params.Resend})
+		out = append(out, disturbance{from: t.ToNs, at: t.ToNs, what: byFaultNamed(t.Text), extra: r.Record.Params.Resend})
 	}
 	for _, t := range r.Faults {
 		// Each client finds its connections dead when it uses one again.
 		if t.Spec.EndsConnections() {
-			out = append(out, disturbance{from: t.ToNs, at: t.ToNs, lasts: true, what: t.Text, extra: reconnect})
+			out = append(out, disturbance{from: t.ToNs, at: t.ToNs, lasts: true, what: byFaultNamed(t.Text), extra: reconnect})
 		}
 	}
 	for _, m := range undone(o) {
-		out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: "a grant that no replica had", extra: r.Record.Params.Resend})
+		out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: Disturbance{Kind: DisturbedGivenBack}, extra: r.Record.Params.Resend})
 	}
 	for _, m := range r.Hit {
 		// A client whose session is not kept does not know whether its servers fail over. Its
 		// calls wait until it has found out.
 		if recovery := r.Record.Params.Recovery; recovery > 0 && m.Process == o.Process && m.Lost != nil && m.Script == model.RoleRenew {
 			for _, h := range m.Hits {
-				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: recovery})
+				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: byFaultNamed(h.Text), extra: recovery})
 			}
 		}
 		if m.Process == o.Process && m.Op == o.Op || m.Lost != nil && m.Process == o.Process && m.Script == "" {
 			for _, h := range m.Hits {
-				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: h.Text, extra: reconnect})
+				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: byFaultNamed(h.Text), extra: reconnect})
 			}
 		}
 	}
@@ -515,16 +516,16 @@ func (r *run) lastTouch(x *trace.Call) int64 {
 	return at
 }
 
-// roundTrips is how many round trips an acquire of a free lock may take when the network is
+// RoundTrips is how many round trips an acquire of a free lock may take when the network is
 // slow. It may connect, begin a session, and create a parent of the lock. It may try again
 // if its first try failed because others tried at the same time.
-const roundTrips = 8
+const RoundTrips = 8
 
-// bound returns how long a waiter may get nothing from the instant from on, and why.
-func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns int64, why string) {
-	ns = int64(time.Second)
-	if trip := int64(2 * r.Record.Params.Latency); roundTrips*trip > ns {
-		ns, why = roundTrips*trip, fmt.Sprintf(" (%d round trips of %v)", roundTrips, time.Duration(trip))
+// bound returns how long a waiter may get nothing from the instant from on.
+func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound {
+	b := Bound{Ns: int64(time.Second)}
+	if trip := int64(2 * r.Record.Params.Latency); RoundTrips*trip > b.Ns {
+		b = Bound{Ns: RoundTrips * trip, RoundTrip: time.Duration(trip)}
 	}
 	lease := max(r.Record.Params.Watchdog, 0)
 	for _, x := range r.CallsOn(lock) {
@@ -546,9 +547,8 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns in
 		if d.from > to || d.at+int64(cost) < from {
 			continue
 		}
-		if until := min(max(d.at, from), to) + int64(time.Second) + int64(cost); until-from > ns {
-			ns = until - from
-			why = fmt.Sprintf(" (a second and %v, after %s)", cost, d.what)
+		if until := min(max(d.at, from), to) + int64(time.Second) + int64(cost); until-from > b.Ns {
+			b = Bound{Ns: until - from, Cost: cost, After: d.what}
 		}
 	}
 	if r.Record.Params.Fair {
@@ -556,12 +556,11 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) (ns in
 		for _, x := range r.CallsOn(lock) {
 			wait = max(wait, time.Duration(x.WaitNs))
 		}
-		if two := int64(2*wait + time.Second); r.deadInQueue(lock, from, to) && two > ns {
-			ns = two
-			why = " (two waits of this lock and a second, with dead waiters in front)"
+		if two := int64(2*wait + time.Second); r.deadInQueue(lock, from, to) && two > b.Ns {
+			b = Bound{Ns: two, DeadWaiters: true}
 		}
 	}
-	return ns, why
+	return b
 }
 
 // orphaned returns the instants from which a dead process held the lock.
@@ -608,7 +607,7 @@ func (r *run) deadInFront(lock string, at int64) []model.Excuse {
 	}
 	for _, t := range r.Faults {
 		if t.Spec.Kind == model.FaultCrash && slices.ContainsFunc(dead, func(who string) bool { return strings.HasPrefix(who, t.Process+"/") }) {
-			out = append(out, model.Excuse{Circumstance: model.DeadWaiters, Fault: t.Number, Why: t.Text + " at " + model.At(t.FromNs)})
+			out = append(out, model.Excuse{Circumstance: model.DeadWaiters, Fault: t.Number, Cause: faultAt(t.Text, t.FromNs)})
 		}
 	}
 	return out
@@ -651,18 +650,18 @@ func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
 	if end := r.endOf(start); start.AtNs > from+bound || end != nil && end.AtNs < to {
 		return nil
 	}
-	excuse := func(fault int, why string) []model.Excuse {
-		return []model.Excuse{{Circumstance: model.HolderGone, Fault: fault, Why: why}}
+	excuse := func(fault int, cause model.Cause) []model.Excuse {
+		return []model.Excuse{{Circumstance: model.HolderGone, Fault: fault, Cause: cause}}
 	}
 	if died := r.diedAt(who); died <= to {
 		for _, t := range r.Faults {
 			if t.Spec.Kind == model.FaultCrash && t.FromNs == died && t.Spec.Names(model.ProcessOf(who)) {
-				return excuse(t.Number, t.Text+" at "+model.At(died))
+				return excuse(t.Number, faultAt(t.Text, died))
 			}
 		}
 	}
 	if at := r.goneAt(who); at <= to {
-		return excuse(0, "the client of "+who+" closed at "+model.At(at))
+		return excuse(0, model.Cause{Kind: model.CauseClosed, Thread: who, AtNs: at})
 	}
 	for _, o := range slices.Backward(r.CallsOn(lock)) {
 		late := o == start.Call() && start.AtNs > o.ReturnedNs()
@@ -671,16 +670,16 @@ func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
 		}
 		for _, m := range o.Sent {
 			for _, h := range m.Hits {
-				return excuse(h.Fault, h.Text+" at "+model.At(h.AtNs))
+				return excuse(h.Fault, faultAt(h.Text, h.AtNs))
 			}
 		}
 		for _, t := range r.Faults {
 			if t.FromNs <= r.underWayUntil(o) && o.AtNs <= t.ToNs {
-				return excuse(t.Number, t.Text+" at "+model.At(t.FromNs))
+				return excuse(t.Number, faultAt(t.Text, t.FromNs))
 			}
 		}
 		if o.InterruptedNs <= o.ReturnedNs() {
-			return excuse(0, "an interrupt of "+who+" at "+model.At(o.InterruptedNs))
+			return excuse(0, model.Cause{Kind: model.CauseInterrupt, Thread: who, AtNs: o.InterruptedNs})
 		}
 	}
 	return nil

@@ -1,10 +1,9 @@
 package judges
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
 
-	"lockstep/internal/counted"
 	"lockstep/model"
 	"lockstep/model/trace"
 )
@@ -21,26 +20,20 @@ func judgeMisdelete(r *run) []Finding {
 			if forced(c) || c.MadeFor(c.Before.Owner) {
 				continue
 			}
-			what := ""
+			d := Misdelete{Verb: cmp.Or(string(c.By.Script), c.By.Command), Command: c.By.Command, Threads: c.By.Threads, SentNs: c.By.AtNs, Levels: c.After.Count, Owner: c.Before.Owner}
 			switch {
 			case c.After.Owner != c.Before.Owner:
-				what = "ended"
+				d.Change = HoldEnded
 			case c.After.Count != c.Before.Count:
-				what = "changed to " + counted.Of(c.After.Count, "level")
+				d.Change = HoldCounted
 			case c.After.ExpiresMs < c.Before.ExpiresMs && c.After.ExpiresMs >= 0:
-				what = "shortened"
+				d.Change = HoldShortened
 			case c.After.ExpiresMs != c.Before.ExpiresMs:
-				what = "prolonged"
+				d.Change = HoldProlonged
 			default:
 				continue // only the queue moved
 			}
-			f := Finding{Judge: model.JudgeMisdelete, Verdict: Broken, AtNs: c.AtNs, Facts: model.Facts{Lock: lock, Thread: c.By.Threads[0]}}
-			verb := string(c.By.Script)
-			if verb == "" {
-				verb = c.By.Command
-			}
-			f.Why = fmt.Sprintf("%s of %s (%s, sent at %s) %s the hold of %s on %s at %s",
-				verb, name(c.By.Threads), c.By.Command, model.At(c.By.AtNs), what, c.Before.Owner, lock, model.At(c.AtNs))
+			f := Finding{Judge: model.JudgeMisdelete, Verdict: Broken, AtNs: c.AtNs, Facts: model.Facts{Lock: lock, Thread: c.By.Threads[0]}, Detail: d}
 			if by := c.Call(); by != nil {
 				f.Thread = by.Caller
 				f.Ops = append(f.Ops, refOf(by))

@@ -2,7 +2,6 @@ package judges
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"lockstep/model"
@@ -39,30 +38,6 @@ const (
 	PartedTold       PartingKind = "told-of-a-hold-that-stays"
 	PartedByLoss     PartingKind = "lost-message"
 )
-
-// partings are the sentences about the kinds: %[1]s is the thread and %[2]s the lock.
-var partings = map[PartingKind]string{
-	PartedLate:       "a request of %[1]s came when its call was over, and the server gave %[1]s a hold on %[2]s of which nobody knows",
-	PartedUnheard:    "the server held %[2]s for %[1]s, whose call had ended without the grant",
-	PartedExpired:    "the lease of %[1]s on %[2]s ended while it believed to hold it",
-	PartedByFault:    "a fault took %[2]s from %[1]s, which believed to hold it",
-	PartedBySelf:     "%[1]s believed to hold %[2]s, and a command of the very call that took it had ended the hold",
-	PartedByClient:   "%[1]s believed to hold %[2]s, and a command that its client sent outside of calls had ended the hold",
-	PartedByUnlock:   "%[1]s believed to hold %[2]s, and an unlock that it had called before had ended the hold",
-	PartedByExtend:   "%[1]s believed to hold %[2]s, and a command with which it extended the hold had ended it",
-	PartedByAnother:  "%[1]s believed to hold %[2]s, and a command of another thread had ended the hold",
-	PartedUnreleased: "an unlock of %[2]s by %[1]s had returned, and the server still held it for %[1]s",
-	PartedTold:       "%[1]s was told that its hold on %[2]s is gone, and the server still held it",
-	PartedByLoss:     "a message that was to wake %[1]s, which waited for %[2]s, was lost",
-}
-
-// String says the parting for people.
-func (p Parting) String() string {
-	if p.Kind == Agreed {
-		return "server and clients agreed about who held the lock"
-	}
-	return model.At(p.AtNs) + ": " + fmt.Sprintf(partings[p.Kind], p.Thread, p.Lock)
-}
 
 // PartingOf returns where server and clients parted before a finding. It reports false
 // for a finding about no lock.

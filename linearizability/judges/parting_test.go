@@ -47,7 +47,7 @@ func TestWhereServerAndClientsPart(t *testing.T) {
 			}
 			got := "none"
 			if p, ok := PartingOf(trace.New(recordOf(t, anybodys, c.record+"\n90000 server leave")), f); ok {
-				got = p.String()
+				got = PartingSentence(p)
 			}
 			if !strings.HasPrefix(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -90,16 +90,5 @@ func TestALostMessageParts(t *testing.T) {
 	f.Form = ""
 	if p, _ := PartingOf(trace.New(record), f); p.Kind != Agreed {
 		t.Errorf("of another finding: %v", p)
-	}
-}
-
-// Each kind has a sentence, and the sentence names the thread and the lock.
-func TestEachPartingHasASentence(t *testing.T) {
-	for _, kind := range []PartingKind{PartedLate, PartedUnheard, PartedExpired, PartedByFault, PartedBySelf, PartedByClient,
-		PartedByUnlock, PartedByExtend, PartedByAnother, PartedUnreleased, PartedTold, PartedByLoss} {
-		got := Parting{Kind: kind, AtNs: 2e9, Thread: "a/1", Lock: "orders"}.String()
-		if strings.Contains(got, "%!") || !strings.HasPrefix(got, "2.000s: ") || !strings.Contains(got, "a/1") || !strings.Contains(got, "orders") {
-			t.Errorf("%s: %q", kind, got)
-		}
 	}
 }

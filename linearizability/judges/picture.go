@@ -2,7 +2,7 @@ package judges
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"io"
 
 	"lockstep/linearizability"
@@ -15,7 +15,7 @@ import (
 func Picture(t *trace.Run, lock string, w io.Writer) error {
 	r := &run{t}
 	if r.resurrected(lock) {
-		return fmt.Errorf("a failover brought a hold of %s back, and no history can say so", lock)
+		return errors.New("a failover brought a hold of " + lock + " back, and no history can say so")
 	}
 	var notes []linearizability.Note
 	for _, f := range r.Faults {

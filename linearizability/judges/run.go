@@ -3,7 +3,6 @@ package judges
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"lockstep/model"
 	"lockstep/model/trace"
@@ -53,10 +52,3 @@ func evicts(c *trace.Change, thread string) bool {
 }
 
 func sortedKeys[V any](m map[int]V) []int { return slices.Sorted(maps.Keys(m)) }
-
-func name(owners []string) string {
-	if len(owners) == 0 {
-		return "somebody"
-	}
-	return strings.Join(owners, ", ")
-}

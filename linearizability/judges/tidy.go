@@ -1,7 +1,6 @@
 package judges
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -25,15 +24,8 @@ func judgeTidy(r *run) []Finding {
 		if e.Kind != model.KindLeft || slices.Contains(r.Record.Params.Kept, e.Key) || e.Key != "" && held {
 			continue
 		}
-		what := e.Text
-		switch {
-		case e.Key != "":
-			what = "key " + e.Key
-		case e.Channel != "":
-			what = "channel " + e.Channel
-		}
 		out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLeftover}, Excuses: r.clockSteps(0, e.AtNs),
-			Why: fmt.Sprintf("at %s, when everybody had left and every lease was over, there still was %s", model.At(e.AtNs), what)})
+			Detail: Leftover{Key: e.Key, Channel: e.Channel, Text: e.Text}})
 	}
 	return out
 }
@@ -57,7 +49,8 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	last := map[string]*trace.Call{}     // by thread, its last acquiring call
 	moving := map[string]int{}           // by thread, how many of its commands have not arrived
 	now := new(model.LockState)          // what the server holds
-	var parted *trace.Change             // when queue and deadlines became different
+	differ := false                      // the queue and the deadlines have different members
+	var parted *trace.Change             // when they became different
 	queued := map[string]*trace.Change{} // by thread, how it came into the queue, unless it has asked again since
 	changes := r.Changes(lock)
 	look := func(at int64) {
@@ -81,11 +74,10 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 			}
 			told[who] = call
 			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(queued[who]), Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
-				Why: fmt.Sprintf("%s stands in the queue of %s at %s, and does not wait", who, lock, model.At(at))}
+				Detail: Ghost{}}
 			if o := last[who]; o != nil {
 				f.Ops = []OpRef{refOf(o)}
-				f.Why = fmt.Sprintf("%s stands in the queue of %s at %s, although its %s had returned %s at %s",
-					who, lock, model.At(at), o.Action, o.Outcome, model.At(o.ReturnedNs()))
+				f.Detail = Ghost{Call: o.Action, Outcome: o.Outcome, ReturnNs: o.ReturnedNs()}
 				f.Excuses = append(f.Excuses, r.couldNotLeave(o)...)
 				if c := queued[who]; c != nil && c.Call() != nil && c.Call() != o {
 					f.Excuses = append(f.Excuses, r.couldNotLeave(c.Call())...) // an earlier call put it there
@@ -93,13 +85,11 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 			}
 			out = append(out, f)
 		}
-		if torn || !settled {
-			return
-		}
-		if a, b := membersOf(now); r.Record.Params.Deadlines && !slices.Equal(a, b) {
+		if differ && !torn && settled {
 			torn = true
+			queue, deadlines := membersOf(now)
 			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(parted), Facts: model.Facts{Form: model.FormTornQueue, Lock: lock},
-				Why: fmt.Sprintf("at %s the queue of %s has %v and its deadlines %v", model.At(at), lock, a, b)})
+				Detail: TornQueue{Queue: queue, Deadlines: deadlines}})
 		}
 	}
 	executed := int64(-1) // the instant of a command whose change comes next
@@ -114,12 +104,11 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 		case e.Kind == model.KindState && e.Lock == lock:
 			c := changes[0]
 			now, changes = c.After, changes[1:]
-			for _, who := range now.Queue {
-				if !slices.Contains(c.Before.Queue, who) {
-					queued[who] = c
-				}
+			for _, who := range entered(c.Before.Queue, now.Queue) {
+				queued[who] = c
 			}
-			if isTorn(now) && !isTorn(c.Before) {
+			differed := differ
+			if differ = r.Record.Params.Deadlines && isTorn(now); differ && !differed {
 				parted = c
 			}
 			look(e.AtNs)
@@ -144,10 +133,31 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	return out
 }
 
+// entered returns the threads that are in the queue after a change and were not before.
+func entered(before, after []string) (fresh []string) {
+	next := 0 // nearly always the place of the next thread, since threads keep their order
+	for _, who := range after {
+		if next < len(before) && before[next] == who {
+			next++
+		} else if i := slices.Index(before, who); i >= 0 {
+			next = i + 1
+		} else {
+			fresh = append(fresh, who)
+		}
+	}
+	return fresh
+}
+
 // isTorn reports whether a queue and its deadlines have different members.
 func isTorn(s *model.LockState) bool {
-	queue, deadlines := membersOf(s)
-	return !slices.Equal(queue, deadlines)
+	members := make(map[string]bool, len(s.Queue))
+	for _, who := range s.Queue {
+		if _, ok := s.Deadlines[who]; !ok {
+			return true
+		}
+		members[who] = true
+	}
+	return len(members) != len(s.Deadlines)
 }
 
 // membersOf returns the threads in the queue and the threads with a deadline, sorted.
@@ -167,17 +177,17 @@ func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 			continue
 		}
 		for _, h := range m.Hits {
-			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Why: r.Fault(h.Fault).Text + " at " + model.At(h.AtNs)})
+			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Cause: faultAt(r.Fault(h.Fault).Text, h.AtNs)})
 		}
 	}
 	for _, t := range slices.Concat(r.partitions(o.Caller), r.pauses(o.Caller)) {
 		if t.FromNs <= o.ReturnedNs() && o.AtNs <= t.ToNs {
-			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
+			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Cause: faultIs(t.Text)})
 		}
 	}
 	for _, t := range r.Faults {
 		if t.Spec.Interrupts() && t.FromNs <= o.ReturnedNs() && o.AtNs <= t.ToNs {
-			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Why: t.Text})
+			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Cause: faultIs(t.Text)})
 		}
 	}
 	return out
@@ -198,11 +208,11 @@ func (r *run) abandoned(lock string) []Finding {
 			continue
 		}
 		f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: r.LeaveNs, Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
-			Excuses: []model.Excuse{{Circumstance: model.WaiterGone, Why: "its client closed at " + model.At(gone)}},
-			Why:     fmt.Sprintf("%s stands in the queue of %s to the end; it was gone at %s", who, lock, model.At(gone))}
+			Excuses: []model.Excuse{{Circumstance: model.WaiterGone, Cause: model.Cause{Kind: model.CauseOwnClosed, AtNs: gone}}},
+			Detail:  Abandoned{GoneNs: gone}}
 		for _, t := range r.Faults {
 			if t.Process != "" && t.FromNs == r.diedAt(who) {
-				f.Excuses = []model.Excuse{{Circumstance: model.WaiterGone, Fault: t.Number, Why: t.Text + " at " + model.At(t.FromNs)}}
+				f.Excuses = []model.Excuse{{Circumstance: model.WaiterGone, Fault: t.Number, Cause: faultAt(t.Text, t.FromNs)}}
 			}
 		}
 		out = append(out, f)

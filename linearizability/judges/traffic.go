@@ -2,11 +2,10 @@ package judges
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
+	"strings"
 	"time"
 
-	"lockstep/internal/counted"
 	"lockstep/model"
 	"lockstep/model/trace"
 )
@@ -29,22 +28,23 @@ func judgeTraffic(r *run) []Finding {
 		}
 		var sent []int64
 		pauses, inPause := r.pauses(o.Caller), map[string]int{}
+		words := func(m *trace.Command) string {
+			return strings.Join(append([]string{cmp.Or(string(m.Script), m.Command)}, m.Args...), "\x00")
+		}
 		for _, m := range o.Sent {
-			words := fmt.Sprintf("%s %q", cmp.Or(string(m.Script), m.Command), m.Args)
 			switch {
 			case slices.ContainsFunc(pauses, func(p trace.Fault) bool { return p.FromNs <= m.AtNs && m.AtNs < p.ToNs }):
-				inPause[words]++
+				inPause[words(m)]++
 			case len(m.Hits) > 0 || m.Lost != nil || m.UnknownScript():
-			case inPause[words] > 0:
-				inPause[words]--
+			case len(pauses) > 0 && inPause[words(m)] > 0:
+				inPause[words(m)]--
 			default:
 				sent = append(sent, m.AtNs)
 			}
 		}
 		if from, n, ok := burst(sent, woken[o.Process], TrafficMost*max(r.Record.Params.Parts, 1)); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
-				Why: fmt.Sprintf("%s sent %s for %s in the second from %s on, %d more than it was woken", o.Caller, counted.Of(n, "command"), o.Lock,
-					model.At(from), n-inSecond(woken[o.Process], from))})
+				Detail: Traffic{Sent: n, Woken: inSecond(woken[o.Process], from)}})
 		}
 	}
 	return out

@@ -1,12 +1,10 @@
 package judges
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"time"
 
-	"lockstep/internal/counted"
 	"lockstep/model"
 	"lockstep/model/trace"
 )
@@ -31,12 +29,10 @@ func judgeWaitBound(r *run) []Finding {
 			continue
 		}
 		f := Finding{Judge: model.JudgeWaitBound, Verdict: Broken, AtNs: o.ReturnedNs(), Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
-			Why: fmt.Sprintf("%s tried for %s from %s on, for %v, and returned at %s, which is %v later than its wait and %s of at most %v",
-				o.Caller, o.Lock, model.At(o.AtNs), time.Duration(o.WaitNs), model.At(o.ReturnedNs()), time.Duration(late),
-				counted.Of(trips, "round trip"), time.Duration(r.roundTrip(o.Process)))}
+			Detail: LateReturn{CallNs: o.AtNs, Wait: time.Duration(o.WaitNs), Late: time.Duration(late), Trips: trips, Trip: time.Duration(r.roundTrip(o.Process))}}
 		for _, p := range r.Record.Params.Processes {
 			if p.Name == o.Process && p.Skew >= time.Millisecond {
-				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.ClocksApart, Clocks: true, Why: "the wall clock of " + p.Name + " is not the server's"})
+				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.ClocksApart, Clocks: true, Cause: model.Cause{Kind: model.CauseClock, Thread: p.Name}})
 			}
 		}
 		// A client that asks the server for its time may be told that it is late.

@@ -1,8 +1,6 @@
 package judges
 
 import (
-	"fmt"
-
 	"lockstep/model"
 )
 
@@ -12,7 +10,7 @@ func judgeWant(r *run) []Finding {
 	for _, e := range r.Checks {
 		if !e.Met {
 			out = append(out, Finding{Judge: model.JudgeWant, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Lock: e.Lock, Thread: e.ThreadName(), Check: e.Check},
-				Why: fmt.Sprintf("%s at %s: %s", e.ThreadName(), model.At(e.AtNs), e.Text)})
+				Detail: Unmet{Text: e.Text}})
 		}
 	}
 	return out
@@ -25,7 +23,7 @@ const JudgeHarness = "harness"
 func judgeDefects(r *run) []Finding {
 	var out []Finding
 	for _, e := range r.Defects {
-		out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided, AtNs: e.AtNs, Why: e.Text})
+		out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided, AtNs: e.AtNs, Detail: Defect{Text: e.Text}})
 	}
 	return out
 }

@@ -62,7 +62,7 @@ func TestAWatchdogThatIsNoSetting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = live.Check(sc, l, false)
+		err = live.Check(sc, l, live.Options{})
 		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && !strings.Contains(got, want) {
 			t.Errorf("%s: %s; want %q", name, got, want)
 		}
@@ -79,7 +79,7 @@ func TestAFairWaitThatIsNoSetting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = live.Check(sc, l, false)
+		err = live.Check(sc, l, live.Options{})
 		if got := fmt.Sprint(err); want == "" && err != nil || want != "" && !strings.Contains(got, want) {
 			t.Errorf("%s: %s; want %q", name, got, want)
 		}

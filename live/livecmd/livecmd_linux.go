@@ -17,8 +17,8 @@ func init() { simrun.Live = livePlayer{} }
 // livePlayer adapts package live to the interface of the command line.
 type livePlayer struct{}
 
-func (livePlayer) Check(sc *scenarios.Scenario, l *subject.Subject, shared bool) error {
-	return live.Check(sc, l, shared)
+func (livePlayer) Check(sc *scenarios.Scenario, l *subject.Subject, o simrun.LiveOptions) error {
+	return live.Check(sc, l, live.Options(o))
 }
 
 func (livePlayer) Ready(locks []*subject.Subject, o simrun.LiveOptions) error {

@@ -99,6 +99,17 @@ func TestATestPlaysItsRecordingLive(t *testing.T) {
 	if !strings.Contains(text, "orders breaks misdelete: ") || !strings.Contains(text, "orders breaks misdelete on redis-server ") {
 		t.Errorf("the bug is not seen in both worlds:\n%s", text)
 	}
+	rest := text
+	for _, part := range []string{
+		"locktest: orders, live run 1 of 3, after 0s: starting the processes\n", "locktest: orders, live run 1 of 3, after ", ": playing the steps and the faults\n",
+		": waiting until no lock is held any more\n", "locktest: orders, live run 3 of 3, after ", ": judging\n", "locktest: orders, live run 3 of 3, after ",
+	} {
+		_, after, ok := strings.Cut(rest, part)
+		if !ok {
+			t.Fatalf("%q is missing in the progress, or not in this place:\n%s", part, text)
+		}
+		rest = after
+	}
 }
 
 const late = `lockstep: 1

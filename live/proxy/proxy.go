@@ -1,6 +1,6 @@
-// Package proxy stands between clients and a Redis server. It reads requests, replies and
-// pushes one by one, asks a [Handler] what becomes of each, and loses, delays or forges them.
-// It knows no lock.
+// Package proxy stands between clients and a server. It reads the requests, replies and pushes of
+// Redis one by one, asks a [Handler] what becomes of each, and loses, delays or forges them. Of
+// other protocols it knows bytes: see [Settle]. It knows no lock.
 package proxy
 
 import (
@@ -36,6 +36,9 @@ type Handler interface {
 type Fate struct {
 	Drop bool // the message is lost, and the connection lives on
 	Cut  bool // the connection is reset in place of the message
+	// Free lets a request pass for whose answer nobody waits, where there is a Settle: neither
+	// Answered nor Unanswered is called for it.
+	Free bool
 	// Error is the reply in the place of the message; the server hears nothing of a
 	// request. It begins with its code.
 	Error string
@@ -45,6 +48,12 @@ type Fate struct {
 	// What follows it on the connection waits.
 	NotBefore time.Time
 	Until     <-chan struct{}
+	// Later, if not nil, is asked when all that is before the message on its connection has gone
+	// on, and may block. What it returns holds in the place of this, but for NotBefore, of which
+	// the later counts. Where there is a Settle, a rule that holds messages holds them there.
+	Later func() Fate
+	// Close ends the connection in order in the place of the message.
+	Close bool
 	// Done is told whether the reply, the push or the forged reply went to the client, and
 	// when that began. It may be nil.
 	Done func(delivered bool, at time.Time)
@@ -56,6 +65,8 @@ type Message struct {
 	Words []string
 	Raw   []byte
 	Index int // counts the requests of the connection from 0
+	// Came is when the last bytes of its reply came, where there is a Settle.
+	Came time.Time
 	// Data is the handler's own.
 	Data any
 
@@ -80,6 +91,11 @@ type Options struct {
 	// Welcome, if not nil, reports whether a client may connect. The client is then told by
 	// a first byte, see Knock.
 	Welcome func() bool
+	// Settle, if not nil, says that nothing is known of the protocol. The client writes frames
+	// (see Frame), each of which is a request without words. The handler lets one request at a
+	// time pass to a server: Answered is called when its answer has settled, with the bytes that
+	// came, or none.
+	Settle *Settle
 }
 
 // Proxy accepts connections until Close.
@@ -221,8 +237,13 @@ func (p *Proxy) serve(client net.Conn) {
 	p.open[c] = true
 	p.mu.Unlock()
 	var both sync.WaitGroup
-	both.Go(c.up)
-	both.Go(c.down)
+	if p.o.Settle != nil {
+		both.Go(c.upBytes)
+		both.Go(c.downBytes)
+	} else {
+		both.Go(c.up)
+		both.Go(c.down)
+	}
 	both.Go(c.carry)
 	both.Wait()
 	c.drain() // what was put into the line when nobody took it any more
@@ -258,6 +279,8 @@ type Conn struct {
 	stream   bool                       // what comes are no replies any more
 	severed  bool                       // see Proxy.Sever
 	requests int
+	askedAt  time.Time // when the request at the server went there, where there is a Settle
+	settles  time.Time // when its answer is complete, unless more comes
 }
 
 // parcel is what goes to the client when its time has come.
@@ -293,6 +316,18 @@ func (c *Conn) unanswered(m *Message) {
 		return
 	}
 	c.proxy.o.Handler.Unanswered(m)
+}
+
+// last asks Later.
+func (f Fate) last() Fate {
+	if f.Later == nil {
+		return f
+	}
+	g := f.Later()
+	if f.NotBefore.After(g.NotBefore) {
+		g.NotBefore = f.NotBefore
+	}
+	return g
 }
 
 func (f *Fate) done(delivered bool, at time.Time) {
@@ -512,10 +547,24 @@ func (c *Conn) carry() {
 	for {
 		select {
 		case x := <-c.out:
+			x.fate = x.fate.last()
 			if !c.wait(x.fate) {
 				x.fate.done(false, time.Now())
 				c.drain()
 				return
+			}
+			switch {
+			case x.fate.Cut:
+				x.fate.done(false, time.Now())
+				c.Reset()
+				c.drain()
+				return
+			case x.fate.Close:
+				c.drain()
+				return
+			case x.fate.Drop:
+				x.fate.done(false, time.Now())
+				continue
 			}
 			if c.shut.Load() { // nobody reads it
 				x.fate.done(false, time.Now())

@@ -12,6 +12,7 @@ import (
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 )
@@ -168,7 +169,7 @@ func (r *Report) Text() []byte {
 	if r.Live != nil {
 		for _, f := range r.Live.Findings {
 			if same(f, r.Finding) {
-				p("In a run of the library: %s.\n\n", f.Why)
+				p("In a run of the library: %s.\n\n", sentence.Finding(f))
 				break
 			}
 		}
@@ -224,7 +225,7 @@ func (r *Report) steps() (out []string) {
 	sc := r.Simulated.Scenario
 	out = append(out, fmt.Sprintf("%s %s", strings.Join(strings.Fields(sc.About), " "), processes(sc)))
 	for _, t := range sc.Threads {
-		out = append(out, fmt.Sprintf("Thread %s: %s.", model.ThreadName(t.Process, t.Thread), sentence(t.Steps)))
+		out = append(out, fmt.Sprintf("Thread %s: %s.", model.ThreadName(t.Process, t.Thread), inWords(t.Steps)))
 	}
 	for _, f := range sc.Faults {
 		if f.Kind == model.FaultRule {
@@ -247,8 +248,8 @@ func processes(sc *scenarios.Scenario) string {
 	return fmt.Sprintf("The clients are %s.", strings.Join(names, ", "))
 }
 
-// sentence writes steps in words.
-func sentence(steps []scenarios.Step) string {
+// inWords writes steps in words.
+func inWords(steps []scenarios.Step) string {
 	var out []string
 	for _, s := range steps {
 		switch s.Kind {
@@ -261,7 +262,7 @@ func sentence(steps []scenarios.Step) string {
 			out = append(out, strings.TrimSuffix(call[strings.Index(call, "lock.")+len("lock."):], ")")+" on "+s.Name)
 		case scenarios.StepWithLock:
 			call := acquire(s)
-			out = append(out, strings.TrimSuffix(call[strings.Index(call, "lock.")+len("lock."):], ")")+" on "+s.Name, sentence(s.Steps), "unlock() on "+s.Name)
+			out = append(out, strings.TrimSuffix(call[strings.Index(call, "lock.")+len("lock."):], ")")+" on "+s.Name, inWords(s.Steps), "unlock() on "+s.Name)
 		case scenarios.StepUnlock:
 			out = append(out, "unlock() on "+s.Name)
 		case scenarios.StepForceUnlock:
@@ -272,9 +273,9 @@ func sentence(steps []scenarios.Step) string {
 			out = append(out, "work "+s.For.String())
 		case scenarios.StepRepeat:
 			if s.Until != nil {
-				out = append(out, fmt.Sprintf("until %v again and again: %s", *s.Until, sentence(s.Steps)))
+				out = append(out, fmt.Sprintf("until %v again and again: %s", *s.Until, inWords(s.Steps)))
 			} else {
-				out = append(out, fmt.Sprintf("%d times: %s", s.Times, sentence(s.Steps)))
+				out = append(out, fmt.Sprintf("%d times: %s", s.Times, inWords(s.Steps)))
 			}
 		}
 	}

@@ -208,8 +208,7 @@ func TestBareLocksExcludeAndAreFreed(t *testing.T) {
 	})
 }
 
-// What each does at an unlock by one who does not hold it, which is what they
-// are here for.
+// The bare locks differ in their answer to an unlock by a thread that does not hold the lock.
 func TestUnlockOfAnothersBareLock(t *testing.T) {
 	eachBare(t, func(b *bench, kind Kind) {
 		a, c := b.lock(kind, "a"), b.lock(kind, "c")

@@ -1,8 +1,8 @@
-// Package otellock measures the locks of package reference with OpenTelemetry. It needs the API for
+// Package otellock measures the locks of packages reference and redisson with OpenTelemetry. It needs the API for
 // metrics alone; the program chooses the SDK and where the figures go. A program that does not import
 // this package builds nothing of OpenTelemetry.
 //
-// Times are in seconds. The values of OutcomeKey are the few of their type in package reference, so the
+// Times are in seconds. The values of OutcomeKey are the few of their type in package lockimpl, so the
 // number of series is bounded; only WithLockName adds an attribute that is not.
 package otellock
 
@@ -14,22 +14,22 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"lockstep/lockimpl/reference"
+	"lockstep/lockimpl"
 )
 
 // The instruments. Each but LostHolds has the attribute OutcomeKey.
 const (
 	// AcquireDuration is a histogram, in s, of the calls that asked for a lock, by
-	// reference.AcquireOutcome.
+	// lockimpl.AcquireOutcome.
 	AcquireDuration = "lockstep.lock.acquire.duration"
 	// WaitDuration is a histogram, in s, of the time for which calls waited for other owners, by
-	// reference.AcquireOutcome. A call that found the lock free is not in it, nor is one that
+	// lockimpl.AcquireOutcome. A call that found the lock free is not in it, nor is one that
 	// makes a single attempt.
 	WaitDuration = "lockstep.lock.wait.duration"
-	// HoldDuration is a histogram, in s, of the holds that ended, by reference.HoldOutcome.
+	// HoldDuration is a histogram, in s, of the holds that ended, by lockimpl.HoldOutcome.
 	HoldDuration = "lockstep.lock.hold.duration"
 	// Renewals is a counter, in {renewal}, of the attempts to renew a hold, by
-	// reference.RenewalOutcome.
+	// lockimpl.RenewalOutcome.
 	Renewals = "lockstep.lock.renewals"
 	// LostHolds is a counter, in {hold}, of the holds that were lost.
 	LostHolds = "lockstep.lock.lost_holds"
@@ -48,7 +48,7 @@ var (
 )
 
 // Observer measures the locks of the clients that have it in their Config. It implements
-// reference.Observer.
+// lockimpl.Observer.
 type Observer struct {
 	named               bool
 	acquire, wait, hold metric.Float64Histogram
@@ -113,8 +113,8 @@ func (o *Observer) with(lock, outcome string) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(all...))
 }
 
-// AcquireEnded implements reference.Observer.
-func (o *Observer) AcquireEnded(ctx context.Context, e reference.AcquireEnded) {
+// AcquireEnded implements lockimpl.Observer.
+func (o *Observer) AcquireEnded(ctx context.Context, e lockimpl.AcquireEnded) {
 	with := o.with(e.Lock, string(e.Outcome))
 	o.acquire.Record(ctx, e.Took.Seconds(), with)
 	if e.Waited > 0 {
@@ -122,15 +122,15 @@ func (o *Observer) AcquireEnded(ctx context.Context, e reference.AcquireEnded) {
 	}
 }
 
-// RenewalEnded implements reference.Observer.
-func (o *Observer) RenewalEnded(e reference.RenewalEnded) {
+// RenewalEnded implements lockimpl.Observer.
+func (o *Observer) RenewalEnded(e lockimpl.RenewalEnded) {
 	o.renewals.Add(context.Background(), 1, o.with(e.Lock, string(e.Outcome)))
 }
 
-// HoldEnded implements reference.Observer.
-func (o *Observer) HoldEnded(e reference.HoldEnded) {
+// HoldEnded implements lockimpl.Observer.
+func (o *Observer) HoldEnded(e lockimpl.HoldEnded) {
 	o.hold.Record(context.Background(), e.Held.Seconds(), o.with(e.Lock, string(e.Outcome)))
-	if e.Outcome == reference.HoldLost {
+	if e.Outcome == lockimpl.HoldLost {
 		o.lost.Add(context.Background(), 1, o.with(e.Lock, ""))
 	}
 }

@@ -18,20 +18,20 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
-	"lockstep/lockimpl/reference"
+	"lockstep/lockimpl"
 )
 
 // observed tells an observer of some calls, renewals and holds.
 func observed(o *Observer) {
 	for _, lock := range []string{"orders", "stock"} {
-		o.AcquireEnded(context.Background(), reference.AcquireEnded{Lock: lock, Outcome: reference.AcquireGranted, Took: 3 * time.Second, Waited: 2 * time.Second})
+		o.AcquireEnded(context.Background(), lockimpl.AcquireEnded{Lock: lock, Outcome: lockimpl.AcquireGranted, Took: 3 * time.Second, Waited: 2 * time.Second})
 	}
-	o.AcquireEnded(context.Background(), reference.AcquireEnded{Lock: "orders", Outcome: reference.AcquireBusy, Took: 4 * time.Millisecond})
-	for _, outcome := range []reference.RenewalOutcome{reference.RenewalRenewed, reference.RenewalFailed, reference.RenewalRenewed, reference.RenewalGone} {
-		o.RenewalEnded(reference.RenewalEnded{Lock: "orders", Outcome: outcome})
+	o.AcquireEnded(context.Background(), lockimpl.AcquireEnded{Lock: "orders", Outcome: lockimpl.AcquireBusy, Took: 4 * time.Millisecond})
+	for _, outcome := range []lockimpl.RenewalOutcome{lockimpl.RenewalRenewed, lockimpl.RenewalFailed, lockimpl.RenewalRenewed, lockimpl.RenewalGone} {
+		o.RenewalEnded(lockimpl.RenewalEnded{Lock: "orders", Outcome: outcome})
 	}
-	o.HoldEnded(reference.HoldEnded{Lock: "orders", Outcome: reference.HoldLost, Held: time.Minute})
-	o.HoldEnded(reference.HoldEnded{Lock: "stock", Outcome: reference.HoldReleased, Held: time.Hour})
+	o.HoldEnded(lockimpl.HoldEnded{Lock: "orders", Outcome: lockimpl.HoldLost, Held: time.Minute})
+	o.HoldEnded(lockimpl.HoldEnded{Lock: "stock", Outcome: lockimpl.HoldReleased, Held: time.Hour})
 }
 
 // figures reads every series as one line.
@@ -166,9 +166,9 @@ func TestThePageForOperatorsNamesThem(t *testing.T) {
 	}
 	for _, name := range []string{
 		AcquireDuration, WaitDuration, HoldDuration, Renewals, LostHolds, OutcomeKey, NameKey,
-		string(reference.AcquireGranted), string(reference.AcquireBusy), string(reference.AcquireCanceled), string(reference.AcquireFailed), string(reference.AcquireUnknown),
-		string(reference.RenewalRenewed), string(reference.RenewalFailed), string(reference.RenewalGone),
-		string(reference.HoldReleased), string(reference.HoldLost), string(reference.HoldClosed),
+		string(lockimpl.AcquireGranted), string(lockimpl.AcquireBusy), string(lockimpl.AcquireCanceled), string(lockimpl.AcquireFailed), string(lockimpl.AcquireUnknown),
+		string(lockimpl.RenewalRenewed), string(lockimpl.RenewalFailed), string(lockimpl.RenewalGone),
+		string(lockimpl.HoldReleased), string(lockimpl.HoldLost), string(lockimpl.HoldClosed),
 	} {
 		if !strings.Contains(string(text), "`"+name+"`") {
 			t.Errorf("docs/production.md does not name %s", name)

@@ -12,8 +12,8 @@ import (
 	"lockstep/lockimpl"
 )
 
-// This file has the bugs in clients. The numbers of arguments are those of redisson 4.7.0
-// and of the reference locks; the heads of their scripts name the arguments.
+// This file has the bugs in clients. The numbers of arguments hold for redisson 4.7.0 and for the
+// reference locks. The heads of their scripts name the arguments.
 
 // changing changes one argument of the scripts of one kind.
 func changing(script string, arg int, to func(any) any) func(Sender) Sender {

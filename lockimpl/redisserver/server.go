@@ -117,7 +117,7 @@ func Launch(path, dir, addr string, log io.Writer, start func(*exec.Cmd) error, 
 	return nil, nil, nil
 }
 
-// Version is what the server says of itself, such as 7.0.15.
+// Version is the server's version as it reports it, such as 7.0.15.
 func (s *Server) Version() (string, error) {
 	c, err := net.DialTimeout("tcp", s.Addr, 5*time.Second)
 	if err != nil {

@@ -15,8 +15,7 @@ import (
 	"lockstep/lockimpl"
 )
 
-// Config is what a Redisson configuration file would say. Zero values mean the
-// release's defaults.
+// Config has the settings of a Redisson configuration file. Zero values mean the release's defaults.
 type Config struct {
 	Release  *Release // nil: the newest
 	Topology Topology // of the servers; the zero value is Single
@@ -41,7 +40,10 @@ type Config struct {
 	UncheckedArguments bool
 	// WatchHolds lets HoldContext tell a holder that its hold is lost. An
 	// addition of ours; it sends nothing.
-	WatchHolds  bool
+	WatchHolds bool
+	// Observer is told of calls and holds, for metrics, and has the holds watched. nil: nobody
+	// is. An addition of ours; it sends nothing.
+	Observer    lockimpl.Observer
 	Environment lockimpl.Environment
 	// Log gets what the watchdog does, with the keys lock and owner. Debug: a
 	// hold is renewed from now on, was renewed, has a level less to renew. Info:
@@ -69,6 +71,9 @@ type Client struct {
 
 	watchdog watchdog
 	holds    *holds // nil: not watched
+	observer lockimpl.Observer
+	owners   atomic.Int64 // that NewOwner returned
+	asking   asking
 	channels subscriptions
 	replicas atomic.Int64 // that INFO told of
 	loaded   sync.Map     // SHAs of the scripts that this client loaded
@@ -95,6 +100,7 @@ func NewClient(rdb redis.UniversalClient, cfg Config) *Client {
 		unchecked: cfg.UncheckedArguments,
 		env:       cfg.Environment.WithDefaults(),
 		log:       cfg.Log,
+		observer:  lockimpl.Unobserved(cfg.Observer),
 	}
 	if cfg.RetryAttempts != 0 {
 		c.attempts = max(0, cfg.RetryAttempts)
@@ -111,8 +117,8 @@ func NewClient(rdb redis.UniversalClient, cfg Config) *Client {
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.channels.client = c
 	c.watchdog = newWatchdog(c)
-	if cfg.WatchHolds {
-		c.holds = &holds{open: map[holdKey]*hold{}}
+	if cfg.WatchHolds || cfg.Observer != nil {
+		c.holds = &holds{observer: c.observer, open: map[holdKey]*hold{}}
 	}
 	return c
 }
@@ -274,5 +280,5 @@ func prefixName(prefix, name string) string {
 	if strings.Contains(name, "{") {
 		return prefix + ":" + name
 	}
-	return fmt.Sprintf("%s:{%s}", prefix, name)
+	return prefix + ":{" + name + "}"
 }

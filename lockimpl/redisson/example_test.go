@@ -53,7 +53,7 @@ func Example() {
 			return err
 		}
 		defer func() {
-			// Not with ctx: what is over must be given up all the same.
+			// ctx may have ended, and the hold must be given up all the same.
 			_, unlockErr := lock.Unlock(context.WithoutCancel(ctx), o)
 			err = errors.Join(err, unlockErr)
 		}()
@@ -76,7 +76,7 @@ func Example() {
 func ExampleNewClient() {
 	rdb, _, stop := connect()
 	defer stop()
-	// One client a process. What is left out is as the newest release has it.
+	// One client a process. Settings that are left out have the values of the newest release.
 	client := redisson.NewClient(rdb, redisson.Config{WatchdogTimeout: 10 * time.Second})
 	defer client.Close()
 	lock, err := client.GetLock("stock")
@@ -481,7 +481,7 @@ func ExampleHoldContext_unlock() {
 	// context canceled
 }
 
-// What the watchdog does; at the level of Info only what went wrong is told.
+// A log shows the actions of the watchdog. At the level of Info it shows only failures.
 func ExampleConfig_log() {
 	rdb, _, stop := connect()
 	defer stop()

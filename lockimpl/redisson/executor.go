@@ -17,7 +17,7 @@ import (
 // (RedisResponseTimeoutException).
 var errResponseTimeout = errors.New("no response in time")
 
-// reply is what a command came to: a value (nil for Redis's nil) or an error.
+// reply is the outcome of a command: a value (nil for Redis's nil) or an error.
 type reply struct {
 	val any
 	err error
@@ -42,8 +42,7 @@ func (d Delay) draw(attempt int, o lockimpl.Owner, env lockimpl.Environment) tim
 	return half + env.Jitter(o, full-half).Truncate(time.Millisecond)
 }
 
-// async does as Redisson's executor does: in the background, whatever becomes
-// of the caller.
+// async runs a function as Redisson's executor does: in the background, also if the caller gives up.
 func async(ctx context.Context, run func(context.Context) reply) <-chan reply {
 	out := make(chan reply, 1)
 	ctx = context.WithoutCancel(ctx) // an interrupt abandons the reply, not the command
@@ -72,7 +71,7 @@ func (c *Client) evalScript(ctx context.Context, o lockimpl.Owner, s Script, key
 	})
 }
 
-// attempt is what sending a command once came to.
+// attempt is the outcome of sending a command once.
 type attempt struct {
 	val any
 	err error
@@ -80,14 +79,14 @@ type attempt struct {
 	response time.Duration
 }
 
-// execute sends a command until it is answered or the release gives up:
-// one that never left is sent again in any case, one whose reply was lost only
-// where the table of releases says so.
+// execute sends a command until it is answered or the release gives up. A command that never left is
+// sent again in any case. A command whose reply was lost is sent again only where the table of
+// releases says so.
 func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind, send func(context.Context) attempt) reply {
 	if c.closing.Err() != nil {
 		return reply{err: lockimpl.ErrClosed}
 	}
-	mayHaveRun := false // one of the attempts, whatever became of the last
+	mayHaveRun := false // one of the attempts, not only the last
 	for n := 0; ; n++ {
 		sent := time.Now()
 		got := send(ctx)

@@ -11,9 +11,9 @@ import (
 	"lockstep/lockimpl"
 )
 
-// resends says when a release sends what it sends again after lost replies,
-// the first time included, and when it tells the caller. (Jitter is half of
-// what it may be: 750 ms, then 1500 ms.)
+// resends has the instants at which a release sends a command whose replies are lost, the first
+// included, and the instant at which it tells the caller. (Jitter is half of what it may be: 750 ms,
+// then 1500 ms.)
 var resends = byRelease[struct {
 	at     []time.Duration
 	gaveUp time.Duration

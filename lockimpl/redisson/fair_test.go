@@ -495,7 +495,7 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 		l := b.lock(c, k, "x").(*lock)
 		tell := func(o lockimpl.Owner) time.Duration {
 			b.t.Helper()
-			got, err := l.attempt(background, "", l.acquire, o, 0, 0)
+			got, err := l.attempt(background, &acquisition{}, l.acquire, o, 0, 0)
 			if got.granted || err != nil {
 				b.t.Fatalf("attempt gave %v, %v", got, err)
 			}

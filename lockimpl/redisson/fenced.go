@@ -68,14 +68,15 @@ const endlessWait time.Duration = math.MaxInt64
 // tokenWithin is tryLockAndGetTokenAsync and the wait for its result. An interrupt
 // ends the wait at every stage. The attempt then goes on in the background, gives back a
 // grant, and stays subscribed until it is woken.
-func (l fencedLock) tokenWithin(ctx context.Context, verb string, o lockimpl.Owner, lease, wait time.Duration) (answer, error) {
+func (l fencedLock) tokenWithin(ctx context.Context, verb string, o lockimpl.Owner, lease, wait time.Duration) (got answer, err error) {
 	type result struct {
 		got answer
 		err error
 	}
 	var abandoned atomic.Bool
 	done := make(chan result, 1)
-	doing := l.doing(verb, o)
+	doing := l.acquisition(verb, o)
+	defer func() { l.ended(ctx, doing, got, err) }()
 	background := context.WithoutCancel(ctx)
 	go func() {
 		got, err := l.awaitToken(background, doing, o, lease, wait, &abandoned)
@@ -96,7 +97,7 @@ func (l fencedLock) tokenWithin(ctx context.Context, verb string, o lockimpl.Own
 	}
 }
 
-func (l fencedLock) awaitToken(ctx context.Context, doing string, o lockimpl.Owner, lease, wait time.Duration, abandoned *atomic.Bool) (answer, error) {
+func (l fencedLock) awaitToken(ctx context.Context, doing *acquisition, o lockimpl.Owner, lease, wait time.Duration, abandoned *atomic.Bool) (answer, error) {
 	left := wait
 	before := l.c.nowMillis()
 	spend := func() bool {

@@ -174,8 +174,8 @@ func TestATryForATokenWithoutAWaitWaitsWithoutBound(t *testing.T) {
 	})
 }
 
-// An interrupt ends a call that tells a token at once. What the attempt that was under
-// way is granted is given back.
+// An interrupt ends a call that tells a token at once. A grant of the attempt that was under way is
+// given back.
 func TestAnInterruptedCallForATokenGivesBackItsGrant(t *testing.T) {
 	onFenced(t, func(b *bench, rel *Release) {
 		l := b.fenced(b.client(rel, "c1"), "x")

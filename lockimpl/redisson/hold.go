@@ -1,47 +1,118 @@
 package redisson
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"lockstep/lockimpl"
 )
 
-// HoldContext gives a context for the work that a lock guards. It ends with
-// parent, when the owner has given up its last level (context.Canceled), when
-// the client was closed (lockimpl.ErrClosed), and with the cause lockimpl.ErrHoldLost
-// when the hold may have ended on the server: a lease counts from the instant
-// at which its command was sent, so that the context ends before the key does,
-// as far as the two clocks run alike.
+// HoldContext gives a context for the work that a lock guards. It ends with parent, when the owner has
+// given up its last level (context.Canceled), when the client was closed (lockimpl.ErrClosed), and
+// with the cause lockimpl.ErrHoldLost when the hold may have ended on the server. A lease counts from
+// the instant at which its command was sent, so the context ends before the key does, as far as the
+// two clocks run alike.
 //
-// It takes a lock of a client with Config.WatchHolds, else it gives ErrInvalid;
+// It takes a lock of a client with Config.WatchHolds or Config.Observer, else it gives ErrInvalid;
 // an owner that does not hold it gives ErrNotHeld. Nothing is sent for it, and
 // what the release does is not changed by it.
 func HoldContext(parent context.Context, l lockimpl.Lock, o lockimpl.Owner) (context.Context, error) {
-	var ours *lock
 	switch l := l.(type) {
 	case *lock:
-		ours = l
+		return l.HoldContext(parent, o)
 	case fencedLock:
-		ours = l.lock
+		return l.HoldContext(parent, o)
 	}
-	if ours == nil || ours.c.holds == nil {
-		return nil, fmt.Errorf("%w: lock %q is not of a redisson client that watches holds (Config.WatchHolds)", lockimpl.ErrInvalid, l.Name())
+	return nil, notWatched(l.Name())
+}
+
+// HoldContext implements lockimpl.Handled.
+func (l *lock) HoldContext(parent context.Context, o lockimpl.Owner) (context.Context, error) {
+	if l.c.holds == nil {
+		return nil, notWatched(l.name)
 	}
-	held := ours.c.holds.find(ours.name, o)
+	held := l.c.holds.find(l.name, o)
 	if held == nil {
-		return nil, fmt.Errorf("%s: %w", ours.doing("watch the hold of", o), lockimpl.ErrNotHeld)
+		return nil, fmt.Errorf("%s: %w", l.doing("watch the hold of", o), lockimpl.ErrNotHeld)
 	}
 	ctx, cancel := context.WithCancelCause(parent)
 	context.AfterFunc(held, func() { cancel(context.Cause(held)) })
 	return ctx, nil
 }
 
-// holds are what this client's owners may believe to hold. A nil *holds
-// watches nothing.
+func notWatched(lock string) error {
+	return fmt.Errorf("%w: lock %q is not of a redisson client that watches holds (Config.WatchHolds)", lockimpl.ErrInvalid, lock)
+}
+
+// NewOwner implements lockimpl.Handled.
+func (l *lock) NewOwner() lockimpl.Owner { return lockimpl.Owner(-l.c.owners.Add(1)) }
+
+// Abandon implements lockimpl.Handled. An attempt that is under way gives its grant back, as
+// the calls of FencedLock do that give a token. If the unlock fails, nothing renews the hold any more, and it
+// ends with its lease. On a fair lock the owner leaves the queue.
+func (l *lock) Abandon(ctx context.Context, o lockimpl.Owner) {
+	ctx = context.WithoutCancel(ctx)
+	l.c.asking.abandon(o)
+	if l.fair() {
+		l.eval(ctx, *l.leave, operands{owner: o}, nil)
+	}
+	go l.giveBack(ctx, o)
+}
+
+// giveBack unlocks for an owner that nobody uses any more.
+func (l *lock) giveBack(ctx context.Context, o lockimpl.Owner) {
+	if _, err := l.Unlock(ctx, o); err != nil && l.c.holds.find(l.name, o) != nil {
+		l.c.watchdog.remove(l, o)
+		l.c.holds.lost(l.name, o)
+	}
+}
+
+// asking are the owners of NewOwner whose attempts are under way, and whether they were abandoned.
+type asking struct {
+	mu     sync.Mutex
+	owners map[lockimpl.Owner]bool
+}
+
+// begin notes that an attempt is sent.
+func (a *asking) begin(o lockimpl.Owner) {
+	if o >= 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.owners == nil {
+		a.owners = map[lockimpl.Owner]bool{}
+	}
+	a.owners[o] = false
+}
+
+// abandon notes that nobody waits for the attempt any more, if one is under way.
+func (a *asking) abandon(o lockimpl.Owner) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, ok := a.owners[o]; ok {
+		a.owners[o] = true
+	}
+}
+
+// end notes that an attempt was answered, and reports whether its owner was abandoned.
+func (a *asking) end(o lockimpl.Owner) (abandoned bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	abandoned = a.owners[o]
+	delete(a.owners, o)
+	return abandoned
+}
+
+// holds are the holds in which this client's owners may believe. A nil *holds watches nothing.
 type holds struct {
+	observer lockimpl.Observer
+
 	mu   sync.Mutex
 	open map[holdKey]*hold
 }
@@ -54,11 +125,15 @@ type holdKey struct {
 type hold struct {
 	ctx   context.Context
 	end   context.CancelCauseFunc
+	since time.Time   // when the answer came that granted it
 	until time.Time   // when its lease is over
 	timer *time.Timer // that tells so
 }
 
 func (h *holds) find(lock string, o lockimpl.Owner) context.Context {
+	if h == nil {
+		return nil
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if held := h.open[holdKey{lock, o}]; held != nil {
@@ -78,7 +153,7 @@ func (h *holds) granted(lock string, o lockimpl.Owner, asked time.Time, lease ti
 	key := holdKey{lock, o}
 	held := h.open[key]
 	if held == nil {
-		held = &hold{}
+		held = &hold{since: time.Now()}
 		held.ctx, held.end = context.WithCancelCause(context.Background())
 		held.timer = time.AfterFunc(lease, func() { h.expired(lock, o) })
 		h.open[key] = held
@@ -132,38 +207,40 @@ func (h *holds) unlocked(lock string, o lockimpl.Owner, answer UnlockAnswer, ask
 func (h *holds) lost(lock string, o lockimpl.Owner) { h.over(lock, o, lockimpl.ErrHoldLost) }
 
 func (h *holds) over(lock string, o lockimpl.Owner, cause error) {
-	if h == nil {
-		return
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	key := holdKey{lock, o}
-	if held := h.open[key]; held != nil {
-		delete(h.open, key)
-		held.timer.Stop()
-		held.end(cause)
-	}
+	h.end(cause, func(k holdKey) bool { return k == holdKey{lock, o} })
 }
 
 // forced ends all of this client's holds of a lock.
 func (h *holds) forced(lock string) {
-	h.all(lockimpl.ErrHoldLost, func(k holdKey) bool { return k.lock == lock })
+	h.end(lockimpl.ErrHoldLost, func(k holdKey) bool { return k.lock == lock })
 }
 
 // closed ends every hold: nothing renews it any more.
-func (h *holds) closed() { h.all(lockimpl.ErrClosed, func(holdKey) bool { return true }) }
+func (h *holds) closed() { h.end(lockimpl.ErrClosed, func(holdKey) bool { return true }) }
 
-func (h *holds) all(cause error, of func(holdKey) bool) {
+// end ends the holds of the matching keys, and tells the observer in the order of the keys.
+func (h *holds) end(cause error, matches func(holdKey) bool) {
 	if h == nil {
 		return
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	for key, held := range h.open {
-		if of(key) {
-			delete(h.open, key)
-			held.timer.Stop()
-			held.end(cause)
+	var ended []lockimpl.HoldEnded
+	for _, key := range slices.SortedFunc(maps.Keys(h.open), compareKeys) {
+		if !matches(key) {
+			continue
 		}
+		held := h.open[key]
+		delete(h.open, key)
+		held.timer.Stop()
+		held.end(cause)
+		ended = append(ended, lockimpl.HoldEnded{Lock: key.lock, Outcome: lockimpl.EndOf(cause), Held: time.Since(held.since)})
 	}
+	h.mu.Unlock()
+	for _, e := range ended {
+		h.observer.HoldEnded(e)
+	}
+}
+
+func compareKeys(a, b holdKey) int {
+	return cmp.Or(cmp.Compare(a.lock, b.lock), cmp.Compare(a.owner, b.owner))
 }

@@ -574,7 +574,7 @@ func TestHoldsOfTheOtherLocks(t *testing.T) {
 	}
 }
 
-// Watching holds adds nothing to what is sent, and changes no instant.
+// Watching holds sends nothing more, and changes no instant.
 func TestWatchingHoldsSendsNothing(t *testing.T) {
 	play := func(b *bench, k kind, change ...func(*Config)) (sent []command, left []string) {
 		c := b.client(k.Release, "c1", change...)

@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"lockstep/internal/longtest"
 	"lockstep/lockimpl"
 )
 
@@ -46,7 +45,7 @@ var heavySizes = []int{2, 5, 10, 20}
 // threads. A millisecond stands for what the library's test does inside: it sets a bucket,
 // and releases and acquires a semaphore.
 func heavy(x *libraryCase, enter func(l lockimpl.Lock, o lockimpl.Owner, j int) (bool, error)) {
-	loops := longtest.Size(x.t, 2, 20)
+	loops := x.size(2, 20, 5000)
 	c := x.newClient("c1")
 	for _, threads := range heavySizes {
 		began := x.now()
@@ -215,9 +214,9 @@ var libraryTests = concat(
 	}),
 	onBothKinds(libraryTest{
 		name: "testConcurrencyLoop_MultiInstance",
-		does: "16 clients, 8 at a time, make 100 critical sections of 10 ms each (here 10; 1 without LOCKSTEP_LONG=1): the total is exact, within 3 min.",
+		does: "16 clients, 8 at a time, make 100 critical sections of 10 ms each (10; 1): the total is exact, within 3 min.",
 		play: func(x *libraryCase) {
-			rounds := longtest.Size(x.t, 1, 10)
+			rounds := x.size(1, 10, 100)
 			counter := 0
 			clients := make([]*Client, 16)
 			for i := range clients {
@@ -238,9 +237,9 @@ var libraryTests = concat(
 	}),
 	onBothKinds(libraryTest{
 		name: "testConcurrency_MultiInstance",
-		does: "100 clients (here 40; 10 without LOCKSTEP_LONG=1) lock, count, and unlock: none is missing.",
+		does: "100 clients (40; 10) lock, count, and unlock: none is missing.",
 		play: func(x *libraryCase) {
-			clients := longtest.Size(x.t, 10, 40)
+			clients := x.size(10, 40, 100)
 			counter := 0
 			var all sync.WaitGroup
 			for i := range clients {
@@ -360,9 +359,9 @@ var libraryTests = concat(
 		},
 		{
 			class: "RedissonLockTest", name: "testSubscriptionsPerConnection",
-			does: "32 threads share 5 000 tasks (here 400; 60 without LOCKSTEP_LONG=1): lock one of 5 names, hold it for less than 20 ms, unlock. No error within 150 s, and no channel stays subscribed.",
+			does: "32 threads share 5 000 tasks (400; 60): lock one of 5 names, hold it for less than 20 ms, unlock. No error within 150 s, and no channel stays subscribed.",
 			play: func(x *libraryCase) {
-				tasks := longtest.Size(x.t, 60, 400)
+				tasks := x.size(60, 400, 5000)
 				c := x.newClient("c1")
 				drawn := rand.New(rand.NewPCG(1, 2))
 				names, holds := make([]int, tasks), make([]time.Duration, tasks)
@@ -396,10 +395,10 @@ var libraryTests = concat(
 		},
 		{
 			class: "RedissonLockTest", name: "issue 6844",
-			does: "The test of this repair of 4.4.0, which was not at hand: 16 threads call tryLock and unlock 10 000 times each (here 40; 10 without LOCKSTEP_LONG=1): whoever holds is registered for renewal. Not played on 3.4.2: there the answer to an earlier unlock may end the renewal of the next hold, as the threads happen to run.",
+			does: "The test of this repair of 4.4.0, which was not at hand: 16 threads call tryLock and unlock 10 000 times each (40; 10): whoever holds is registered for renewal. Not played on 3.4.2: there the answer to an earlier unlock may end the renewal of the next hold, as the threads happen to run.",
 			on:   "3.11.0 3.12.4 3.21.3 3.43.0 4.7.0",
 			play: func(x *libraryCase) {
-				rounds := longtest.Size(x.t, 10, 40)
+				rounds := x.size(10, 40, 10_000)
 				c := x.newClient("c1")
 				var unregistered atomic.Int64
 				pool(16, 16, func(o lockimpl.Owner, _ int) {
@@ -422,7 +421,7 @@ var libraryTests = concat(
 
 		{
 			class: "RedissonLockHeavyTest", name: "lockUnlockRLock",
-			does: "2, 5, 10 and 20 threads lock and unlock one name after the other, 5 000 and 50 000 of them (here 20; 2 without LOCKSTEP_LONG=1): they end within a second for each.",
+			does: "2, 5, 10 and 20 threads lock and unlock one name after the other, 5 000 of them, and then 50 000, which is not played (20; 2): they end within a second for each.",
 			play: func(x *libraryCase) {
 				heavy(x, func(l lockimpl.Lock, o lockimpl.Owner, _ int) (bool, error) {
 					return true, l.Lock(background, o, noLease)
@@ -572,13 +571,13 @@ var libraryTests = concat(
 		},
 		{
 			class: "RedissonFairLockTest", name: "testMultipleLocks",
-			does: "500 threads (here 120; 60 without LOCKSTEP_LONG=1) lock with a lease of 5 s, hold for 200 ms, unlock: all have held within 3 min, and no unlock is an error.",
+			does: "500 threads (120; 60) lock with a lease of 5 s, hold for 200 ms, unlock: all have held within 3 min, and no unlock is an error.",
 			differs: []deviation{{
 				"3.12.4", []string{"all have held: false, not true"},
 				"each acquire takes 5 s off the deadlines: after 50 of them the rest is purged, and is told a negative time, with which it waits without bound",
 			}},
 			play: func(x *libraryCase) {
-				threads := longtest.Size(x.t, 60, 120)
+				threads := x.size(60, 120, 500)
 				c := x.newClient("c1")
 				held := 0
 				var all sync.WaitGroup

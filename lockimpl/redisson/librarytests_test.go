@@ -2,6 +2,7 @@ package redisson
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"lockstep/internal/longtest"
 	"lockstep/lockimpl"
 )
 
@@ -76,6 +78,17 @@ func (x *libraryCase) succeeds(what string, err error) {
 	if err != nil {
 		x.miss("%s: %s", what, errorWord(err))
 	}
+}
+
+var full = flag.Bool("full", false, "play the library's own tests with the numbers that they have in the library")
+
+// size is a number of a test: all with -full, long with LOCKSTEP_LONG=1, else some.
+func (x *libraryCase) size(some, long, all int) int {
+	x.t.Helper()
+	if *full {
+		return all
+	}
+	return longtest.Size(x.t, some, long)
 }
 
 // fails notes a call that did not fail with an error.
@@ -187,8 +200,8 @@ func (c libraryTest) played(t *testing.T, rel *Release) (missed []string) {
 	return missed
 }
 
-// The library's own tests, on every release. What a release does not do as the test of a
-// later one expects is stated with its reason, and is no less tested.
+// The library's own tests, on every release. A test of a later release may expect more of an older one
+// than it does. Such a difference is stated with its reason, and is tested, too.
 func TestTheLibrarysOwnTests(t *testing.T) {
 	for _, c := range libraryTests {
 		t.Run(c.class+"/"+c.name, func(t *testing.T) {

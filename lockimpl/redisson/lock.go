@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,7 +27,7 @@ type lock struct {
 	leaseField time.Duration
 }
 
-// family is what makes a lock plain or fair, fenced or non-reentrant.
+// family has the scripts that make a lock plain or fair, fenced or non-reentrant.
 type family struct {
 	acquire Script
 	// tryAcquire is the attempt that never queues.
@@ -68,7 +69,7 @@ type operands struct {
 	request string
 }
 
-// unlockMessage is what a release publishes.
+// unlockMessage is the message that a release publishes.
 const unlockMessage = 0
 
 // eval sends a script in the background. done sees the reply before anybody
@@ -162,7 +163,7 @@ func (l *lock) leaseToSend(lease time.Duration) time.Duration {
 	return lease
 }
 
-// answer is what an attempt came to.
+// answer is the result of an attempt.
 type answer struct {
 	granted bool
 	ttl     time.Duration // when not granted: in which time to ask again
@@ -184,11 +185,16 @@ func answerTo(r reply) answer {
 // attempt is tryAcquire. The first listener of its promise changes field and watchdog after
 // a grant. This happens whether or not anybody still waits, so an interrupted caller
 // leaves a renewed hold behind (issues 2714, 4368).
-func (l *lock) attempt(ctx context.Context, doing string, s Script, o lockimpl.Owner, wait, lease time.Duration) (answer, error) {
+func (l *lock) attempt(ctx context.Context, doing *acquisition, s Script, o lockimpl.Owner, wait, lease time.Duration) (answer, error) {
 	sent, asked := l.leaseToSend(lease), time.Now()
-	r, err := l.c.await(ctx, doing, l.eval(ctx, s, operands{owner: o, lease: sent, wait: wait}, func(r reply, _ operands) {
+	l.c.asking.begin(o)
+	r, err := l.c.await(ctx, doing.text, l.eval(ctx, s, operands{owner: o, lease: sent, wait: wait}, func(r reply, _ operands) {
+		abandoned := l.c.asking.end(o)
 		if r.err != nil || !answerTo(r).granted {
 			return
+		}
+		if abandoned {
+			defer func() { go l.giveBack(context.WithoutCancel(ctx), o) }()
 		}
 		l.c.holds.granted(l.name, o, asked, sent)
 		switch {
@@ -205,7 +211,35 @@ func (l *lock) attempt(ctx context.Context, doing string, s Script, o lockimpl.O
 	if err != nil {
 		return answer{}, err
 	}
-	return answerTo(r), nil
+	got := answerTo(r)
+	if !got.granted {
+		now := time.Now()
+		doing.busy.CompareAndSwap(nil, &now)
+	}
+	return got, nil
+}
+
+// acquisition is one call that asks for the lock.
+type acquisition struct {
+	text  string // for errors
+	begun time.Time
+	busy  atomic.Pointer[time.Time] // of the first answer that another owner holds the lock
+	once  bool                      // it makes a single attempt
+}
+
+func (l *lock) acquisition(verb string, o lockimpl.Owner) *acquisition {
+	return &acquisition{text: l.doing(verb, o), begun: time.Now()}
+}
+
+func (a *acquisition) String() string { return a.text }
+
+// ended tells the observer of the end of a call.
+func (l *lock) ended(ctx context.Context, a *acquisition, got answer, err error) {
+	e := lockimpl.AcquireEnded{Lock: l.name, Outcome: lockimpl.OutcomeOf(ctx, got.granted, err), Took: time.Since(a.begun)}
+	if busy := a.busy.Load(); busy != nil && !a.once {
+		e.Waited = time.Since(*busy)
+	}
+	l.c.observer.AcquireEnded(ctx, e)
 }
 
 func (l *lock) Lock(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) error {
@@ -213,12 +247,13 @@ func (l *lock) Lock(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOpti
 	return err
 }
 
-func (l *lock) lock(ctx context.Context, s Script, o lockimpl.Owner, opt lockimpl.LockOptions) (answer, error) {
+func (l *lock) lock(ctx context.Context, s Script, o lockimpl.Owner, opt lockimpl.LockOptions) (got answer, err error) {
 	if err := lockimpl.CheckLease(opt.Lease); err != nil && !l.c.unchecked {
 		return answer{}, err
 	}
-	doing := l.doing("lock", o)
-	got, err := l.attempt(ctx, doing, s, o, 0, opt.Lease)
+	doing := l.acquisition("lock", o)
+	defer func(ctx context.Context) { l.ended(ctx, doing, got, err) }(ctx)
+	got, err = l.attempt(ctx, doing, s, o, 0, opt.Lease)
 	if got.granted || err != nil {
 		return got, err
 	}
@@ -266,7 +301,10 @@ func (l *lock) channel(o lockimpl.Owner) string {
 }
 
 func (l *lock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error) {
-	got, err := l.attempt(ctx, l.doing("try lock", o), l.tryAcquire, o, 0, 0)
+	doing := l.acquisition("try lock", o)
+	doing.once = true
+	got, err := l.attempt(ctx, doing, l.tryAcquire, o, 0, 0)
+	l.ended(ctx, doing, got, err)
 	return got.granted, err
 }
 
@@ -275,11 +313,13 @@ func (l *lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 	return got.granted, err
 }
 
-func (l *lock) tryLockTimed(ctx context.Context, s Script, o lockimpl.Owner, opt lockimpl.TryOptions) (answer, error) {
+func (l *lock) tryLockTimed(ctx context.Context, s Script, o lockimpl.Owner, opt lockimpl.TryOptions) (got answer, err error) {
 	if err := lockimpl.CheckTry(opt); err != nil && !l.c.unchecked {
 		return answer{}, err
 	}
-	doing := l.doing("try lock", o)
+	doing := l.acquisition("try lock", o)
+	doing.once = opt.Wait == 0
+	defer func() { l.ended(ctx, doing, got, err) }()
 	queueWait := opt.Wait
 	if l.noLease(opt.Lease) && opt.Unit > 0 {
 		// Without a lease the script hears the number in milliseconds (4743).
@@ -302,7 +342,7 @@ func (l *lock) tryLockTimed(ctx context.Context, s Script, o lockimpl.Owner, opt
 		return answer{}, err
 	}
 
-	got, err := l.attempt(ctx, doing, s, o, queueWait, opt.Lease)
+	got, err = l.attempt(ctx, doing, s, o, queueWait, opt.Lease)
 	if got.granted || err != nil {
 		return got, err
 	}

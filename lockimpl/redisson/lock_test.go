@@ -67,8 +67,7 @@ type command struct {
 	args   []string // of anything else: all words after the command's name
 }
 
-// fate is what becomes of an answer. The command is executed unless it is said
-// never to arrive.
+// fate says what happens to an answer. The command is executed unless it is said never to arrive.
 type fate struct {
 	never bool          // the command does not arrive, and no answer comes
 	lost  bool          // never arrives, nor anything after it

@@ -8,8 +8,8 @@ import (
 	"lockstep/lockimpl"
 )
 
-// What the last attempt came to says nothing of those before: a command whose
-// reply was lost may have run, though the server could not be reached again.
+// The outcome of the last attempt says nothing of earlier attempts: a command whose reply was lost may
+// have run, though the server could not be reached again.
 func TestOneAttemptThatMayHaveRunMakesTheOutcomeUnknown(t *testing.T) {
 	refused := errors.New("connection refused")
 	on(t, "3.21.3", func(b *bench, rel *Release) {

@@ -55,8 +55,8 @@ type Release struct {
 	// LockReturnsInterrupted: lock() comes back from an interrupted wait as if
 	// it had the lock (issue 1593).
 	LockReturnsInterrupted bool
-	// LateSubscription: what becomes of a subscription that the server does not
-	// acknowledge within the response timeout.
+	// LateSubscription says what happens to a subscription that the server does not acknowledge within the
+	// response timeout.
 	LateSubscription LateSubscription
 	// FalseOnTimeout: a response timeout inside tryLock's loop becomes false
 	// instead of an error (issue 5019).
@@ -65,7 +65,7 @@ type Release struct {
 	// Executor.
 	Resend        []ScriptKind // sent again after a lost reply
 	ResendDelay   Delay        // after the response timeout
-	RetryAttempts int          // at most so many, for either reason
+	RetryAttempts int          // the most further attempts, for either reason
 	RetryDelay    Delay        // before a command that was not written is sent again
 	Refusals      []string     // error replies after which a command is sent again
 	RefusalDelay  Delay        // before it is
@@ -79,8 +79,8 @@ type Release struct {
 	RequestKept bool
 }
 
-// LateSubscription is what becomes of a subscription that the server has not
-// acknowledged within the response timeout.
+// LateSubscription says what happens to a subscription that the server has not acknowledged within the
+// response timeout.
 type LateSubscription int
 
 const (
@@ -128,8 +128,8 @@ const DefaultWatchdog = 30 * time.Second
 type Watchdog int
 
 const (
-	// WatchdogTimer is W2: one timer a lock name, for the thread that set it.
-	// Whatever ends a renewal but a reply of 1, an error too, forgets the timer.
+	// WatchdogTimer is W2: one timer a lock name, for the thread that set it. Every end of a renewal but a
+	// reply of 1, an error too, forgets the timer.
 	WatchdogTimer Watchdog = iota + 1
 	// WatchdogEntry is W6: one entry a lock name with a count for each thread;
 	// a timer renews the first of them. An error, or a reply of 0, ends the
@@ -153,8 +153,8 @@ const (
 // watchdogBatch is lockWatchdogBatchSize.
 const watchdogBatch = 100
 
-// LeaseField is what a release does with internalLockLeaseTime, the lease that
-// a lock object keeps: attempts without a lease and all unlocks send it.
+// LeaseField says when a release writes internalLockLeaseTime, the lease that a lock object keeps.
+// Attempts without a lease and all unlocks send it.
 type LeaseField int
 
 const (
@@ -170,7 +170,7 @@ const (
 	FieldUntilRelease
 )
 
-// UnlockAnswer is what came back for an unlock.
+// UnlockAnswer is the reply to an unlock.
 type UnlockAnswer string
 
 // The answers.
@@ -183,7 +183,7 @@ const (
 
 var anyAnswer = []UnlockAnswer{AnswerReleased, AnswerStillHeld, AnswerNotHeld, AnswerError}
 
-// Sync is what a release does about replicas.
+// Sync is how a release waits for replicas.
 type Sync int
 
 const (

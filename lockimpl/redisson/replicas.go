@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -70,11 +71,68 @@ func (c *Client) node(ctx context.Context, key string) (redis.UniversalClient, e
 // where there are replicas and none has it. With WAIT the library waits longer for
 // the answer, by the time for which the server may wait.
 func (c *Client) evalSynced(ctx context.Context, s Script, keys []string, args []any) attempt {
-	failed := func(err error) attempt { return attempt{err: err, response: c.response} }
 	node, err := c.node(ctx, keys[0])
 	if err != nil {
-		return failed(err)
+		return attempt{err: err, response: c.response}
 	}
+	got := c.evalAt(ctx, node, false, s, keys, args)
+	for range redirectionsMost {
+		to, asking := c.redirected(ctx, got.err)
+		if to == nil {
+			break
+		}
+		got = c.evalAt(ctx, to, asking, s, keys, args)
+	}
+	return got
+}
+
+// redirectionsMost is how many redirections in a row the client of a cluster follows.
+const redirectionsMost = 5
+
+// redirected returns the node of a cluster to which an answer sends the client, nil if it sends
+// it nowhere. asking says that the node does not have the slot yet, and must be told by ASKING that
+// the client was sent.
+func (c *Client) redirected(ctx context.Context, answer error) (to *redis.Client, asking bool) {
+	cluster, ok := c.rdb.(*redis.ClusterClient)
+	if !ok {
+		return nil, false
+	}
+	addr, asking := redirection(answer)
+	if addr == "" {
+		return nil, false
+	}
+	var found sync.Mutex // each node is looked at in a goroutine of its own
+	_ = cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
+		found.Lock()
+		defer found.Unlock()
+		if node.Options().Addr == addr {
+			to = node
+		}
+		return nil
+	})
+	if !asking {
+		cluster.ReloadState(ctx)
+	}
+	return to, asking
+}
+
+// redirection returns the address in the answer MOVED SLOT ADDRESS or ASK SLOT ADDRESS; "" in
+// any other.
+func redirection(answer error) (addr string, asking bool) {
+	var said redis.Error
+	if !errors.As(answer, &said) {
+		return "", false
+	}
+	words := strings.Fields(said.Error())
+	if len(words) != 3 || words[0] != "MOVED" && words[0] != "ASK" {
+		return "", false
+	}
+	return words[2], words[0] == "ASK"
+}
+
+// evalAt is evalSynced at a node.
+func (c *Client) evalAt(ctx context.Context, node redis.UniversalClient, asking bool, s Script, keys []string, args []any) attempt {
+	failed := func(err error) attempt { return attempt{err: err, response: c.response} }
 	replicas, err := c.countReplicas(ctx, node)
 	if err != nil {
 		return failed(err)
@@ -90,6 +148,9 @@ func (c *Client) evalSynced(ctx context.Context, s Script, keys []string, args [
 	var script, synced *redis.Cmd
 	// Each command has its own error.
 	_, _ = node.Pipelined(ctx, func(p redis.Pipeliner) error {
+		if asking {
+			p.Do(ctx, "ASKING")
+		}
 		if c.rel.ScriptCache {
 			script = p.EvalSha(ctx, s.SHA, keys, args...)
 		} else {
@@ -102,7 +163,7 @@ func (c *Client) evalSynced(ctx context.Context, s Script, keys []string, args [
 	})
 	if redis.HasErrorPrefix(script.Err(), "NOSCRIPT") {
 		c.loaded.Delete(s.SHA)
-		return c.evalSynced(ctx, s, keys, args)
+		return c.evalAt(ctx, node, asking, s, keys, args)
 	}
 	got := attempt{response: c.response}
 	if synced != nil {

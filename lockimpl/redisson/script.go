@@ -11,7 +11,7 @@ import (
 //go:embed scripts/*.lua scripts/parts/*.lua
 var scriptFiles embed.FS
 
-// ScriptKind is what a script is for.
+// ScriptKind is the purpose of a script.
 type ScriptKind string
 
 // The kinds, in the words of a scenario's `script:`.
@@ -32,8 +32,8 @@ type Script struct {
 	Text string
 	SHA  string // hex SHA-1 of Text, as EVALSHA wants it
 
-	// keys and args are what the head of the file says of KEYS and ARGV, in
-	// order: names of operands.
+	// keys and args are the names of the operands in KEYS and ARGV, in order, as the head of the file
+	// gives them.
 	keys, args []string
 }
 

@@ -20,8 +20,8 @@ import (
 // Who is who, and the instant at which all scripts run.
 const (
 	me, other, third = "c1:1", "c1:2", "c2:1"
-	// Not a power of ten: miniredis writes a score of 100000000 as 1e+8, which
-	// the tonumber of its Lua does not read. Redis writes 100000000.
+	// It is no power of ten: miniredis writes a score of 100000000 as 1e+8, which the tonumber of its Lua
+	// does not read. Redis writes 100000000.
 	caseNow = 946_684_800_000
 	// No two of these are alike, nor alike to what a state sets.
 	caseLease = 1_000_000
@@ -153,7 +153,7 @@ var caseCalls = func() map[string]scriptCase {
 	}
 }()
 
-// casesOf gives every case of a script: all states of what it knows of.
+// casesOf returns every case of a script: all states of the keys that it takes.
 func casesOf(t *testing.T, s Script) (cases []scriptCase) {
 	t.Helper()
 	call, ok := caseCalls[s.Name]
@@ -232,7 +232,7 @@ func miniStage(t *testing.T) *stage {
 	return newStage(t, rdb)
 }
 
-// outcome is what a script did.
+// outcome is the effect of a script.
 type outcome struct {
 	reply     any
 	published []string
@@ -241,7 +241,7 @@ type outcome struct {
 	others        int64 // keys that no script should make
 }
 
-// content is what a key holds.
+// content is the content of a key.
 type content struct {
 	ttl int64
 	val any // string, or a list, or pairs of a hash or a sorted set

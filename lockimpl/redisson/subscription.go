@@ -46,8 +46,8 @@ type subscription struct {
 
 var errSubscribeTimeout = errors.New("no subscribe acknowledgement in time")
 
-// subscribe joins the channel's entry, or opens it: first says which. The caller
-// must unsubscribe whatever becomes of it.
+// subscribe joins the channel's entry, or opens it: first says which. The caller must unsubscribe in
+// any case.
 func (s *subscriptions) subscribe(ctx context.Context, channel string) (e *subscription, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -251,7 +251,7 @@ func TestASubscriptionThatIsAcknowledgedLate(t *testing.T) {
 	})
 }
 
-// The try that began a subscription is interrupted. Whoever waits for it besides is woken.
+// The try that began a subscription is interrupted. The other threads that wait for it are woken.
 func TestAnInterruptOfTheTryThatBeganASubscription(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		if k.fair {

@@ -102,8 +102,8 @@ func TestIssue4871ALostReplyToUnlockAccusesTheOwner(t *testing.T) {
 	})
 }
 
-// What the latch is for: the same request, sent again, is answered as before
-// and takes nothing. Both releases that have it do not send it again themselves.
+// Thanks to the latch, the same request, sent again, is answered as before and takes nothing. Both
+// releases that have it do not send it again themselves.
 func TestTheLatchAnswersARequestThatWasSentAgain(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		if !k.isOneOf("3.43.0 4.7.0") {

@@ -47,8 +47,8 @@ func (l *lock) afterPeriod(f func()) *time.Timer {
 	return time.AfterFunc(l.c.wheel.until(l.renewalLease()/3), f)
 }
 
-// renew asks once for one owner's hold, with the executor's resends; held is
-// what the script answered.
+// renew asks once for one owner's hold, with the executor's resends; held reports whether the script
+// found the hold.
 func (l *lock) renew(o lockimpl.Owner) (held bool, err error) {
 	c, lease, asked := l.c, l.renewalLease(), time.Now()
 	r := c.evalScript(context.Background(), 0, c.rel.Renew, []string{l.name}, []any{lease.Milliseconds(), c.owner(o)})
@@ -57,18 +57,27 @@ func (l *lock) renew(o lockimpl.Owner) (held bool, err error) {
 	return n == 1, r.err
 }
 
-// settleRenewal tells log and holder what came of a renewal.
+// settleRenewal tells log, observer and holder the outcome of a renewal. The observer does not hear of
+// a renewal whose hold was given up while it was under way.
 func (c *Client) settleRenewal(lock string, o lockimpl.Owner, held bool, err error, asked time.Time, lease time.Duration) {
 	log := c.log.With("lock", lock, "owner", c.owner(o))
+	open := c.holds.find(lock, o) != nil
+	var outcome lockimpl.RenewalOutcome
 	switch {
 	case err != nil:
+		outcome = lockimpl.RenewalFailed
 		log.Error("can't update lock expiration", "err", err)
 	case held:
+		outcome = lockimpl.RenewalRenewed
 		c.holds.renewed(lock, o, asked, lease)
 		log.Debug("renewed")
 	default:
+		outcome = lockimpl.RenewalGone
 		c.holds.lost(lock, o)
 		log.Info("renewal found the lock not held")
+	}
+	if open {
+		c.observer.RenewalEnded(lockimpl.RenewalEnded{Lock: lock, Outcome: outcome})
 	}
 }
 
@@ -122,8 +131,8 @@ func (w *timerWatchdog) stop() {
 	}
 }
 
-// renewalEntry is what is known of one lock's holds: how often each thread
-// entered, and in which order threads came.
+// renewalEntry has the holds of one lock: how often each thread entered, and in which order threads
+// came.
 type renewalEntry struct {
 	counts map[lockimpl.Owner]int
 	queue  []lockimpl.Owner

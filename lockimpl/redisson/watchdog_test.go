@@ -300,7 +300,7 @@ func TestAThreadThatComesBackIsRenewed(t *testing.T) {
 	})
 }
 
-// What goes well on all: the levels are counted, and the last unlock ends it.
+// Every watchdog counts the levels, and the last unlock ends it.
 func TestRenewalsLastAsLongAsAnyLevel(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		l := b.lock(b.client(k.Release, "c1"), k, "x")

@@ -45,9 +45,9 @@ const (
 	refusals = 3
 )
 
-// Memory is how long the server remembers what it did for an owner: as long as
-// a request may be sent again and an attempt may take, so that nothing that it
-// has forgotten can run any more.
+// Memory is the time for which the server remembers its last action for an owner. It is as long as a
+// request may be sent again and an attempt may take, so that no request that it has forgotten can run
+// any more.
 const Memory = valid + patience
 
 // Config is how a client is set up. Zero values mean the defaults.
@@ -69,7 +69,7 @@ type Config struct {
 	// lost. nil: nothing.
 	Log *slog.Logger
 	// Observer is told of calls and holds, for metrics. nil: nobody is.
-	Observer Observer
+	Observer lockimpl.Observer
 }
 
 // Client makes the locks of one process. It implements lockimpl.Client for the
@@ -82,7 +82,7 @@ type Client struct {
 	heartbeat time.Duration
 	env       lockimpl.Environment
 	log       *slog.Logger
-	observer  Observer
+	observer  lockimpl.Observer
 	answer    time.Duration // how long one is waited for
 	requests  atomic.Int64  // numbers the requests, from 1
 	handles   atomic.Int64  // numbers the owners of handles, from 1
@@ -99,7 +99,7 @@ type Client struct {
 // is given up keeps its connection until the ReadTimeout. It sends nothing. Close does not
 // close rdb. A duration of the Config that is too short gives ErrInvalid.
 func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
-	c := &Client{rdb: rdb, retries: redisclient.Retries(rdb), id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, env: cfg.Environment.WithDefaults(), log: cfg.Log, observer: cfg.Observer}
+	c := &Client{rdb: rdb, retries: redisclient.Retries(rdb), id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, env: cfg.Environment.WithDefaults(), log: cfg.Log, observer: lockimpl.Unobserved(cfg.Observer)}
 	if c.id == "" {
 		c.id = c.env.NewID(0)
 	}
@@ -115,9 +115,6 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	c.answer = min(answerWithin, c.heartbeat/2)
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
-	}
-	if c.observer == nil {
-		c.observer = nobody{}
 	}
 	c.closing, c.close = context.WithCancel(context.Background())
 	c.channels = channels{client: c, open: map[string]*channel{}}
@@ -158,7 +155,7 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// owner is who asks for a lock.
+// owner is the caller that asks for a lock.
 type owner struct {
 	name   string         // as the server knows it
 	jitter lockimpl.Owner // whose jitter it draws
@@ -194,7 +191,7 @@ func DeadlinesName(lock string) string { return prefixed("reference_deadlines", 
 // hold.
 func TokenName(lock string) string { return prefixed("reference_token", lock) }
 
-// MemoryName is what is remembered of an owner, CLIENT:OWNER, for a minute.
+// MemoryName is the key that remembers the newest request of an owner, CLIENT:OWNER, for a minute.
 func MemoryName(lock, owner string) string { return prefixed("reference_memory", lock) + ":" + owner }
 
 // prefixed keeps a lock's keys in one slot of a cluster.
@@ -205,7 +202,7 @@ func prefixed(prefix, name string) string {
 	return prefix + ":{" + name + "}"
 }
 
-// serverClock is what is known of the server's clock.
+// serverClock is an estimate of the server's clock.
 type serverClock struct {
 	mu    sync.Mutex
 	known bool

@@ -1,6 +1,6 @@
-// Package reference is a lock on Redis that is small and right: what to use in
-// a Go program that need not share its locks with a Redisson client, and the
-// control group of the harness, in which no judge may find a bug.
+// Package reference is a lock on Redis that is small and right. It is for Go programs that need not
+// share their locks with a Redisson client. It is also the control group of the harness, in which no
+// judge may find a bug.
 //
 // Both locks are reentrant and count their holds. NewLock makes one whose
 // waiters compete; NewFairLock one that serves them in the order of their first
@@ -27,11 +27,10 @@
 //     one heartbeat. One that is in front when its time is up takes the lock if it
 //     is free, rather than have kept others from it for nothing.
 //
-// Two things no lock with leases can promise, and these locks do not promise them either:
-// that a holder that is stopped or cut off for longer than its lease is alone, and that
-// a server that loses acknowledged writes in a failover keeps a hold. Let the resource
-// check Token if that matters. Nor does a server recognize a request that it was made to
-// forget while the request was under way, by a failover, an eviction or an operator. An
-// unlock that had run may then be answered as if it had not, and a waiter of the fair lock
-// comes last.
+// No lock with leases can promise two things, and these locks do not promise them either: that a
+// holder is alone after it was stopped or cut off for longer than its lease, and that a server keeps a
+// hold after a failover that lost acknowledged writes. Let the resource check Token if that matters.
+// Nor does a server recognize a request that it was made to forget while the request was under way, by
+// a failover, an eviction or an operator. An unlock that had run may then be answered as if it had
+// not, and a waiter of the fair lock comes last.
 package reference

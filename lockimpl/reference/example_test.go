@@ -56,7 +56,7 @@ func Example() {
 			return err
 		}
 		defer func() {
-			// Not with ctx: what is over must be given up all the same.
+			// ctx may have ended, and the hold must be given up all the same.
 			_, unlockErr := lock.Unlock(context.WithoutCancel(ctx), o)
 			err = errors.Join(err, unlockErr)
 		}()
@@ -135,7 +135,7 @@ func ExampleLock_TryAcquire() {
 	hold, err := lock.TryAcquire(ctx)
 	fmt.Println(hold != nil, err)
 	_, err = lock.TryAcquire(ctx)
-	fmt.Println(errors.Is(err, reference.ErrBusy), err)
+	fmt.Println(errors.Is(err, lockimpl.ErrBusy), err)
 	// Output:
 	// true <nil>
 	// true acquire "stock": lock held by another owner
@@ -178,7 +178,7 @@ func ExampleHold_Context() {
 	// true
 }
 
-// What to make of the errors of a release.
+// A program tells the errors of a release apart.
 func ExampleHold_Release() {
 	rdb, stop := connect()
 	defer stop()
@@ -189,7 +189,7 @@ func ExampleHold_Release() {
 		switch err := hold.Release(ctx); {
 		case err == nil:
 			fmt.Println("given up, and held until then")
-		case errors.Is(err, reference.ErrReleased):
+		case errors.Is(err, lockimpl.ErrReleased):
 			fmt.Println("given up before")
 		case errors.Is(err, lockimpl.ErrHoldLost):
 			fmt.Println("lost before")
@@ -217,8 +217,8 @@ func ExampleHold_Release() {
 	// lost before
 }
 
-// guarded is what a lock guards. It keeps the greatest token that it has seen, together with the
-// value, and refuses whoever comes with a smaller one.
+// guarded is the resource that a lock guards. It keeps the greatest token that it has seen, together
+// with the value, and refuses whoever comes with a smaller one.
 type guarded struct {
 	value string
 	token int64

@@ -10,16 +10,6 @@ import (
 	"lockstep/lockimpl"
 )
 
-// Errors of handles; match them with errors.Is.
-var (
-	// ErrBusy: another owner holds the lock, or waits for it before this one. Nothing is
-	// left behind.
-	ErrBusy = errors.New("lock held by another owner")
-	// ErrReleased: the hold was given up by Release. It is the cause with which the context of
-	// such a hold ends.
-	ErrReleased = errors.New("hold released")
-)
-
 // Hold is a handle on one grant of a lock. Each has an owner of its own, which no number
 // names, so two goroutines share a hold only if they share its handle. Its methods may be
 // called by many goroutines.
@@ -31,7 +21,7 @@ type Hold struct {
 	held    *hold
 	turn    chan struct{} // holds one while a Release is under way
 	unlock  *request      // of every Release; nil before the first
-	settled error         // what each further Release returns; nil while the server has not said what came of one
+	settled error         // the result of each further Release; nil while the outcome is open
 }
 
 // AcquireOption is a choice of Acquire and TryAcquire.
@@ -44,13 +34,13 @@ type acquireOptions struct{ lease time.Duration }
 func WithLease(d time.Duration) AcquireOption { return func(o *acquireOptions) { o.lease = d } }
 
 // Acquire waits until it has the lock, or ctx ends. ctx bounds the wait alone: the hold outlives it.
-// The error is nil exactly if there is a hold. Errors are those of Lock. After ErrUnknownOutcome
+// The error is nil exactly if there is a hold. It returns the errors of Lock. After ErrUnknownOutcome
 // the server may hold the lock for nobody until the lease or the watchdog timeout has passed.
 func (l *Lock) Acquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return l.handle(ctx, -1, opts)
 }
 
-// TryAcquire is Acquire that does not wait for others: it makes the single attempt that never queues. ErrBusy
+// TryAcquire is Acquire that does not wait for others: it makes the single attempt that never queues. lockimpl.ErrBusy
 // says that another owner holds the lock.
 func (l *Lock) TryAcquire(ctx context.Context, opts ...AcquireOption) (*Hold, error) {
 	return l.handle(ctx, 0, opts)
@@ -70,7 +60,7 @@ func (l *Lock) handle(ctx context.Context, wait time.Duration, opts []AcquireOpt
 	case err != nil:
 		return nil, err
 	case held == nil:
-		return nil, fmt.Errorf("%s: %w", doing, ErrBusy)
+		return nil, fmt.Errorf("%s: %w", doing, lockimpl.ErrBusy)
 	}
 	return &Hold{l: l, held: held, turn: make(chan struct{}, 1)}, nil
 }
@@ -82,7 +72,7 @@ func (c *Client) ownerOfHold() owner {
 }
 
 // Context gives a context for the work that the lock guards. It ends with parent, and its cause
-// is then the parent's. Otherwise its cause is ErrReleased when the hold was given up,
+// is then the parent's. Otherwise its cause is lockimpl.ErrReleased when the hold was given up,
 // lockimpl.ErrClosed when the client was closed, and lockimpl.ErrHoldLost as soon as the hold may have
 // ended on the server, at the latest (see HoldContext).
 //
@@ -94,8 +84,8 @@ func (h *Hold) Context(parent context.Context) context.Context { return h.held.c
 // lock, by whomever. It stays the same when the hold has ended (see Lock.Token).
 func (h *Hold) Token() int64 { return h.held.token }
 
-// Release gives the hold up. The hold is not renewed any more from its first call on, whatever comes
-// of it, and its context has ended when it returns.
+// Release gives the hold up. From its first call on the hold is not renewed any more, also if Release
+// fails. Its context has ended when Release returns.
 //
 // The server is asked at least once, also if ctx has ended already, for one second at
 // most, and again until it answers or ctx ends. nil says that the server kept the hold until then, and has given it up. Errors:
@@ -106,7 +96,7 @@ func (h *Hold) Token() int64 { return h.held.token }
 //     remembers it for Memory. After that the outcome stays unknown, and the lock is not held by this hold in any case.
 //   - an error without it: nothing was sent that may have run. A further Release may give the hold up.
 //   - ErrHoldLost, with ErrNotHeld: the hold had ended before. Every further Release says so.
-//   - ErrReleased, with ErrNotHeld: an earlier Release gave the hold up. Nothing was sent.
+//   - lockimpl.ErrReleased, with ErrNotHeld: an earlier Release gave the hold up. Nothing was sent.
 //   - ErrClosed: the client was closed; the hold ends with its lease.
 func (h *Hold) Release(ctx context.Context) error {
 	doing := fmt.Sprintf("release %q", h.l.name)
@@ -128,7 +118,7 @@ func (h *Hold) Release(ctx context.Context) error {
 		h.unlock, before = h.l.request(h.l.scripts.unlock, h.held.owner, ChannelName(h.l.name), c.holds.releasing(h.held.key)), nil
 	}
 	h.unlock.again()
-	_, err := h.l.unlock(ctx, doing, h.unlock, ErrReleased, before)
+	_, err := h.l.unlock(ctx, doing, h.unlock, lockimpl.ErrReleased, before)
 	switch {
 	case err == nil:
 		h.settled = errAlreadyReleased
@@ -139,9 +129,9 @@ func (h *Hold) Release(ctx context.Context) error {
 	return err
 }
 
-// What a settled hold says.
+// The errors of a settled hold.
 var (
-	errAlreadyReleased = fmt.Errorf("%w: %w", lockimpl.ErrNotHeld, ErrReleased)
+	errAlreadyReleased = fmt.Errorf("%w: %w", lockimpl.ErrNotHeld, lockimpl.ErrReleased)
 	errLost            = fmt.Errorf("%w: %w", lockimpl.ErrNotHeld, lockimpl.ErrHoldLost)
 )
 

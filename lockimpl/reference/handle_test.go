@@ -31,7 +31,7 @@ func (b *bench) says(what string, err error, want ...error) {
 	b.t.Helper()
 	b.is(what+": failed", err != nil, len(want) > 0)
 	for _, e := range []error{
-		ErrBusy, ErrReleased, lockimpl.ErrNotHeld, lockimpl.ErrHoldLost, lockimpl.ErrUnknownOutcome, lockimpl.ErrClosed, lockimpl.ErrInvalid, context.Canceled, context.DeadlineExceeded,
+		lockimpl.ErrBusy, lockimpl.ErrReleased, lockimpl.ErrNotHeld, lockimpl.ErrHoldLost, lockimpl.ErrUnknownOutcome, lockimpl.ErrClosed, lockimpl.ErrInvalid, context.Canceled, context.DeadlineExceeded,
 	} {
 		b.is(fmt.Sprintf("%s: %v is %q", what, err, e), errors.Is(err, e), slices.Contains(want, e))
 	}
@@ -48,7 +48,7 @@ func TestEachHoldHasAnOwnerOfItsOwn(t *testing.T) {
 		l := b.lock("a", fair)
 		h := b.acquire(l)
 		_, err := l.TryAcquire(background)
-		b.says("the same goroutine tries again", err, ErrBusy)
+		b.says("the same goroutine tries again", err, lockimpl.ErrBusy)
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		_, err = l.Acquire(ctx)
@@ -60,7 +60,7 @@ func TestEachHoldHasAnOwnerOfItsOwn(t *testing.T) {
 		b.must(err)
 		b.is("a new owner", next.held.key.owner != h.held.key.owner, true)
 		b.is("a greater token", next.Token() > h.Token(), true)
-		b.says("release by the old handle", h.Release(background), lockimpl.ErrNotHeld, ErrReleased)
+		b.says("release by the old handle", h.Release(background), lockimpl.ErrNotHeld, lockimpl.ErrReleased)
 		b.is("held", b.m.Exists("l"), true)
 	})
 }
@@ -72,7 +72,7 @@ func TestTheContextOfAHoldSaysWhyItEnded(t *testing.T) {
 		end   func(b *bench, h *Hold, parent context.CancelCauseFunc)
 		want  error
 	}{
-		"released": {end: func(b *bench, h *Hold, _ context.CancelCauseFunc) { b.must(h.Release(background)) }, want: ErrReleased},
+		"released": {end: func(b *bench, h *Hold, _ context.CancelCauseFunc) { b.must(h.Release(background)) }, want: lockimpl.ErrReleased},
 		"removed":  {end: func(b *bench, _ *Hold, _ context.CancelCauseFunc) { b.m.Del("l"); time.Sleep(11 * time.Second) }, want: lockimpl.ErrHoldLost},
 		"cut off": {end: func(b *bench, _ *Hold, _ context.CancelCauseFunc) {
 			b.m.SetError("LOADING")
@@ -106,7 +106,7 @@ func TestAReleaseSaysWhatCameOfTheHold(t *testing.T) {
 		b.lose["unlock"] = 1
 		b.says("the first", h.Release(ended()), lockimpl.ErrUnknownOutcome, context.Canceled)
 	}
-	notHeld, released := lockimpl.ErrNotHeld, []error{lockimpl.ErrNotHeld, ErrReleased}
+	notHeld, released := lockimpl.ErrNotHeld, []error{lockimpl.ErrNotHeld, lockimpl.ErrReleased}
 	lost := []error{notHeld, lockimpl.ErrHoldLost}
 	for what, c := range map[string]struct {
 		before func(b *bench, h *Hold)
@@ -158,7 +158,7 @@ func TestAReleaseSaysWhatCameOfTheHold(t *testing.T) {
 	}
 }
 
-// Whoever is cancelled gives up what it holds.
+// A call that is cancelled gives up its hold.
 func TestAReleaseIsSentAlthoughItsContextHasEnded(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		h := b.acquire(b.lock("a", fair))
@@ -175,7 +175,7 @@ func TestARefusedReleaseEndsTheRenewals(t *testing.T) {
 		err := h.Release(background)
 		b.is("refused", err != nil && strings.Contains(err.Error(), "NOPERM"), true)
 		synctest.Wait()
-		b.is("cause", context.Cause(h.Context(background)), ErrReleased)
+		b.is("cause", context.Cause(h.Context(background)), lockimpl.ErrReleased)
 		b.m.SetError("")
 		time.Sleep(31 * time.Second)
 		b.is("held", b.m.Exists("l"), false)
@@ -197,7 +197,7 @@ func TestReleasesTakeTurns(t *testing.T) {
 			if err := <-errs; err == nil {
 				given++
 			} else {
-				b.says("a later one", err, lockimpl.ErrNotHeld, ErrReleased)
+				b.says("a later one", err, lockimpl.ErrNotHeld, lockimpl.ErrReleased)
 			}
 		}
 		b.is("gave it up", given, 1)
@@ -284,7 +284,7 @@ var life = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 	}
 }), 1, 30)
 
-// known is what is true of a handle.
+// known has the facts about a handle.
 type known struct {
 	h       *Hold
 	held    bool      // the server keeps it
@@ -294,7 +294,7 @@ type known struct {
 	asked   time.Time // when the server last ran a request of it, which it remembers for Memory
 }
 
-// What handles say is true in every drawn life.
+// In every drawn life the answers of handles are true.
 func TestWhatHandlesSayIsTrue(t *testing.T) {
 	for name, fair := range map[string]bool{"plain": false, "fair": true} {
 		t.Run(name, func(t *testing.T) {
@@ -334,7 +334,7 @@ func live(b *bench, l *Lock, steps []step) string {
 		switch s.Do {
 		case "try":
 			h, err := l.TryAcquire(background)
-			if busy := holder() != nil; errors.Is(err, ErrBusy) != busy || (err == nil) == busy {
+			if busy := holder() != nil; errors.Is(err, lockimpl.ErrBusy) != busy || (err == nil) == busy {
 				return wrong("a try of a lock that is held: "+fmt.Sprint(busy), err, "")
 			} else if busy {
 				continue
@@ -371,7 +371,7 @@ func live(b *bench, l *Lock, steps []step) string {
 					return wrong("a release of what is lost", err, k.settled)
 				}
 			default:
-				if k.settled = ErrReleased; err != nil {
+				if k.settled = lockimpl.ErrReleased; err != nil {
 					return wrong("a release", err, nil)
 				}
 			}
@@ -408,7 +408,7 @@ func live(b *bench, l *Lock, steps []step) string {
 		if k.h == nil || k.held {
 			continue
 		}
-		if err := context.Cause(k.h.Context(background)); !errors.Is(err, ErrReleased) && !errors.Is(err, lockimpl.ErrHoldLost) {
+		if err := context.Cause(k.h.Context(background)); !errors.Is(err, lockimpl.ErrReleased) && !errors.Is(err, lockimpl.ErrHoldLost) {
 			return fmt.Sprintf("after %+v: handle %d does not hold the lock, and its context: %v", steps, n, err)
 		}
 	}
@@ -463,7 +463,7 @@ func TestHandlesOnRealGoroutines(t *testing.T) {
 							twice.Go(func() { errs[k] = h.Release(t.Context()) })
 						}
 						twice.Wait()
-						if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs[:]...), ErrReleased) {
+						if (errs[0] == nil) == (errs[1] == nil) || !errors.Is(errors.Join(errs[:]...), lockimpl.ErrReleased) {
 							t.Errorf("two releases: %v", errs)
 						}
 					}

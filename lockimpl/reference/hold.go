@@ -12,12 +12,12 @@ import (
 	"lockstep/lockimpl"
 )
 
-// holds are what this client's owners have been granted and not given up.
+// holds are the holds of this client's owners that were granted and not given up.
 type holds struct {
 	client *Client
 	mu     sync.Mutex
 	open   map[holdKey]*hold
-	ended  []HoldEnded // since mu was taken; told of when it is given up
+	ended  []lockimpl.HoldEnded // since mu was taken; told of when it is given up
 }
 
 type holdKey struct {
@@ -118,16 +118,16 @@ func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			c.observer.RenewalEnded(RenewalEnded{held.key.lock, RenewalFailed})
+			c.observer.RenewalEnded(lockimpl.RenewalEnded{Lock: held.key.lock, Outcome: lockimpl.RenewalFailed})
 			c.log.Warn("a renewal failed", "lock", held.key.lock, "owner", held.key.owner, "err", err)
 			pause = c.backoff(held.owner, failed, retryMax)
 			failed++
 		case kept == int64(0):
-			c.observer.RenewalEnded(RenewalEnded{held.key.lock, RenewalGone})
+			c.observer.RenewalEnded(lockimpl.RenewalEnded{Lock: held.key.lock, Outcome: lockimpl.RenewalGone})
 			h.lost(held)
 			return
 		default:
-			c.observer.RenewalEnded(RenewalEnded{held.key.lock, RenewalRenewed})
+			c.observer.RenewalEnded(lockimpl.RenewalEnded{Lock: held.key.lock, Outcome: lockimpl.RenewalRenewed})
 			h.renewed(held, asked.Add(c.watchdog))
 			pause, failed = time.Until(asked.Add(c.watchdog/3)), 0
 		}
@@ -162,8 +162,8 @@ func (h *holds) expired(held *hold) {
 
 func (h *holds) tell(held *hold, cause error) {
 	if held.ctx.Err() == nil {
-		e := HoldEnded{held.key.lock, holdOutcome(cause), time.Since(held.since)}
-		if e.Outcome == HoldLost {
+		e := lockimpl.HoldEnded{Lock: held.key.lock, Outcome: lockimpl.EndOf(cause), Held: time.Since(held.since)}
+		if e.Outcome == lockimpl.HoldLost {
 			h.client.log.Error("a hold is lost", "lock", held.key.lock, "owner", held.key.owner)
 		}
 		h.ended = append(h.ended, e)
@@ -269,13 +269,11 @@ func (h *holds) find(key holdKey) *hold {
 	return h.open[key]
 }
 
-// HoldContext gives a context for the work that the lock guards. It ends with
-// parent, when the owner has given up its last level (context.Canceled), when
-// the client was closed (lockimpl.ErrClosed), and with the cause lockimpl.ErrHoldLost
-// as soon as the hold may have ended on the server: its lease counts from the
-// instant at which it was asked for, so that the context ends before the hold
-// does, as far as the two clocks run alike. An owner that does not hold the
-// lock gets ErrNotHeld. Nothing is sent.
+// HoldContext gives a context for the work that the lock guards. It ends with parent, when the owner
+// has given up its last level (context.Canceled), when the client was closed (lockimpl.ErrClosed), and
+// with the cause lockimpl.ErrHoldLost as soon as the hold may have ended on the server. Its lease
+// counts from the instant at which it was asked for, so the context ends before the hold does, as far
+// as the two clocks run alike. An owner that does not hold the lock gets ErrNotHeld. Nothing is sent.
 func (l *Lock) HoldContext(parent context.Context, o lockimpl.Owner) (context.Context, error) {
 	held := l.c.holds.find(holdKey{l.name, l.c.owner(o).name})
 	if held == nil {

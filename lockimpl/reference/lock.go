@@ -144,7 +144,7 @@ func (l *Lock) acquire(ctx context.Context, doing string, o owner, lease, wait t
 
 // ended tells of the end of the call.
 func (a *acquisition) ended(ctx context.Context, begun time.Time, held *hold, err error) {
-	e := AcquireEnded{Lock: a.l.name, Outcome: acquireOutcome(ctx, held, err), Took: time.Since(begun)}
+	e := lockimpl.AcquireEnded{Lock: a.l.name, Outcome: lockimpl.OutcomeOf(ctx, held != nil, err), Took: time.Since(begun)}
 	if a.place > 0 && !a.busy.IsZero() {
 		e.Waited = time.Since(a.busy)
 	}
@@ -239,8 +239,7 @@ func (a *acquisition) leave(ctx context.Context, takes bool) (got answer, asked 
 // queued: it may have a place in the queue.
 func (a *acquisition) queued() bool { return a.place > 0 && a.l.fair() && a.asked }
 
-// unfinished is the error of an acquire of which the server has not said the
-// last word.
+// unfinished is the error of an acquire whose outcome the server has not told yet.
 func (a *acquisition) unfinished(doing string, why, failed error) error {
 	err := bothErrors(why, failed)
 	if err == nil && a.queued() && a.l.c.closing.Err() != nil {
@@ -264,9 +263,9 @@ func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 	return l.unlock(ctx, doing, l.request(l.scripts.unlock, owner, ChannelName(l.name), l.c.holds.releasing(holdKey{l.name, owner.name})), context.Canceled, nil)
 }
 
-// unlock settles a request that gives up a level, and takes that level from what the
-// client knows of the hold, which ends for cause when none is left. before is the hold of
-// an earlier unlock by the same request; nil: there was none.
+// unlock settles a request that gives up a level, and takes that level from the client's own hold. The
+// hold ends with cause when no level is left. before is the hold of an earlier unlock by the same
+// request; nil: there was none.
 func (l *Lock) unlock(ctx context.Context, doing string, r *request, cause error, before *hold) (lockimpl.Release, error) {
 	key := holdKey{l.name, r.owner.name}
 	got, err := r.settle(ctx)
@@ -310,7 +309,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	switch {
 	case got.word == answerReleased:
 		return true, nil
-	case r.mayHaveRun: // it is free now, and who freed it a server that lost its memory cannot tell
+	case r.mayHaveRun: // it is free now; a server that lost its memory cannot tell who freed it
 		return false, fmt.Errorf("%s: %w", doing, lockimpl.ErrUnknownOutcome)
 	}
 	return false, nil

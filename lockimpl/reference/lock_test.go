@@ -401,7 +401,7 @@ func TestACopyOfABusyAnswerTellsWhenToAskAgain(t *testing.T) {
 	})
 }
 
-// Who learns late that all holds were forced open keeps what was granted since.
+// A client that learns late of a forced unlock keeps the holds that were granted since.
 func TestAForcedUnlockEndsTheHoldsUpToIt(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		l := b.lock("a", fair)
@@ -582,7 +582,7 @@ func TestWhoLeavesLeavesNothing(t *testing.T) {
 	})
 }
 
-// Who is in front of a free lock when its time is up takes it: others were told
+// A waiter that is in front of a free lock when its time is up takes the lock, since others were told
 // that somebody is before them.
 func TestAtLastAFreeLockIsTaken(t *testing.T) {
 	for _, c := range []struct {

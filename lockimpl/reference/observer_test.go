@@ -27,13 +27,13 @@ func (d *diary) write(format string, args ...any) {
 	d.lines = append(d.lines, fmt.Sprintf(format, args...))
 }
 
-func (d *diary) AcquireEnded(_ context.Context, e AcquireEnded) {
+func (d *diary) AcquireEnded(_ context.Context, e lockimpl.AcquireEnded) {
 	d.write("%s %s took %v waited %v", e.Lock, e.Outcome, e.Took, e.Waited)
 }
 
-func (d *diary) RenewalEnded(e RenewalEnded) { d.write("%s %s", e.Lock, e.Outcome) }
+func (d *diary) RenewalEnded(e lockimpl.RenewalEnded) { d.write("%s %s", e.Lock, e.Outcome) }
 
-func (d *diary) HoldEnded(e HoldEnded) { d.write("%s %s after %v", e.Lock, e.Outcome, e.Held) }
+func (d *diary) HoldEnded(e lockimpl.HoldEnded) { d.write("%s %s after %v", e.Lock, e.Outcome, e.Held) }
 
 func TestWhatAnObserverIsToldOf(t *testing.T) {
 	for what, c := range map[string]struct {

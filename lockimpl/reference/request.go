@@ -26,7 +26,7 @@ const (
 	answerLate      = "late"
 )
 
-// answer is what the server said to a request.
+// answer is the server's answer to a request.
 type answer struct {
 	word  string
 	now   int64         // its clock, in ms

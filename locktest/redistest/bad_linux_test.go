@@ -31,7 +31,7 @@ type deaf struct{ setnx }
 
 func (l *deaf) Lock(context.Context) error { return l.setnx.Lock(context.Background()) }
 
-// stubborn waits for what never comes.
+// stubborn waits for a signal that never comes.
 type stubborn struct{ setnx }
 
 func (*stubborn) Lock(context.Context) error { select {} }
@@ -118,7 +118,7 @@ func init() {
 	add("fails to close", plain, func(c anyClient) error { return errors.Join(c.Close(), errLicence) })
 }
 
-// What such a lock does is said in a sentence that names it, and the tests after it go on.
+// A sentence names such a lock and its fault, and the tests after it go on.
 func TestBadLocksAreExplained(t *testing.T) {
 	const system = " a goroutine waits for the operating system, and simulated time does not pass meanwhile; most likely for a file, a pipe, a process, or a connection that was not dialled through the world"
 	for name, want := range map[string][]string{

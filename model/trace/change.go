@@ -8,8 +8,8 @@ import (
 	"lockstep/model"
 )
 
-// Change is a change of what the server holds of one lock. A command made it, or
-// an expiry, or a fault, or nobody knows.
+// Change is a change of the state that the server holds of one lock. A command made it, or an expiry,
+// or a fault, or nobody knows.
 type Change struct {
 	AtNs          int64
 	Lock          string

@@ -12,7 +12,7 @@ import (
 	"lockstep/model"
 )
 
-// Never is the instant of what does not happen in the run.
+// Never is the instant of an event that does not happen in the run.
 const Never int64 = math.MaxInt64
 
 // Run is an indexed record. Its lists are in the order of the record, and are
@@ -44,7 +44,7 @@ type Run struct {
 	delivered map[int]*model.Event // pushes, by the number of the message
 }
 
-// lock is what a run knows of one lock.
+// lock has the facts about one lock.
 type lock struct {
 	calls      []*Call
 	commands   []*Command
@@ -55,7 +55,7 @@ type lock struct {
 	departures map[string][]*Change // nil until somebody asks
 }
 
-// process is what a run knows of one process.
+// process has the facts about one process.
 type process struct {
 	commands         []*Command
 	diedNs, closedNs int64

@@ -5,6 +5,12 @@
 // Each thread has a session of its own for each lock, as if it were a client by itself. The
 // holder stops to rely on the lock when its session is in jeopardy: the paper tells the
 // application to quiesce then (section 2.8).
+//
+// What the lock promises, and where the paper says so: one client holds the lock in exclusive mode
+// (2.4); a session ends when its lease of 12 s and the grace period of 45 s are over without a
+// KeepAlive, and its locks end with it (2.8); a lock that was lost by a failure cannot be had by
+// another during its lock-delay, a minute at most (2.4); the generation in a sequencer grows with each
+// change from free to held, and a resource checks it (2.4); a fail-over keeps sessions and locks (2.9).
 package chubby
 
 import (
@@ -38,7 +44,7 @@ const closing = 2 * time.Second
 // order among waiters.
 func subject(name, about string, delay time.Duration, servers locktest.Servers) locktest.Subject {
 	return locktest.Subject{
-		Name: name, About: about, Servers: servers, Lease: server.SessionLease, Renewed: true, RenewEvery: server.SessionLease, Recovery: recovery, State: state,
+		Name: name, About: about, Servers: servers, Lease: server.SessionLease, Renewed: true, RenewEvery: server.SessionLease - server.AnswerBefore, Recovery: recovery, State: state,
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			return &cell{p: p, delay: delay, closed: make(chan struct{})}, nil
 		},

@@ -30,12 +30,34 @@ import (
 // lease is the TTL of a session. A session of 60 s, which is the default, makes runs long.
 const lease = 8 * time.Second
 
+// renewEvery is how long a session goes without a renewal. The client plans the next one a third
+// of the TTL after each answer, and looks every 500 ms which are due (client/v3 3.7.3, lease.go,
+// lines 542, 593 and 86). A renewal without an answer is sent again at the next look, and on
+// another stream 500 ms after the stream broke (line 489).
+const renewEvery = lease/3 + 500*time.Millisecond
+
 // Mutex is concurrency.Mutex, with a session for each acquire. The session is closed after
 // the unlock. After an acquire or an unlock that failed it is left to its lease, so that a
 // key which may still be there ends with that.
+//
+// What it promises, and where that is said:
+//
+//   - One owner at a time, until an unlock or the end of the lease: "API reference: concurrency",
+//     service Lock, of etcd's documentation v3.6. The lease is a promise of time, so that a holder
+//     that is paused past it meets another: "etcd versus other key-value stores", section "Notes on
+//     the usage of lock and lease". Such a pause excuses two owners (limit).
+//   - Waiters are served in the order of their keys: the oldest key has the lock (client/v3 3.7.3,
+//     concurrency/mutex.go, lines 80 to 85 and 117), and an unlock hands it to the next waiter
+//     (service Lock). So the lock is Fair.
+//   - A wait ends with its context, and a Lock that gives up cleans up its key (mutex.go, lines 73
+//     and 74). A TryLock returns at once after the necessary cleanup (line 50).
+//   - The holder is told: Session.Done is closed when the lease expires or is no longer refreshed
+//     (concurrency/session.go, lines 95 and 96).
+//   - Fencing: the revision is the token, as the section "Notes on the usage of lock and lease" has
+//     it. It is the one of Header (mutex.go, line 158).
 var Mutex = locktest.Subject{
 	Name: "etcd-mutex", About: "etcd: concurrency.Mutex, with a session for each acquire",
-	Servers: server.Servers(), Lease: lease, Reconnect: backoff.DefaultConfig.MaxDelay, Renewed: true, RenewEvery: lease, Fair: true, State: state,
+	Servers: server.Servers(), Lease: lease, Reconnect: backoff.DefaultConfig.MaxDelay, Renewed: true, RenewEvery: renewEvery, Fair: true, State: state,
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		return newClient(p)
 	},

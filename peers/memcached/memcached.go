@@ -3,6 +3,20 @@
 //
 // Both take the lock with add, which fails if the key is there, and wait by asking again
 // after 100 ms. They differ in how they give it up.
+//
+// What the locks promise rests on four sentences of memcached 1.6.18, doc/protocol.txt:
+//
+//   - add stores the item only if the server has none for the key (lines 216 to 217): one owner.
+//   - No client can read an item after its expiry (lines 243 to 249): a hold ends with its lease.
+//   - The clock moves at whole seconds, so that an expiry is right to about a second (lines 152 to
+//     154). Add does not heed this, and CAS does.
+//   - An item may be removed before its expiry to make room (lines 243 to 245): a hold that was
+//     evicted is a limit, and not a bug.
+//
+// cas stores the item only if nobody has changed it since it was read (lines 230 to 231): an unlock
+// of CAS ends no hold of another. delete asks for no such thing (lines 333 to 348), so that the
+// locks that use it promise more than they keep. None of the locks promises an order among waiters,
+// a token, or that a lost hold is told, unless it is CAS.
 package memcached
 
 import (

@@ -32,6 +32,12 @@ const (
 // GetLock is a user lock of MySQL, GET_LOCK and RELEASE_LOCK, on a connection that is kept
 // for the hold and closed if anything on it fails. It has no lease: an unlock ends a hold, or
 // the end of the session.
+//
+// The promises are those of the MySQL 8.4 Reference Manual, section "Locking Functions": while one
+// session has the lock, no other can have it; RELEASE_LOCK or the end of the session ends a hold, and
+// nothing else does; RELEASE_LOCK of a lock that another session has is refused with 0; the time for
+// which GET_LOCK waits is bounded. The section promises no order among waiters, and nobody tells the
+// holder that the session is over.
 var GetLock = locktest.Subject{
 	Name: "mysql-get-lock", About: "MySQL: GET_LOCK on a connection of its own",
 	Servers: server.Servers(), State: session,
@@ -55,9 +61,15 @@ var GetLockPool = locktest.Subject{
 // the database (github.com/lukas-krecan/ShedLock, MySqlMariaDbStatementsSource): insert
 // the row if there is none, else update it if its expiry is over. The holder renews the
 // expiry three times in a lease, and is told when it could not.
+//
+// The promises are those of ShedLock's README, version 7.10.0: one owner at one time, if no hold is
+// longer than lockAtMostFor, here the lease, which is when the lock of a dead owner ends (section
+// "Behavior", 2 and 5); the clock is that of the database (section "JdbcTemplate", usingDbTime); nobody
+// deletes a row by hand (section "Warning"). The renewal and the counter are ours: an owner is told if
+// its renewals fail, before the lease is over, and the counter grows as long as the row is kept.
 var RowLock = locktest.Subject{
 	Name: "mysql-row", About: "MySQL: a row with an owner, an expiry and a token",
-	Servers: server.Servers(), Lease: lease, Renewed: true, RenewEvery: lease, State: row,
+	Servers: server.Servers(), Lease: lease, Renewed: true, RenewEvery: lease / 3, State: row,
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		return &client{DB: open(p), handle: func(c *client, name string) handle {
 			return &rowLock{p: p, db: c.DB, name: name, own: p.Sim().Instant()}

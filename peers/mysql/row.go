@@ -40,6 +40,10 @@ const (
 // is over, or somebody deleted the row. The lock may be free.
 var errGone = errors.New("the row was taken, and is gone")
 
+// errLate is the error of an acquire that took longer than a lease, such as to connect: the holder
+// counts its lease from before, and would be told to stop at once. The lease ends by itself.
+var errLate = errors.New("the row was taken later than a lease after the call began")
+
 const micros = int64(lease / time.Microsecond)
 
 // did reports whether a statement changed a row.
@@ -69,6 +73,8 @@ func (l *rowLock) TryLock(ctx context.Context) (bool, error) {
 		return false, errGone
 	case err != nil:
 		return false, err // the lease ends by itself
+	case time.Since(sent) >= lease:
+		return false, errLate
 	}
 	renew, stop := context.WithCancel(context.Background())
 	h.stop = stop
@@ -91,8 +97,9 @@ func (l *rowLock) Lock(ctx context.Context) error {
 	}
 }
 
-// keep renews a hold until its context ends. If it could not for a lease, or if the server
-// says that the hold is gone, it tells the holder.
+// keep renews a hold every third of its lease until its context ends. A renewal without an answer
+// is given up when the next one is due. If no renewal succeeded for a lease, or if the server says
+// that the hold is gone, keep tells the holder.
 func (l *rowLock) keep(ctx context.Context, h *hold, since time.Time) {
 	defer h.stop()
 	for next := since.Add(lease / 3); ; next = next.Add(lease / 3) {
@@ -102,7 +109,7 @@ func (l *rowLock) keep(ctx context.Context, h *hold, since time.Time) {
 		case <-time.After(time.Until(next)):
 			l.own.Wait()
 		}
-		limited, end := context.WithDeadline(ctx, since.Add(lease))
+		limited, end := context.WithDeadline(ctx, earlier(next.Add(lease/3), since.Add(lease)))
 		sent := time.Now()
 		kept, err := did(limited, l.db, extend, micros, l.name, h.owner)
 		end()
@@ -116,6 +123,13 @@ func (l *rowLock) keep(ctx context.Context, h *hold, since time.Time) {
 			return
 		}
 	}
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func (l *rowLock) Unlock(ctx context.Context) error {

@@ -10,6 +10,21 @@
 // after 250 ms, and a holder renews after a third of the TTL and waits 500 ms for the answer.
 // Both packages give a hold up when one renewal fails. Here it is tried again every 250 ms
 // until the key is another's or the TTL is over.
+//
+// What the locks promise, and where that is said:
+//
+//   - One owner at a time: of all Create calls for a key one succeeds, until the key is deleted (the
+//     documentation, section "Create (aka exclusive locking)", and nats.go 1.55.0, jetstream/kv.go,
+//     lines 118 to 119).
+//   - A hold ends with the TTL of the bucket, and an Update prolongs it (the documentation, section
+//     "Atomic operations"). For a TTL of the key the comment of Update says the same: it resets the
+//     TTL (kv.go, line 128). KeyTTL shows that it takes the TTL away.
+//   - An unlock and a renewal with the last revision change no key of another (kv.go, lines 125 to
+//     127 and 136 to 138). Blind deletes without it.
+//   - The holder is told when a renewal is refused, or when the TTL is over: nlock and
+//     nats-kv-leader-elect tell it so.
+//   - Fencing: a revision is the sequence number of the bucket's stream, which grows with each
+//     message. No document says that it grows over a loss of the data.
 package nats
 
 import (
@@ -61,7 +76,7 @@ func subject(name, about string, w way) locktest.Subject {
 		b.TTL, b.LimitMarkerTTL = 0, time.Second
 	}
 	return locktest.Subject{
-		Name: name, About: about, Servers: server.Servers(b), Lease: lease, Renewed: true, RenewEvery: lease, State: state,
+		Name: name, About: about, Servers: server.Servers(b), Lease: lease, Renewed: true, RenewEvery: lease / 3, State: state,
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			// The client has a pool of timers for requests without a context. There are none here.
 			p.Sim().TimersLeft(func() bool { return false })

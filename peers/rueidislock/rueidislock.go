@@ -5,6 +5,12 @@
 // on: without it a holder renews its lease without a pause once half of it is over, since it
 // hears of its own renewals.
 //
+// What it promises, and where version 1.0.79 says so: one owner has the majority of the keys, for
+// KeyValidity, which is extended every ExtendInterval (lock.go, lines 25 to 27; README.md, section "How
+// it works"); the context of a hold is cancelled at once when the majority is not held any more, and a
+// waiter tries again at once when the lock is given up (README.md, section "Features backed by the
+// Redis Client Side Caching"). It promises no order among waiters, and no token.
+//
 // Some seeds give two runs. Two selects of the locker can have two cases ready, and nothing seeds
 // the choice: one in WithContext, between the end of the caller's context and an invalidation;
 // and one of a holder, between a renewal that is due and an invalidation of its key.
@@ -23,13 +29,34 @@ import (
 	"lockstep/peers/rueidistest"
 )
 
+// validity is the default KeyValidity of the locker, after which its keys end. It extends them every
+// ExtendInterval, which is half of that by default (rueidis 1.0.79, rueidislock/lock.go, lines 25 to
+// 27, 61 and 64). So a single extension that is lost may lose the hold.
+const validity = 5 * time.Second
+
+// renewEvery is how long a key goes without an extension: the next one is due an interval after the
+// answer to the last one, and a network on which an answer takes longer than TryNextAfter, which is
+// 20 ms by default (line 67), lets nobody have a lock.
+const renewEvery = validity/2 + 20*time.Millisecond
+
 // Subject returns the lock that must have so many of 2*majority-1 keys. 2 is the default.
 func Subject(majority int) locktest.Subject {
+	return subject(fmt.Sprintf("rueidislock-%d", majority), fmt.Sprintf("rueidislock's locker, keys that must agree: %d", majority), majority, 0)
+}
+
+// Patient is the lock with one key whose tries have a second each (TryNextAfter) and not 20 ms, so
+// that a slow network does not end them.
+var Patient = subject("rueidislock-patient", "rueidislock's locker, one key, and a second for each try (TryNextAfter)", 1, time.Second)
+
+// subject returns the lock whose tries have so much time; 0: the default.
+func subject(name, about string, majority int, tryNextAfter time.Duration) locktest.Subject {
 	return locktest.Subject{
-		Name: fmt.Sprintf("rueidislock-%d", majority), About: fmt.Sprintf("rueidislock's locker, keys that must agree: %d", majority), Servers: redistest.Servers(1),
-		Parts: 2*majority - 1, Lease: 5 * time.Second, Renewed: true, RenewEvery: 5 * time.Second, State: redistest.Majority(2*majority-1, func(i int, lock string) string { return fmt.Sprintf("rueidislock:%d:%s", i, lock) }),
+		Name: name, About: about, Servers: redistest.Servers(1),
+		Parts: 2*majority - 1, Lease: validity, Renewed: true, RenewEvery: renewEvery, State: redistest.Majority(2*majority-1, func(i int, lock string) string { return fmt.Sprintf("rueidislock:%d:%s", i, lock) }),
 		Open: func(p *locktest.Process) (locktest.Client, error) {
-			l, err := rueidislock.NewLocker(rueidislock.LockerOption{KeyMajority: int32(majority), NoLoopTracking: true, ClientOption: rueidistest.Options(p, 0), ClientBuilder: rueidistest.Builder(p)})
+			l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+				KeyMajority: int32(majority), TryNextAfter: tryNextAfter, NoLoopTracking: true, ClientOption: rueidistest.Options(p, 0), ClientBuilder: rueidistest.Builder(p),
+			})
 			return client{l}, err
 		},
 	}

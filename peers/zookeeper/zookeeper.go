@@ -3,6 +3,18 @@
 // Each thread has a session of its own for each lock. A lock makes an ephemeral node with a
 // number, waits until the node before it is gone, and has the lock when it is the first. The
 // session keeps the node: its client sends pings, and its nodes end with it.
+//
+// What the lock promises, and where that is said:
+//
+//   - At no time do two clients think that they hold the lock: ZooKeeper 3.8, "ZooKeeper Recipes and
+//     Solutions", section Locks. A session ends by the server's clock, so that the recipe cannot keep
+//     this for a client that is paused past its session (limit).
+//   - A hold ends with its session: the nodes of the session are ephemeral ("ZooKeeper Programmer's
+//     Guide", sections "Ephemeral Nodes" and "ZooKeeper Sessions"). The client renews the session.
+//   - Lock waits until it has the lock or an error occurs, and Unlock of a lock that is not held is
+//     refused with ErrNotLocked (go-zookeeper/zk 1.0.4, lock.go, lines 53 to 54 and 148 to 149).
+//   - The removal of a node wakes one client, and nobody polls (the recipe): little traffic.
+//   - The recipe promises no token, and the library gives none.
 package zookeeper
 
 import (
@@ -25,6 +37,11 @@ import (
 // timeout is the timeout of a session. The session ends up to a tick later.
 const timeout = 10 * time.Second
 
+// ping is how often the client renews its session: it sends a ping after half the time for which
+// it waits to hear from the server, and that is two thirds of the timeout (go-zookeeper/zk 1.0.4,
+// conn.go, lines 345, 346 and 763).
+const ping = timeout * 2 / 3 / 2
+
 // Lock is the lock as its documentation shows it: what fails is tried again in the same
 // session. Nothing tells a holder that its session has ended, and nothing ends a wait.
 var Lock = subject("zookeeper", "ZooKeeper: the Lock of go-zookeeper/zk", false)
@@ -35,7 +52,7 @@ var Closing = subject("zookeeper-closing", "ZooKeeper: the Lock of go-zookeeper/
 
 func subject(name, about string, closing bool) locktest.Subject {
 	return locktest.Subject{
-		Name: name, About: about, Servers: server.Servers(1), Lease: timeout + server.Tick, Renewed: true, RenewEvery: timeout + server.Tick, State: first,
+		Name: name, About: about, Servers: server.Servers(1), Lease: timeout + server.Tick, Renewed: true, RenewEvery: ping, State: first,
 		Kept:     func(lock string) []string { return []string{"/" + lock} },
 		Open:     func(p *locktest.Process) (locktest.Client, error) { return &client{p: p, closing: closing}, nil },
 		Promises: locktest.Promises{NotWaitBound: "Lock takes no context and no time: nothing ends its wait"},

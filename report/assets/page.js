@@ -644,7 +644,7 @@ function showState(t) {
       rows.push(["queue", x.queue.map((w, i) => `${i + 1}. ${w}`).join(", ")]);
       if (x.due) rows.push(["deadlines", x.due.map((d, i) => d < 0 ? `${x.queue[i]} none` : `${x.queue[i]} ${at(d * ms)}` + (d * ms < t ? " (over)" : "")).join(", ")]);
     } else if (D.truth.some(h => h.lock === lock && h.queue && h.queue.length)) rows.push(["queue", "empty"]);
-    server.push(table("The server holds of " + lock, rows));
+    server.push(table("The server's state of " + lock, rows));
   }
   const channels = [...new Set(D.subs.map(s => s.channel))], heard = [];
   for (const ch of channels) {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// listFile is the file by which a folder is known as a site. It lists the files of the site.
+// listFile is the file that marks a folder as a site. It lists the files of the site.
 const listFile = ".lockstep-site"
 
 // listHead is the first line of the list.

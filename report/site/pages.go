@@ -84,7 +84,7 @@ func (b *builder) page(name, title string, p Page) error {
 	return b.folder.write(name, out.Bytes())
 }
 
-// chaptersLeast is the least number of chapters of which a list stands above the text.
+// chaptersLeast is the least number of chapters for which a list stands above the text.
 const chaptersLeast = 3
 
 // render returns the page of a document.
@@ -120,7 +120,7 @@ func (b *builder) list() error {
 	out.WriteString("<h1>Documents</h1>\n")
 	folder := ""
 	documents := slices.Clone(b.documents)
-	// Those of the root come first, then docs, then results and the folders below it.
+	// The pages of the root come first, then docs, then results and the folders below it.
 	slices.SortStableFunc(documents, func(x, y *document) int { return strings.Compare(folderOf(x), folderOf(y)) })
 	for i, d := range documents {
 		if f := folderOf(d); i == 0 || f != folder {

@@ -30,7 +30,7 @@ const (
 // guides are the documents in the root of a repository.
 var guides = []string{readme, "CONTRIBUTING.md"}
 
-// A Source is what a site is made of.
+// A Source has the parts of a site.
 type Source struct {
 	// Repository has the folders docs and results. The site opens no file outside of it.
 	Repository *os.Root

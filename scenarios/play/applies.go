@@ -17,9 +17,9 @@ type Misfit struct {
 	error
 }
 
-// Applies returns an error that names the first step of a scenario that the lock does
-// not offer, or the first fault of a server that the lock does not have, or says that the
-// lock runs in no simulated world; nil if there is none of these.
+// Applies returns an error if a scenario is impossible on a lock. The error names the first step that
+// the lock does not offer, or the first fault of a server that the lock does not have, or says that
+// the lock runs in no simulated world.
 func Applies(sc *scenarios.Scenario, l *subject.Subject) error {
 	if l.Port != nil {
 		lacks := l.Name + " runs on real servers only"
@@ -83,10 +83,10 @@ func About(sc *scenarios.Scenario) []string {
 	})
 }
 
-// Claims returns an error that names what a scenario asks about and the lock does not claim: a
-// state that each run must reach, an outcome that a step must have, or a promise. Nothing can
-// be said of the lock then. It returns nil if the scenario expects that the lock breaks a
-// promise that it makes, since that can be said of it whatever else it does not claim.
+// Claims returns an error if a scenario asks about a property that the lock does not claim: a state
+// that each run must reach, an outcome that a step must have, or a promise. Nothing can be said of the
+// lock then. It returns nil if the scenario expects that the lock breaks a promise that it makes,
+// since that can be said of it whatever else it does not claim.
 func Claims(sc *scenarios.Scenario, l *subject.Subject) error {
 	if breaksItsOwn(sc, l) {
 		return nil

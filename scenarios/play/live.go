@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 
 	"lockstep/linearizability/judges"
@@ -28,26 +29,72 @@ type LiveRun struct {
 }
 
 // liveFormat is the version of the file format of a live recording.
-const liveFormat = 1
+const liveFormat = 2
 
 // LiveRecording is a live run as a file: lines that begin with # for people, then one JSON
 // object. A live run has no decisions and cannot be played again, so the file has its events.
 type LiveRecording struct {
-	Format     int              `json:"lockstep_live"`
-	Programs   []string         `json:"programs"`
-	Lock       string           `json:"lock"`
-	Run        uint64           `json:"run"`
-	Verdict    Word             `json:"verdict"`
-	Expected   string           `json:"expected"`
-	AsExpected bool             `json:"as_expected"`
-	Why        string           `json:"why,omitempty"`
-	Note       string           `json:"note,omitempty"`
-	File       string           `json:"file"`
-	Scenario   string           `json:"scenario"`
-	Params     model.Params     `json:"params"`
-	Findings   []judges.Finding `json:"findings"`
-	Reached    []string         `json:"reached"`
-	Events     []liveEvent      `json:"events"`
+	Format     int           `json:"lockstep_live"`
+	Programs   []string      `json:"programs"`
+	Lock       string        `json:"lock"`
+	Run        uint64        `json:"run"`
+	Verdict    Word          `json:"verdict"`
+	Expected   string        `json:"expected"`
+	AsExpected bool          `json:"as_expected"`
+	Why        string        `json:"why,omitempty"`
+	Note       string        `json:"note,omitempty"`
+	File       string        `json:"file"`
+	Scenario   string        `json:"scenario"`
+	Params     model.Params  `json:"params"`
+	Findings   []liveFinding `json:"findings"`
+	Reached    []string      `json:"reached"`
+	Events     []liveEvent   `json:"events"`
+}
+
+// liveFinding is a finding in a file: Rule names the type of its detail.
+type liveFinding struct {
+	judges.Finding
+	Rule   string
+	Detail json.RawMessage
+}
+
+// ruleOf names the type of a detail.
+func ruleOf(d judges.Detail) string { return reflect.TypeOf(d).Name() }
+
+// MarshalJSON implements json.Marshaler.
+func (f liveFinding) MarshalJSON() ([]byte, error) {
+	type plain liveFinding // without this method
+	var err error
+	f.Rule = ruleOf(f.Finding.Detail)
+	f.Detail, err = json.Marshal(f.Finding.Detail)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(plain(f))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (f *liveFinding) UnmarshalJSON(text []byte) error {
+	type plain liveFinding
+	if err := strictly(text, (*plain)(f)); err != nil {
+		return err
+	}
+	for _, d := range judges.Details {
+		if ruleOf(d) == f.Rule {
+			of := reflect.New(reflect.TypeOf(d))
+			err := strictly(f.Detail, of.Interface())
+			f.Finding.Detail = of.Elem().Interface()
+			return err
+		}
+	}
+	return fmt.Errorf("there is no rule %q", f.Rule)
+}
+
+// strictly decodes JSON that has no field that v does not know.
+func strictly(text []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	return dec.Decode(v)
 }
 
 // liveEvent is an event with the facts that a digest leaves out.
@@ -70,7 +117,10 @@ func (r LiveRun) Recording() *LiveRecording {
 	v := r.Verdict
 	out := &LiveRecording{
 		Format: liveFormat, Programs: r.Programs, Lock: v.Lock.Name, Run: v.Seed, Verdict: v.Word, Expected: v.Expected, AsExpected: v.AsExpected,
-		Why: v.Why, Note: r.Note, File: v.Scenario.File, Scenario: v.Scenario.Text, Params: v.Played.Record.Params, Findings: v.Findings, Reached: v.Reached,
+		Why: v.Why, Note: r.Note, File: v.Scenario.File, Scenario: v.Scenario.Text, Params: v.Played.Record.Params, Findings: []liveFinding{}, Reached: v.Reached,
+	}
+	for _, f := range v.Findings {
+		out.Findings = append(out.Findings, liveFinding{Finding: f})
 	}
 	for _, e := range v.Played.Record.Events {
 		out.Events = append(out.Events, liveEvent{e, liveFacts{e.Check, e.Do, e.Listens, e.Channels, e.Answer, e.Program}})
@@ -113,10 +163,8 @@ func ReadLive(file string, text []byte) (LiveRun, error) {
 		line, column := position(text, len(text)-len(withoutComment(text)))
 		return LiveRun{}, &scenarios.FileError{File: file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
 	}
-	dec := json.NewDecoder(bytes.NewReader(withoutComment(text)))
-	dec.DisallowUnknownFields()
 	var r LiveRecording
-	if err := dec.Decode(&r); err != nil {
+	if err := strictly(withoutComment(text), &r); err != nil {
 		return fail("not a live recording: %v", err)
 	}
 	if r.Format != liveFormat {
@@ -141,7 +189,10 @@ func ReadLive(file string, text []byte) (LiveRun, error) {
 	}
 	v := Verdict{
 		Scenario: sc, Lock: l, Seed: r.Run, Word: r.Verdict, Expected: r.Expected, AsExpected: r.AsExpected, Why: r.Why,
-		Findings: r.Findings, Reached: r.Reached, Digest: rec.Digest(),
+		Reached: r.Reached,
+	}
+	for _, f := range r.Findings {
+		v.Findings = append(v.Findings, f.Finding)
 	}
 	v.Played.Record = rec
 	v.Played.Trace = trace.New(rec)

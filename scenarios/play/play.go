@@ -91,7 +91,7 @@ type Lengths struct {
 	// Quiet is the time without a fault or a step after which all leave. Settle takes its
 	// place when every thread is done and nobody waits.
 	Quiet, Settle time.Duration
-	// Drain is the time after which the leases of those that left are over.
+	// Drain is the time after which the leases of the threads that left are over.
 	Drain time.Duration
 }
 
@@ -154,8 +154,8 @@ func longestLease(sc *scenarios.Scenario) (longest time.Duration) {
 	return longest
 }
 
-// putBack returns how far the faults put the clocks of servers back in all. A lease may
-// end later by as much. It leaves out a step that is longer than anybody waits.
+// putBack returns how far the faults put the clocks of servers back in all. A lease may end later by
+// the same time. It leaves out a step that is longer than anybody waits.
 func putBack(sc *scenarios.Scenario) (all time.Duration) {
 	for _, f := range sc.Faults {
 		if f.StepsServerClock() && f.Step < 0 {

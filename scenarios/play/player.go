@@ -17,8 +17,8 @@ import (
 	"lockstep/sim"
 )
 
-// Thread plays the steps of one thread: a sim.Thread of a world, or a thread of a process in
-// real time. Its methods are those of sim.Thread.
+// Thread plays the steps of one thread: a sim.Thread of a world, or a thread of a process in real
+// time. It has the methods of sim.Thread.
 type Thread interface {
 	Number() int
 	Name() string
@@ -80,7 +80,7 @@ type player struct {
 	sc      *scenarios.Scenario
 	lock    *subject.Subject
 	place   Place
-	prefix  string // of the names by which the client knows the locks
+	prefix  string // of the names under which the client knows the locks
 	client  lockimpl.Client
 	perCall bool
 
@@ -161,10 +161,14 @@ func (p *player) step(t Thread, s scenarios.Step) {
 		t.Interrupt(s.Target)
 	case scenarios.StepRepeat:
 		for i := 0; s.Until != nil || i < s.Times; i++ {
-			if s.Until != nil && p.place.Now() >= *s.Until {
+			begun := p.place.Now()
+			if s.Until != nil && begun >= *s.Until {
 				break
 			}
 			p.run(t, s.Steps)
+			if s.Until != nil && p.place.Now()-begun < noTime {
+				t.Sleep(pause)
+			}
 		}
 	case scenarios.StepClose:
 		t.Close()
@@ -172,6 +176,14 @@ func (p *player) step(t Thread, s scenarios.Step) {
 		panic("play: a step of unknown kind " + string(s.Kind))
 	}
 }
+
+// Steps that are repeated until an instant may all fail at once, as when no connection is possible.
+// A repetition of less than noTime is followed by a pause. Otherwise time would never reach that
+// instant.
+const (
+	noTime = 100 * time.Microsecond
+	pause  = 10 * time.Millisecond
+)
 
 func value(d *time.Duration) time.Duration {
 	if d == nil {

@@ -56,7 +56,7 @@ func (e *WrongWorldError) Error() string {
 func (v Verdict) Recording() *Recording {
 	return &Recording{
 		Format: recordingFormat, World: sim.Version, Lock: v.Lock.Name, Strategy: cmp.Or(v.Played.Strategy, strategyRandom), Seed: v.Seed, Verdict: v.Word,
-		Digest: v.Digest, File: v.Scenario.File, Scenario: v.Scenario.Text, Decisions: v.Played.Decisions,
+		Digest: v.Digest(), File: v.Scenario.File, Scenario: v.Scenario.Text, Decisions: v.Played.Decisions,
 		Orders: v.Played.Orders,
 	}
 }

@@ -41,12 +41,19 @@ type Verdict struct {
 	Reached    []string
 	Waits      judges.Waits
 	// Why says what an undecided or nondeterministic run lacks, or why a scenario does
-	// not apply; else "".
+	// not apply; else "". It is also "" if a finding leaves the run undecided, see Doubtful.
 	Why string
 	// Lacks is why a scenario does not apply, see Misfit.
 	Lacks  string
 	Played Played
-	Digest string
+}
+
+// Digest returns the digest of the run's record, or "" if the scenario was not played.
+func (v Verdict) Digest() string {
+	if v.Played.Record == nil {
+		return ""
+	}
+	return v.Played.Record.Digest()
 }
 
 // Names reports whether the scenario names the lock. If it does not, no outcome is expected but
@@ -82,10 +89,10 @@ func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint
 	if v.Word == VerdictNotApplicable || h.Stopped() {
 		return v
 	}
-	again := Play(h, sc, l, sim.NewSeeded(seed)).Record.Digest()
-	if again != v.Digest && !h.Stopped() {
+	once, again := v.Digest(), Play(h, sc, l, sim.NewSeeded(seed)).Record.Digest()
+	if again != once && !h.Stopped() {
 		v.Word, v.AsExpected = VerdictNondeterministic, false
-		v.Why = fmt.Sprintf("two runs of seed %d gave different records: %.12s and %.12s", seed, v.Digest, again)
+		v.Why = fmt.Sprintf("two runs of seed %d gave different records: %.12s and %.12s", seed, once, again)
 		if where := Explain(h, sc, l, func() sim.Chooser { return sim.NewSeeded(seed) }); where != "" {
 			v.Why += "; " + where
 		}
@@ -101,7 +108,7 @@ func Judge(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64,
 	return Decide(sc, l, seed, p, j)
 }
 
-// Decide makes the verdict on a run of what the judges found in it.
+// Decide makes the verdict on a run from the findings of the judges.
 func Decide(sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played, j judges.Judgement) Verdict {
 	e := sc.Expect[l.Expected()]
 	if e.Class == "" {
@@ -109,9 +116,9 @@ func Decide(sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played, j
 	}
 	v := Verdict{
 		Scenario: sc, Lock: l, Seed: seed, Expected: e.String(), Findings: j.Findings, Reached: j.Reached, Waits: j.Waits,
-		Played: p, Digest: p.Record.Digest(),
+		Played: p,
 	}
-	v.Word, v.Why = word(j)
+	v.Word = word(j)
 	if missing := missing(append(slices.Clone(sc.Reach), e.Reach...), j.Reached); len(missing) > 0 && v.Word != VerdictUndecided {
 		v.Word = VerdictUndecided
 		v.Why = "the run did not reach " + strings.Join(missing, ", ")
@@ -120,21 +127,32 @@ func Decide(sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played, j
 	return v
 }
 
-func word(j judges.Judgement) (Word, string) {
-	w, why := VerdictHeld, ""
+func word(j judges.Judgement) Word {
+	w := VerdictHeld
 	for _, f := range j.Findings {
 		switch {
-		case f.Verdict == judges.Undecided:
-			if w != VerdictBug {
-				w, why = VerdictUndecided, f.Judge+": "+f.Why
-			}
 		case f.Class == judges.ClassBug:
-			w, why = VerdictBug, ""
+			return VerdictBug
+		case f.Verdict == judges.Undecided:
+			w = VerdictUndecided
 		case w == VerdictHeld:
 			w = VerdictLimit
 		}
 	}
-	return w, why
+	return w
+}
+
+// Doubtful returns the last of the findings that leave the run undecided. It reports false
+// if none does; then Why says what the run lacks.
+func (v Verdict) Doubtful() (judges.Finding, bool) {
+	if v.Word == VerdictUndecided && v.Why == "" {
+		for _, f := range slices.Backward(v.Findings) {
+			if f.Verdict == judges.Undecided {
+				return f, true
+			}
+		}
+	}
+	return judges.Finding{}, false
 }
 
 func missing(want, got []string) []string {
@@ -191,7 +209,7 @@ func Convict(sc *scenarios.Scenario, j *judges.Judgement, again func(less *scena
 		if f.Class != judges.ClassLimit {
 			continue
 		}
-		without, names := removeExcuses(sc, f.Excuses)
+		without := removeExcuses(sc, f.Excuses)
 		if without == nil {
 			continue // the caller excuses it; there is no fault to leave out
 		}
@@ -204,7 +222,6 @@ func Convict(sc *scenarios.Scenario, j *judges.Judgement, again func(less *scena
 		if _, bug := replay.Has(f.Judge); bug {
 			f.Class = judges.ClassBug
 			f.Convicted = true
-			f.Why += "; it happens without " + names + ", too"
 		}
 	}
 }
@@ -227,7 +244,7 @@ func ExcuseKey(excuses []model.Excuse) string {
 // Without plays v's decisions again without the excuses of a convicted finding, and
 // judges what happens.
 func (v Verdict) Without(h *sim.Host, f judges.Finding) Verdict {
-	less, _ := removeExcuses(v.Scenario, f.Excuses)
+	less := removeExcuses(v.Scenario, f.Excuses)
 	return Judge(h, less, v.Lock, v.Seed, replayWithout(h, v.Scenario, less, v.Lock, v.Played, f.Excuses))
 }
 
@@ -237,24 +254,21 @@ func replayWithout(h *sim.Host, sc, less *scenarios.Scenario, l *subject.Subject
 	return PlayIn(h, less, l, sim.NewLenientReplayer(p.Decisions), ordersWithout(sc, p.Orders, excuses))
 }
 
-// removeExcuses returns the scenario without the faults that excuse a finding, and the
-// names of those faults. It returns nil when there is no such fault.
-func removeExcuses(sc *scenarios.Scenario, excuses []model.Excuse) (*scenarios.Scenario, string) {
+// removeExcuses returns the scenario without the faults that excuse a finding. It returns
+// nil when there is no such fault.
+func removeExcuses(sc *scenarios.Scenario, excuses []model.Excuse) *scenarios.Scenario {
 	drop := map[int]bool{}
 	clocks := false
-	var names []string
 	for _, e := range excuses {
 		if !e.Removable() {
 			continue
 		}
-		names = append(names, e.Why)
 		drop[e.Fault] = true
 		clocks = clocks || e.Clocks
 	}
-	if len(names) == 0 {
-		return nil, ""
+	if len(drop) == 0 {
+		return nil
 	}
-	slices.Sort(names)
 	less := *sc
 	less.Faults = nil
 	for i, f := range sc.Faults {
@@ -269,7 +283,7 @@ func removeExcuses(sc *scenarios.Scenario, excuses []model.Excuse) (*scenarios.S
 			less.Processes[i].WallOffset, less.Processes[i].WallDriftPPM = 0, 0
 		}
 	}
-	return &less, strings.Join(slices.Compact(names), " and ")
+	return &less
 }
 
 // ordersWithout returns the world's mode. If the fate that the chooser gave to a message

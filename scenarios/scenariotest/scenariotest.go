@@ -7,7 +7,7 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// T is what these functions need of a *testing.T or a *rapid.T.
+// T has the methods of *testing.T and *rapid.T that these functions need.
 type T interface {
 	Helper()
 	Fatal(...any)

@@ -79,6 +79,9 @@ type Subject struct {
 	// Control reports whether the lock is a control, on which any finding is a fault
 	// of Lockstep.
 	Control bool
+	// Setups are the setups of real servers for which Open makes a client, beside that of
+	// a world: see Options.Setup.
+	Setups []string
 	// Port is the lock that stands for this one in a simulated world, if this one runs
 	// on real servers only. Scenarios expect of this lock what they expect of its port.
 	// Nil: the lock runs in a simulated world.
@@ -94,7 +97,7 @@ type Subject struct {
 	Campaign Campaign
 }
 
-// Expected returns the name by which a scenario says what it expects of the lock.
+// Expected returns the name under which a scenario has its expectation of the lock.
 func (s *Subject) Expected() string {
 	if s.Port != nil {
 		return s.Port.Name
@@ -111,8 +114,8 @@ type Campaign struct {
 	// They would only wait for themselves.
 	NoReentry bool
 	// Commands are the commands that a client of the lock sends, for rules on messages.
-	// Nil: those of Redis that run scripts, subscribe and delete. If the servers know
-	// none of them, a rule may name any command that they know.
+	// Nil: those of the servers' sim.Drawing. If the servers know none of them, a rule may
+	// name any command that they know.
 	Commands []string
 	// Channels returns globs of the channels of a lock, for rules on messages; at
 	// least one. Nil: all channels, and the one on which the lock publishes to all.
@@ -121,8 +124,11 @@ type Campaign struct {
 
 // Options are the settings of a process's client.
 type Options struct {
-	Addrs    []string      // of the servers
+	Addrs    []string      // of the servers, or of those that Setup says
 	Watchdog time.Duration // of the world
+	// Setup says how the servers at Addrs belong together. "": they know nothing of one
+	// another. A world has no other setup. See Subject.Setups.
+	Setup string
 	ClientOptions
 }
 
@@ -177,6 +183,19 @@ func (s *Subject) Commands() []string {
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
+}
+
+// Drawing returns what campaigns draw for clients of the first server of the lock that tells
+// it. It returns zero if none does.
+func (s *Subject) Drawing() sim.Drawing {
+	if s.Servers != nil {
+		for _, n := range s.Servers.New(nil, ServerOptions{}).Nodes {
+			if server, tells := n.Server.(sim.Drawable); tells {
+				return server.Drawing()
+			}
+		}
+	}
+	return sim.Drawing{}
 }
 
 // Family returns the name of the lock without its release.

@@ -89,6 +89,36 @@ func newClient(p *sim.Process, opt *redis.Options) (*redis.Client, *noteHook) {
 	return c, h
 }
 
+// NewFailoverClient makes a go-redis client of p that asks the sentinels at addrs for the master with
+// that name. opt are the Options of any address. A world has no sentinels: the client is for real ones.
+func NewFailoverClient(p *sim.Process, opt *redis.Options, master string, addrs []string) *redis.Client {
+	c := redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: master, SentinelAddrs: addrs,
+		Dialer: opt.Dialer, DialerRetries: opt.DialerRetries, MaxRetries: opt.MaxRetries, MinRetryBackoff: opt.MinRetryBackoff, MaxRetryBackoff: opt.MaxRetryBackoff,
+		Protocol: opt.Protocol, DisableIdentity: opt.DisableIdentity, ReadTimeout: opt.ReadTimeout, WriteTimeout: opt.WriteTimeout,
+		PoolSize: opt.PoolSize, ReadBufferSize: opt.ReadBufferSize, WriteBufferSize: opt.WriteBufferSize,
+	})
+	h := &noteHook{p: p, c: c}
+	c.AddHook(h)
+	return c
+}
+
+// NewClusterClient makes a go-redis client of p for the cluster whose nodes are at addrs. opt are the
+// Options of any address. A world has no cluster: the client is for a real one.
+func NewClusterClient(p *sim.Process, opt *redis.Options, addrs []string) *redis.ClusterClient {
+	return redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: addrs,
+		NewClient: func(node *redis.Options) *redis.Client {
+			c, _ := newClient(p, node)
+			return c
+		},
+		Dialer: opt.Dialer, DialerRetries: opt.DialerRetries, MaxRetries: opt.MaxRetries, MinRetryBackoff: opt.MinRetryBackoff, MaxRetryBackoff: opt.MaxRetryBackoff,
+		Protocol: opt.Protocol, DisableIdentity: opt.DisableIdentity, ReadTimeout: opt.ReadTimeout, WriteTimeout: opt.WriteTimeout,
+		PoolSize: opt.PoolSize, ReadBufferSize: opt.ReadBufferSize, WriteBufferSize: opt.WriteBufferSize,
+		MaintNotificationsConfig: opt.MaintNotificationsConfig,
+	})
+}
+
 // noteHook ties commands to operations: it sees the context that a lock passed and
 // the words that will soon arrive on some connection.
 type noteHook struct {

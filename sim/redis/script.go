@@ -204,7 +204,7 @@ type interpreter struct {
 	// The following fields belong to the running script.
 	server *Server
 	sha    string
-	ctx    [2]any // the contexts that miniredis keeps per connection, for call and for pcall
+	peers  [2]*mserver.Peer // the connections to miniredis, for call and for pcall
 }
 
 var idle struct {
@@ -224,7 +224,7 @@ func takeInterpreter() *interpreter {
 }
 
 func (in *interpreter) giveBack() {
-	in.server, in.sha, in.ctx = nil, "", [2]any{}
+	in.server, in.sha, in.peers = nil, "", [2]*mserver.Peer{}
 	idle.Lock()
 	defer idle.Unlock()
 	idle.list = append(idle.list, in)
@@ -259,6 +259,7 @@ func newInterpreter() *interpreter {
 // error.
 func (in *interpreter) run(s *Server, peer *mserver.Peer, sc *script, keys, argv []string) bool {
 	in.server, in.sha, s.running = s, sc.sha, sc
+	in.peers = [2]*mserver.Peer{mserver.NewPeer(in.w), mserver.NewPeer(in.w)}
 	defer func() { s.running = nil }()
 	in.l.SetGlobal("KEYS", in.list(keys))
 	in.l.SetGlobal("ARGV", in.list(argv))
@@ -296,11 +297,13 @@ func (in *interpreter) call(l *lua.LState, protected int) int {
 			l.Error(lua.LString("Lua redis lib command arguments must be strings or integers script: "+in.sha+", &c."), 1)
 		}
 	}
+	if name, ok := upperCase[words[0]]; ok {
+		words[0] = name
+	}
 	in.out.Reset()
-	peer := mserver.NewPeer(in.w)
-	peer.Ctx = in.ctx[protected]
+	peer := in.peers[protected]
+	peer.Resp3, peer.SwitchResp3, peer.ClientName = false, nil, "" // of a connection, only the context outlives a command
 	in.server.m.Server().Dispatch(peer, words)
-	in.ctx[protected] = peer.Ctx
 	peer.Flush()
 	v, failed, _ := in.value(in.out.Bytes())
 	switch unknown := strings.Contains(failed, "ERR unknown command"); {
@@ -319,6 +322,18 @@ func (in *interpreter) call(l *lua.LState, protected int) int {
 	return 1
 }
 
+// upperCase has the names of common commands in upper case by their names in lower case.
+// miniredis would make a new string each time.
+var upperCase = func() map[string]string {
+	names := map[string]string{}
+	for _, commands := range []map[string]bool{reading, writing, keeping, {"DEL": true}} {
+		for name := range commands {
+			names[strings.ToLower(name)] = name
+		}
+	}
+	return names
+}()
+
 // oneField returns a table with one field.
 func (in *interpreter) oneField(field, text string) *lua.LTable {
 	t := in.l.CreateTable(0, 1)
@@ -336,14 +351,14 @@ func (in *interpreter) value(b []byte) (v lua.LValue, failed string, rest []byte
 	if len(line) == 0 {
 		return nil, "invalid request", nil
 	}
-	kind, body := line[0], string(line[1:])
+	kind, body := line[0], line[1:]
 	switch kind {
 	case '+':
-		return in.oneField("ok", body), "", rest
+		return in.oneField("ok", string(body)), "", rest
 	case '-':
-		return nil, body, rest
+		return nil, string(body), rest
 	}
-	n, err := strconv.Atoi(body)
+	n, err := strconv.Atoi(string(body))
 	switch {
 	case err != nil:
 	case kind == ':':

@@ -57,6 +57,7 @@ type Server struct {
 	stallTill int64
 	// executing is the client's command that the server executes now.
 	executing *command
+	woke      bool            // the command in executing may have woken a goroutine of miniredis, which has one per subscriber
 	ending    []string        // keys that executing let end with this millisecond
 	running   *script         // the script that executing runs in a pooled state
 	wrote     bool            // the command in executing may have changed the data
@@ -194,7 +195,7 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 			peer.WriteError("ERR wrong number of arguments for '" + strings.ToLower(cmd) + "' command")
 			return true
 		}
-		s.spoke = true
+		s.spoke, s.woke = true, true
 		s.published[args[0]]++
 		s.out.Record(model.Event{Kind: model.KindPublish, Channel: args[0], Text: args[1]})
 		if cmd == "PUBLISH" {
@@ -281,7 +282,7 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 			out.Read(objWrites) // a later WAIT reads it; a subscriber may not send one
 		}
 	}
-	out.Changed = s.wrote
+	out.Changed, out.Still = s.wrote, !s.woke
 	if c.waits != nil {
 		return sim.Reply{}, false
 	}
@@ -292,7 +293,7 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 // has no reply yet.
 func (s *Server) execute(c *conn, r *sim.Request) []byte {
 	c.await()
-	s.wrote = false
+	s.wrote, s.woke = false, !r.Program && !reading[r.Name] && !writing[r.Name] && r.Name != "DEL"
 	c.command = command{c, r.Name}
 	s.executing = &c.command
 	s.beginTracking()

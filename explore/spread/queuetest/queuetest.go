@@ -17,8 +17,8 @@ import (
 type Engine struct {
 	// Wait is the time after which a task comes again whose worker says nothing; 0: 5 s.
 	Wait time.Duration
-	// Fail is asked before each call of a queue, by the name of the method. What it returns is
-	// the error of the call; nil: no call fails.
+	// Fail is asked before each call of a queue, by the name of the method. The call fails with the error
+	// that it returns; nil: no call fails.
 	Fail func(method string) error
 	// Lose reports whether the next thing that a queue has accepted by a method is lost; nil:
 	// nothing is.

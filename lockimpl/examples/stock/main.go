@@ -41,7 +41,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// options are what the command line says.
+// options are the options of the command line.
 type options struct {
 	addr    string
 	workers int
@@ -160,7 +160,7 @@ func ping(ctx context.Context, rdb *redis.Client) error {
 	return rdb.Ping(ctx).Err()
 }
 
-// packing is what a worker does with a piece before it is booked.
+// packing is the work on a piece before it is booked.
 func packing(d time.Duration) func(context.Context) error {
 	return func(ctx context.Context) error {
 		t := time.NewTimer(d)

@@ -97,7 +97,7 @@ func TestFewOrders(t *testing.T) {
 	}
 }
 
-// shopOn opens a shop as run does, with what happens between GET and SET.
+// shopOn opens a shop as run does. pack gives the work between GET and SET.
 func shopOn(t *testing.T, addr, lock string, stock int, pack func(*shop, *redisson.Client) func(context.Context) error) *shop {
 	t.Helper()
 	rdb := dial(t, addr)

@@ -90,7 +90,7 @@ func atTheEnd() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), 5*time.Second)
 }
 
-// books are what became of the orders.
+// books are the outcomes of the orders.
 type books struct {
 	sold, turnedAway int
 	givenUp          int // the hold was lost before anything was booked
@@ -125,7 +125,7 @@ var (
 	errStale   = errors.New("a later hold has booked already")
 )
 
-// add books what became of one order; false where the shop must close.
+// add books the outcome of one order. It returns false if the shop must close.
 func (b *books) add(sold bool, err error) bool {
 	lost := errors.Is(err, lockimpl.ErrHoldLost) || errors.Is(err, errStale)
 	switch {

@@ -31,8 +31,7 @@ type Hunt[C any] struct {
 	// Every is how many cases there are for one in which an equivalent is played, to
 	// see that it is one; 0 is 1.
 	Every int
-	// Sample takes one mutant of so many; 0 takes all. Of a sample it is not asked
-	// that every equivalent is among them.
+	// Sample n takes every n-th mutant; 0 takes all. A sample need not contain every equivalent.
 	Sample int
 
 	excused         []bool

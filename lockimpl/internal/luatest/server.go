@@ -1,5 +1,5 @@
-// Package luatest is what tests of Lua scripts share: servers to run them on, and
-// mutants to see that the tests would notice a change.
+// Package luatest has the parts that tests of Lua scripts share: servers to run them on, and mutants
+// to see that the tests would notice a change.
 package luatest
 
 import (

@@ -14,8 +14,8 @@ import (
 const (
 	// SessionLease is by how much the answer to a KeepAlive extends the lease of a session.
 	SessionLease = 12 * time.Second
-	// answerBefore is how long before the end of the lease the master answers a KeepAlive.
-	answerBefore = 2 * time.Second
+	// AnswerBefore is how long before the end of the lease the master answers a KeepAlive.
+	AnswerBefore = 2 * time.Second
 )
 
 // master is what a replica has in memory while it is the master. It begins with what is in
@@ -136,7 +136,7 @@ func (m *master) nextNs() int64 {
 // dueNs is when something is due for a session: an answer, or its end.
 func (x *lease) dueNs() int64 {
 	if x.keepAlive != nil {
-		return x.endsNs - int64(answerBefore)
+		return x.endsNs - int64(AnswerBefore)
 	}
 	return x.endsNs
 }

@@ -4,11 +4,13 @@ package main
 import (
 	"io/fs"
 
+	"lockstep/known"
 	_ "lockstep/live/livecmd"
 	"lockstep/locktest"
 	"lockstep/peers/chubby"
 	"lockstep/peers/etcd"
 	"lockstep/peers/farm"
+	defects "lockstep/peers/known"
 	"lockstep/peers/memcached"
 	"lockstep/peers/mysql"
 	"lockstep/peers/nats"
@@ -23,6 +25,7 @@ func main() {
 		locktest.RegisterScenarios(s.collection, s.files)
 	}
 	locktest.RegisterFarm(farm.JetStream{})
+	known.Register(defects.Defects...)
 	locktest.Main(locks()...)
 }
 
@@ -36,6 +39,7 @@ func stories() []storiesOf {
 	return []storiesOf{
 		{"redsync", redsync.Stories}, {"memcached", memcached.Stories}, {"zookeeper", zookeeper.Stories}, {"etcd", etcd.Stories},
 		{"nats", nats.Stories}, {"chubby", chubby.Stories}, {"mysql", mysql.Stories},
+		{"redislock", redislock.Stories}, {"rueidislock", rueidislock.Stories},
 	}
 }
 
@@ -54,6 +58,8 @@ func locks() []locktest.Subject {
 			"Do not take it on a slow network: a waiter whose try is given up after 20 ms may never ask again."),
 		advise(rueidislock.Subject(2), "It has three keys on one server, and so no advantage over one key there. "+
 			"Do not take it on a slow network, for the same reason as with one key."),
+		advise(rueidislock.Patient, "Take it with rueidis as rueidislock-1, on a network of any speed. "+
+			"Do not take it where a lost answer may not block the lock for its lease, or where a second owner costs data."),
 		advise(memcached.Add, "Never take it: an unlock that comes after the end of its expiry deletes the hold of the next owner."),
 		advise(memcached.AddForever, "Never take it: a holder that crashes holds the lock for ever."),
 		advise(memcached.CAS, "Take it where a second owner costs time and not data, on a cache that evicts nothing. "+

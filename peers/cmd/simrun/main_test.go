@@ -191,7 +191,7 @@ func TestACampaignOfSomebodysLock(t *testing.T) {
 	if code > 1 || !strings.Contains(out, "200 runs of redsync-1") {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)
 	}
-	recordings, err := filepath.Glob(filepath.Join(dir, "traffic.bug.acquire.agreed", "*.lockstep"))
+	recordings, err := filepath.Glob(filepath.Join(dir, "traffic.bug.acquire.REDSYNC-asks-often", "*.lockstep"))
 	if err != nil || len(recordings) != 1 {
 		t.Fatalf("recordings: %v, %v; %s", recordings, err, out)
 	}

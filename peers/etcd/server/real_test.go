@@ -12,8 +12,6 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
-	"go.etcd.io/etcd/server/v3/etcdserver"
-	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 )
@@ -24,24 +22,15 @@ import (
 // start starts a server that flushes its files, and returns its address.
 func start(t *testing.T) string {
 	t.Helper()
-	c := configuration(t.TempDir())
-	c.UnsafeNoFsync = false
-	etcd, err := etcdserver.NewServer(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	etcd.Start()
-	<-etcd.ReadyNotify()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := v3rpc.Server(etcd, nil, nil)
-	go func() { _ = s.Serve(l) }()
-	t.Cleanup(func() {
-		s.Stop()
-		etcd.HardStop()
-	})
+	m, err := serve(t.TempDir(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.end)
 	return l.Addr().String()
 }
 

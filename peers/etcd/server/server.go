@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -107,8 +108,17 @@ func (s *Server) begin(dir string) error {
 		return nil
 	}
 	go func() { _ = m.grpc.Serve(l) }()
-	// Whatever changes a key tells the world to look, such as the end of a lease.
-	watch := etcd.KV().NewWatchStream()
+	if err := m.watch(func(int64) { s.setup.Changed() }); err != nil {
+		return err
+	}
+	s.setup.Changed()
+	return nil
+}
+
+// watch calls changed for whatever changes a key, such as the end of a lease, with the revision that
+// the store has next or already.
+func (m *member) watch(changed func(revision int64)) error {
+	watch := m.etcd.KV().NewWatchStream()
 	if _, err := watch.Watch(context.Background(), 0, []byte{0}, []byte{}, 0); err != nil {
 		return fmt.Errorf("etcd: watching its keys: %w", err)
 	}
@@ -116,15 +126,33 @@ func (s *Server) begin(dir string) error {
 		defer watch.Close()
 		for {
 			select {
-			case <-watch.Chan():
-				s.setup.Changed()
-			case <-etcd.StopNotify():
+			case r := <-watch.Chan():
+				revision := int64(0)
+				for _, e := range r.Events {
+					revision = max(revision, e.Kv.ModRevision)
+				}
+				changed(revision)
+			case <-m.etcd.StopNotify():
 				return
 			}
 		}
 	}()
-	s.setup.Changed()
 	return nil
+}
+
+// serve starts a member on a directory, which flushes its files and serves the clients of l.
+func serve(dir string, l net.Listener) (*member, error) {
+	c := configuration(dir)
+	c.UnsafeNoFsync = false
+	etcd, err := etcdserver.NewServer(c)
+	if err != nil {
+		return nil, fmt.Errorf("etcd: %w", err)
+	}
+	etcd.Start()
+	<-etcd.ReadyNotify()
+	m := &member{dir: dir, etcd: etcd, grpc: v3rpc.Server(etcd, nil, nil)}
+	go func() { _ = m.grpc.Serve(l) }()
+	return m, nil
 }
 
 // configuration is what etcd is with its default flags, but for the flushing of files.
@@ -203,17 +231,26 @@ func (s *Server) Entries(prefix string) []Entry {
 	if s.now == nil {
 		return s.seen[prefix]
 	}
-	s.seen[prefix] = s.now.entries(prefix)
+	found, err := s.now.entries(prefix, 0)
+	if err != nil && !errors.Is(err, context.Canceled) {
+		panic(fmt.Sprintf("etcd: reading its own keys: %v", err))
+	}
+	s.seen[prefix] = found
 	return s.seen[prefix]
 }
 
-func (m *member) entries(prefix string) []Entry {
-	found, err := m.etcd.KV().Range(context.Background(), []byte(prefix), endOf(prefix), mvcc.RangeOptions{})
+// Show lets a server that has not been started return these entries, by prefix.
+func (s *Server) Show(entries map[string][]Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = entries
+}
+
+// entries returns the keys under a prefix at a revision, in the order of their creation; 0: now.
+func (m *member) entries(prefix string, revision int64) ([]Entry, error) {
+	found, err := m.etcd.KV().Range(context.Background(), []byte(prefix), endOf(prefix), mvcc.RangeOptions{Rev: revision})
 	if err != nil {
-		if errors.Is(err, context.Canceled) {
-			return nil
-		}
-		panic(fmt.Sprintf("etcd: reading its own keys: %v", err))
+		return nil, err
 	}
 	lessor := m.lessor()
 	var list []Entry
@@ -225,7 +262,7 @@ func (m *member) entries(prefix string) []Entry {
 		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b Entry) int { return int(a.CreateRevision - b.CreateRevision) })
-	return list
+	return list, nil
 }
 
 // endOf is the first key behind those with a prefix.
@@ -251,11 +288,23 @@ func (s *Server) Leftovers(out *sim.Effects) {
 	if s.now == nil {
 		return
 	}
-	found, err := s.now.etcd.KV().Range(context.Background(), []byte{0}, []byte{}, mvcc.RangeOptions{})
+	keys, err := s.now.keys()
 	if err != nil {
 		return
 	}
-	for _, kv := range found.KVs {
-		out.Record(model.Event{Kind: model.KindLeft, Key: string(kv.Key)})
+	for _, key := range keys {
+		out.Record(model.Event{Kind: model.KindLeft, Key: key})
 	}
+}
+
+// keys returns all keys, in order.
+func (m *member) keys() (keys []string, err error) {
+	found, err := m.etcd.KV().Range(context.Background(), []byte{0}, []byte{}, mvcc.RangeOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range found.KVs {
+		keys = append(keys, string(kv.Key))
+	}
+	return keys, nil
 }

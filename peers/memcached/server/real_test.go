@@ -29,29 +29,16 @@ func memcached(t *testing.T) string {
 	if err != nil {
 		redisserver.Missing(t, "memcached", "memcached")
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addr, err := redisserver.FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr := l.Addr().String()
-	_, port, _ := net.SplitHostPort(addr)
-	_ = l.Close()
-	cmd := exec.Command(path, "-l", "127.0.0.1", "-p", port, "-U", "0", "-u", "nobody", "-o", "no_lru_maintainer")
-	if err := cmd.Start(); err != nil {
+	p, err := launch(path, addr, io.Discard, (*exec.Cmd).Start)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	for began := time.Now(); time.Since(began) < 10*time.Second; time.Sleep(10 * time.Millisecond) {
-		if c, err := net.Dial("tcp", addr); err == nil {
-			_ = c.Close()
-			return addr
-		}
-	}
-	t.Fatalf("memcached does not listen on %s", addr)
-	return ""
+	t.Cleanup(p.Kill)
+	return addr
 }
 
 // ours is a connection to a server of the world that nothing lies between.

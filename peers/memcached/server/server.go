@@ -34,6 +34,9 @@ type Server struct {
 	// are flushed as soon as the clock shows oldestTime.
 	oldestTime int64 // 0: nothing was flushed
 	oldestCAS  uint64
+
+	// shown, if not nil, has the items of a real server, which this one stands for in a live run.
+	shown func(key string) (value string, endsNs int64, ok bool)
 }
 
 // item is a value of the cache.
@@ -216,6 +219,9 @@ func (*Server) State(int64, string) *model.LockState { return nil }
 // Item returns the value of a key at an instant, and the instant at which the key ends;
 // negative: it has no end.
 func (s *Server) Item(nowNs int64, key string) (value string, endsNs int64, ok bool) {
+	if s.shown != nil {
+		return s.shown(key)
+	}
 	it := s.find(nowNs, key)
 	if it == nil {
 		return "", 0, false

@@ -6,15 +6,13 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 
 	"lockstep/internal/longtest"
 	"lockstep/lockimpl/redisserver"
@@ -31,32 +29,17 @@ func mariadb(t *testing.T) *sql.DB {
 		}
 	}
 	dir := t.TempDir()
-	data, socket := filepath.Join(dir, "data"), filepath.Join(dir, "s")
-	if out, err := exec.Command("mariadb-install-db", "--no-defaults", "--user=root", "--datadir="+data, "--auth-root-authentication-method=normal", "--skip-test-db").CombinedOutput(); err != nil {
-		t.Fatalf("mariadb-install-db: %v\n%s", err, out)
+	if err := install(dir, io.Discard, (*exec.Cmd).Start); err != nil {
+		t.Fatal(err)
 	}
-	cmd := exec.Command("mariadbd", "--no-defaults", "--user=root", "--datadir="+data, "--socket="+socket, "--pid-file="+filepath.Join(dir, "pid"), "--skip-networking")
-	if err := cmd.Start(); err != nil {
+	p, db, err := launch(dir, "", io.Discard, (*exec.Cmd).Start)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		_ = db.Close()
+		p.Kill()
 	})
-	admin := connect(t, "unix", socket, "")
-	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		_, err := admin.Exec("CREATE DATABASE " + Database)
-		if err == nil {
-			break
-		}
-		if time.Since(began) > 30*time.Second {
-			t.Fatalf("mariadbd does not serve: %v", err)
-		}
-	}
-	db := connect(t, "unix", socket, Database)
-	if _, err := db.Exec(Table); err != nil {
-		t.Fatal(err)
-	}
 	return db
 }
 
@@ -77,13 +60,10 @@ func ours(t *testing.T) *sql.DB {
 
 func connect(t *testing.T, network, addr, database string) *sql.DB {
 	t.Helper()
-	c := mysql.NewConfig()
-	c.User, c.Net, c.Addr, c.DBName, c.InterpolateParams, c.Logger = "root", network, addr, database, true, &mysql.NopLogger{}
-	connector, err := mysql.NewConnector(c)
+	db, err := open(network, addr, database)
 	if err != nil {
 		t.Fatal(err)
 	}
-	db := sql.OpenDB(connector)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
 }

@@ -122,17 +122,10 @@ func options(dir string) *server.Options {
 // begin starts NATS on a directory. The bucket is made if it is not there.
 func (s *Server) begin(dir string) error {
 	l := s.setup.Listen()
-	n, err := server.NewServer(options(dir))
+	r, err := open(dir, l, s.bucket, s.setup.Changed)
 	if err != nil {
-		return fmt.Errorf("NATS: %w", err)
+		return err
 	}
-	n.Start()
-	r := &run{dir: dir, nats: n, from: l}
-	if err := r.provide(s.bucket); err != nil {
-		return fmt.Errorf("NATS: making the bucket: %w", err)
-	}
-	r.store = storeOf(n, streamOf(s.bucket))
-	watch(r.store, s.setup.Changed)
 	s.mu.Lock()
 	over := s.over
 	if !over {
@@ -143,17 +136,36 @@ func (s *Server) begin(dir string) error {
 		r.end()
 		return nil
 	}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			createClient(n, c)
-		}
-	}()
+	go r.serve()
 	s.setup.Changed()
 	return nil
+}
+
+// open starts NATS on a directory for the clients of l.
+func open(dir string, l net.Listener, bucket Bucket, changed func()) (*run, error) {
+	n, err := server.NewServer(options(dir))
+	if err != nil {
+		return nil, fmt.Errorf("NATS: %w", err)
+	}
+	n.Start()
+	r := &run{dir: dir, nats: n, from: l}
+	if err := r.provide(bucket); err != nil {
+		return nil, fmt.Errorf("NATS: making the bucket: %w", err)
+	}
+	r.store = storeOf(n, streamOf(bucket))
+	watch(r.store, changed)
+	return r, nil
+}
+
+// serve accepts clients until the listener is closed.
+func (r *run) serve() {
+	for {
+		c, err := r.from.Accept()
+		if err != nil {
+			return
+		}
+		createClient(r.nats, c)
+	}
 }
 
 // provide makes the bucket if it is not there, as whoever runs the server does before
@@ -326,15 +338,26 @@ func (s *Server) Leftovers(out *sim.Effects) {
 	if s.now == nil {
 		return
 	}
-	var keys []string
-	for subj := range s.now.store.SubjectsState(subject(s.bucket.Bucket, ">")) {
-		key := strings.TrimPrefix(subj, subject(s.bucket.Bucket, ""))
-		if _, ok := s.now.entry(s.bucket, key); ok {
+	for _, key := range s.now.keys(s.bucket) {
+		out.Record(model.Event{Kind: model.KindLeft, Key: key})
+	}
+}
+
+// keys returns the keys that have a value, in order.
+func (r *run) keys(bucket Bucket) (keys []string) {
+	for subj := range r.store.SubjectsState(subject(bucket.Bucket, ">")) {
+		key := strings.TrimPrefix(subj, subject(bucket.Bucket, ""))
+		if _, ok := r.entry(bucket, key); ok {
 			keys = append(keys, key)
 		}
 	}
 	slices.Sort(keys)
-	for _, key := range keys {
-		out.Record(model.Event{Kind: model.KindLeft, Key: key})
-	}
+	return keys
+}
+
+// Show lets a server that has not been started return these entries, by key.
+func (s *Server) Show(entries map[string]Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.seen = entries
 }

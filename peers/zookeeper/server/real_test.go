@@ -8,22 +8,35 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"lockstep/internal/longtest"
 	"lockstep/lockimpl/redisserver"
+	"lockstep/peers/external"
 	"lockstep/sim"
 )
-
-// jar is the real program, where Debian has it.
-const jar = "/usr/share/java/zookeeper.jar"
 
 // zookeeper starts the real program for the time of the test, alone and with so many
 // milliseconds in a tick, and returns its address.
 func zookeeper(t *testing.T, tickMs int) string {
+	t.Helper()
+	p := newProgram(t, tickMs)
+	p.start()
+	return p.addr
+}
+
+// program is the real program, with an address and a data directory that outlive it.
+type program struct {
+	t               *testing.T
+	java, addr, dir string
+	tickMs          int
+	running         *external.Process
+	said            strings.Builder
+}
+
+func newProgram(t *testing.T, tickMs int) *program {
 	t.Helper()
 	java, err := exec.LookPath("java")
 	if err != nil {
@@ -33,42 +46,33 @@ func zookeeper(t *testing.T, tickMs int) string {
 		redisserver.Missing(t, "zookeeper", "zookeeper")
 	}
 	addr := freePort(t)
-	_, port, _ := net.SplitHostPort(addr)
-	dir := t.TempDir()
-	config := filepath.Join(dir, "zoo.cfg")
-	text := fmt.Sprintf("tickTime=%d\ndataDir=%s/data\nclientPortAddress=127.0.0.1\nclientPort=%s\nmaxClientCnxns=0\nadmin.enableServer=false\n", tickMs, dir, port)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(java, "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Dzookeeper.forceSync=no",
-		"-Dznode.container.checkIntervalMs=3600000", // empty containers stay, however long this takes
-		"-cp", jar,
-		"org.apache.zookeeper.server.ZooKeeperServerMain", config)
-	var said strings.Builder
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &said, 5*time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	p := &program{t: t, java: java, addr: addr, dir: t.TempDir(), tickMs: tickMs}
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
+		p.kill()
 		if t.Failed() {
-			t.Log(said.String())
+			t.Log(p.said.String())
 		}
 	})
-	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
-		if c, err := net.Dial("tcp", addr); err == nil {
-			_ = c.SetDeadline(time.Now().Add(5 * time.Second))
-			_, _ = io.WriteString(c, "srvr")
-			answer, _ := io.ReadAll(c)
-			_ = c.Close()
-			if strings.Contains(string(answer), "Mode: standalone") {
-				return addr
-			}
-		}
+	return p
+}
+
+// start starts the program and waits until it serves.
+func (p *program) start() {
+	p.t.Helper()
+	var err error
+	p.running, err = launch(p.java, p.dir, p.addr, p.tickMs, &p.said, (*exec.Cmd).Start,
+		"-Dzookeeper.forceSync=no", "-Dznode.container.checkIntervalMs=3600000") // empty containers stay, however long this takes
+	if err != nil {
+		p.t.Fatalf("%v:\n%s", err, p.said.String())
 	}
-	t.Fatalf("zookeeper does not listen on %s:\n%s", addr, said.String())
-	return ""
+}
+
+// kill ends the program, which may not end in order.
+func (p *program) kill() {
+	if p.running != nil {
+		p.running.Kill()
+		p.running = nil
+	}
 }
 
 // freePort returns an address that nobody has. The system gives its port to no client:

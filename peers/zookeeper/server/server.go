@@ -42,6 +42,9 @@ type Server struct {
 	pushes     []sim.Push
 	stalledNs  int64 // the end of the last stall
 	containers int64 // the instant at which empty containers are removed next
+
+	// shown, if not nil, has the nodes of a real server, which this one stands for in a live run.
+	shown func(path string) []Node
 }
 
 // conn is a connection that has a session.
@@ -275,6 +278,9 @@ type Node struct {
 
 // Children returns the children of a node in the order of their paths.
 func (s *Server) Children(path string) []Node {
+	if s.shown != nil {
+		return s.shown(path)
+	}
 	n := s.tree.nodes[path]
 	if n == nil {
 		return nil

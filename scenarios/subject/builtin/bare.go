@@ -9,7 +9,6 @@ import (
 	"lockstep/scenarios/subject"
 	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
-	"lockstep/sim/goredis"
 )
 
 // bareLocks returns the locks of lockimpl/bare, the weakest first.
@@ -41,13 +40,13 @@ func bareLock(kind bare.Kind, about, advice string) *subject.Subject {
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
 			ro := onredis.Options(p, o)
 			onredis.Retries(ro, o)
-			rdb := goredis.NewClient(p, ro)
+			rdb := onredis.NewClient(p, o, ro)
 			c := bare.NewClient(kind, rdb, p.Name())
 			p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
 			return c, nil
 		},
 		Servers: onredis.OneString(scripts), Keys: onredis.OneKey,
-		Interruptible: true,
+		Interruptible: true, Setups: []string{onredis.Sentinel, onredis.Cluster},
 		Campaign: subject.Campaign{
 			ShortWaits: true, NoReentry: kind != bare.StringReentrant,
 			Commands: plainCommands, Channels: channels,

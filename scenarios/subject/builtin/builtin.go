@@ -5,6 +5,7 @@ package builtin
 
 import (
 	"lockstep/lockimpl/planted"
+	"lockstep/lockimpl/redisson"
 	"lockstep/scenarios/subject"
 )
 
@@ -14,6 +15,10 @@ func init() {
 		referenceLock{handles: true}, referenceLock{fair: true, handles: true}}
 	for _, l := range redissonLocks() {
 		all = append(all, l)
+		if newest := redisson.Releases[len(redisson.Releases)-1]; l.rel == newest && !l.replicated() && l.family.handled {
+			l.handles = true
+			all = append(all, l)
+		}
 	}
 	for _, l := range all {
 		s := l.subject()

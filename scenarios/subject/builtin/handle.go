@@ -5,19 +5,35 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"lockstep/lockimpl"
-	"lockstep/lockimpl/reference"
 )
 
 // handles is a client whose locks are taken and given up by handles. A thread has one handle on
 // each lock, of its last grant.
 type handles struct {
-	*reference.Client
-	fair bool
+	lockimpl.Client
+	open func(name string) (byHandles, error)
 
 	mu   sync.Mutex
 	held map[holdOf]*handle
+}
+
+func newHandles(c lockimpl.Client, open func(name string) (byHandles, error)) *handles {
+	return &handles{Client: c, open: open, held: map[holdOf]*handle{}}
+}
+
+// byHandles is a lock that is taken by handles.
+type byHandles struct {
+	lockimpl.Lock
+	acquire, try func(ctx context.Context, thread lockimpl.Owner, lease time.Duration) (hold, error)
+}
+
+// hold is a handle of package reference or of package handle.
+type hold interface {
+	Context(parent context.Context) context.Context
+	Release(ctx context.Context) error
 }
 
 // holdOf names the handle of a thread.
@@ -28,36 +44,31 @@ type holdOf struct {
 
 // A handle is the hold of a thread, which uses it alone.
 type handle struct {
-	*reference.Hold
+	hold
 	unsettled bool // a Release left its outcome unknown
 }
 
 // GetLock implements lockimpl.Client.
 func (c *handles) GetLock(name string) (lockimpl.Lock, error) {
-	open := c.NewLock
-	if c.fair {
-		open = c.NewFairLock
-	}
-	l, err := open(name)
+	l, err := c.open(name)
 	if err != nil {
 		return nil, err
 	}
-	return handleLock{l, l, c}, nil
+	return handleLock{l, c}, nil
 }
 
 // A handleLock is one lock of a client that works by handles. Its other methods are those of the
 // lock, to which a handle is no owner that has a number.
 type handleLock struct {
-	held
-	l *reference.Lock
+	byHandles
 	c *handles
 }
 
 // granted keeps the handle of a thread's grant.
-func (l handleLock) granted(o lockimpl.Owner, h *reference.Hold) {
+func (l handleLock) granted(o lockimpl.Owner, h hold) {
 	l.c.mu.Lock()
 	defer l.c.mu.Unlock()
-	l.c.held[holdOf{l.Name(), o}] = &handle{Hold: h}
+	l.c.held[holdOf{l.Name(), o}] = &handle{hold: h}
 }
 
 // handle returns the handle of a thread, or nil.
@@ -69,7 +80,7 @@ func (l handleLock) handle(o lockimpl.Owner) *handle {
 
 // Lock implements lockimpl.Lock.
 func (l handleLock) Lock(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) error {
-	h, err := l.l.Acquire(ctx, reference.WithLease(opt.Lease))
+	h, err := l.acquire(ctx, o, opt.Lease)
 	if err != nil {
 		return err
 	}
@@ -79,13 +90,13 @@ func (l handleLock) Lock(ctx context.Context, o lockimpl.Owner, opt lockimpl.Loc
 
 // TryLock implements lockimpl.Lock.
 func (l handleLock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error) {
-	return l.try(ctx, o, lockimpl.TryOptions{})
+	return l.tryOnce(ctx, o, 0)
 }
 
 // TryLockTimed implements lockimpl.Lock. A wait is a context that ends, as callers of Acquire bound it.
 func (l handleLock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (bool, error) {
 	if opt.Wait == 0 {
-		return l.try(ctx, o, opt)
+		return l.tryOnce(ctx, o, opt.Lease)
 	}
 	ctx, cancel := context.WithTimeout(ctx, opt.Wait)
 	defer cancel()
@@ -93,9 +104,9 @@ func (l handleLock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lock
 	return err == nil, err
 }
 
-func (l handleLock) try(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (bool, error) {
-	h, err := l.l.TryAcquire(ctx, reference.WithLease(opt.Lease))
-	if errors.Is(err, reference.ErrBusy) {
+func (l handleLock) tryOnce(ctx context.Context, o lockimpl.Owner, lease time.Duration) (bool, error) {
+	h, err := l.try(ctx, o, lease)
+	if errors.Is(err, lockimpl.ErrBusy) {
 		return false, nil
 	}
 	if err != nil {
@@ -134,9 +145,17 @@ func (l handleLock) Lost(o lockimpl.Owner) <-chan struct{} {
 
 // Token is the fencing token of a thread's hold, for Subject.Token.
 func (l handleLock) Token(o lockimpl.Owner) (int64, error) {
-	h := l.handle(o)
-	if h == nil {
+	fenced, ok := l.handleOf(o).(interface{ Token() int64 })
+	if !ok {
 		return 0, lockimpl.ErrNotHeld
 	}
-	return h.Token(), nil
+	return fenced.Token(), nil
+}
+
+// handleOf returns the hold of a thread, or nil.
+func (l handleLock) handleOf(o lockimpl.Owner) hold {
+	if h := l.handle(o); h != nil {
+		return h.hold
+	}
+	return nil
 }

@@ -30,6 +30,9 @@ func redissonPromises(t model.Traits) model.Promises {
 		own[model.JudgeFencing] = model.Promise{Unless: []model.Circumstance{model.HoldRemoved, model.ServerClockStepped},
 			Source: "the token grows with every hold (RFencedLock); a server that loses the count begins anew"}
 	}
+	if t.Uncounted {
+		own[model.JudgeHoldCount] = model.Promise{Waived: true, Source: "a handle has no levels to count (lockimpl/handle)"}
+	}
 	return own
 }
 

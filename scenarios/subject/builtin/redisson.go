@@ -2,18 +2,20 @@ package builtin
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"lockstep/lockimpl"
+	lockhandle "lockstep/lockimpl/handle"
 	"lockstep/lockimpl/redisson"
 	"lockstep/model"
 	"lockstep/scenarios/subject"
 	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
-	"lockstep/sim/goredis"
 	simredis "lockstep/sim/redis"
 )
 
@@ -22,6 +24,7 @@ type redissonLock struct {
 	*family
 	topology topology
 	rel      *redisson.Release
+	handles  bool // it is taken and given up by handles, whose contexts are watched
 	through  through
 }
 
@@ -82,23 +85,32 @@ func (l redissonLock) subject() *subject.Subject {
 	for _, s := range l.rel.Scripts() {
 		scripts[s.Text] = model.Role(s.Kind)
 	}
-	return &subject.Subject{
+	traits := l.traits
+	if l.handles {
+		traits.Watched, traits.Uncounted, traits.PerGrant = true, true, true
+	}
+	s := &subject.Subject{
 		Name:     l.name + "@" + l.rel.Version + l.topology.suffix,
 		About:    fmt.Sprintf("Redisson's %s as of %s%s", l.what, l.rel.Version, l.topology.what),
 		Advice:   l.advice,
-		Traits:   l.traits,
-		Promises: redissonPromises(l.traits),
+		Traits:   traits,
+		Promises: redissonPromises(traits),
 		Times:    l.times,
 		Open:     l.open,
 		Servers:  &onredis.Protocol{Scripts: scripts, Parties: l.parties, State: l.state},
 		Keys:     l.keys, Kept: l.kept, Channel: l.channel,
-		Library: "redisson", Release: l.rel.Version, Replicated: l.replicated(),
+		Library: "redisson", Release: l.rel.Version, Replicated: l.replicated(), Setups: l.topology.setups,
 		// Releases from 3.11.0 to 3.36.0 send again. So does every client that sends WAIT
 		// after the script (issue 7367).
 		SendsAgain: slices.Contains(l.rel.Resend, redisson.KindAcquire) || l.replicated() && l.rel.Sync != redisson.SyncNone,
 		Replies:    true,
 		Campaign:   subject.Campaign{Commands: l.commands(), Channels: channels},
 	}
+	if l.handles { // it is the same lock: tables show it once
+		s.Name, s.About, s.Unlisted = l.name+"-handle@"+l.rel.Version, s.About+", by handles", true
+		s.Campaign.NoReentry = true
+	}
+	return s
 }
 
 // times returns the timing in a world with that lockWatchdogTimeout.
@@ -113,10 +125,10 @@ func (l redissonLock) times(watchdog time.Duration) model.Timing {
 
 func (l redissonLock) open(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
 	ro := onredis.Options(p, o)
-	rdb := goredis.NewClient(p, redisson.Options(ro))
+	rdb := onredis.NewClient(p, o, redisson.Options(ro))
 	cfg := redisson.Config{
 		Release: l.rel, Topology: l.topology.kind, ID: p.Name(), WatchdogTimeout: o.Watchdog, ResponseTimeout: ro.ReadTimeout,
-		TimerWheel: true, Environment: subject.Environment(p),
+		TimerWheel: true, WatchHolds: l.handles, Environment: subject.Environment(p),
 	}
 	if o.FairWait != nil {
 		cfg.FairWait = *o.FairWait
@@ -126,7 +138,59 @@ func (l redissonLock) open(p *sim.Process, o subject.Options) (lockimpl.Client, 
 	}
 	c := redisson.NewClient(l.through.on(rdb), cfg)
 	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
+	if l.handles {
+		taken := &atomic.Int64{}
+		return newHandles(c, func(name string) (byHandles, error) { return redissonByHandles(l.object, c, name, taken) }), nil
+	}
 	return lockClient{c, l.object}, nil
+}
+
+// redissonByHandles opens a lock of Redisson's to be taken by handles.
+func redissonByHandles(object func(*redisson.Client, string) (lockimpl.Lock, error), c *redisson.Client, name string, taken *atomic.Int64) (byHandles, error) {
+	l, err := object(c, name)
+	if err != nil {
+		return byHandles{}, err
+	}
+	of := func(o lockimpl.Owner) (*lockhandle.Lock, error) {
+		handled, ok := l.(lockimpl.Handled)
+		if !ok {
+			return nil, fmt.Errorf("a %T is not taken by handles", l)
+		}
+		return lockhandle.New(ofThread{handled, o, taken})
+	}
+	return byHandles{
+		Lock: l,
+		acquire: func(ctx context.Context, o lockimpl.Owner, lease time.Duration) (hold, error) {
+			l, err := of(o)
+			if err != nil {
+				return nil, err
+			}
+			return l.Acquire(ctx, lockhandle.WithLease(lease))
+		},
+		try: func(ctx context.Context, o lockimpl.Owner, lease time.Duration) (hold, error) {
+			l, err := of(o)
+			if err != nil {
+				return nil, err
+			}
+			return l.TryAcquire(ctx, lockhandle.WithLease(lease))
+		},
+	}, nil
+}
+
+// ofThread is a lock whose new owners are numbers that show the thread. The watchdog of a client renews
+// the holds of several threads at once, so a command may name owners of other threads than its sender.
+type ofThread struct {
+	lockimpl.Handled
+	thread lockimpl.Owner
+	taken  *atomic.Int64
+}
+
+// ownersOfThread is the distance between two owners of a thread. No process has as many threads.
+const ownersOfThread = 1_000_000
+
+// NewOwner implements lockimpl.Handled.
+func (l ofThread) NewOwner() lockimpl.Owner {
+	return -(l.thread + lockimpl.Owner(l.taken.Add(1)*ownersOfThread))
 }
 
 // A family is one of Redisson's kinds of locks.
@@ -134,17 +198,18 @@ type family struct {
 	name, what string
 	advice     string // of its newest release
 	traits     model.Traits
+	handled    bool                         // its newest release is also played by handles
 	everywhere bool                         // also in the topologies of more than one server
 	has        func(*redisson.Release) bool // nil: every release has it
 	object     func(*redisson.Client, string) (lockimpl.Lock, error)
 }
 
 var families = []*family{
-	{name: "redisson", what: "lock", everywhere: true,
+	{name: "redisson", what: "lock", handled: true, everywhere: true,
 		advice: "Take it in Java where waiters are to be woken and a live holder is to keep the lock for as long as it works. " +
 			"Do not mix holds with and without a lease on one lock object (issue 4818), and do not rely on it past a pause that is longer than the lease.",
 		object: (*redisson.Client).GetLock},
-	{name: "redisson-fair", what: "fair lock",
+	{name: "redisson-fair", what: "fair lock", handled: true,
 		advice: "Take it where waiters must be served in order and clients seldom die. " +
 			"Do not take it where a dead waiter may not hold up the others: each one costs them its own wait (issue 4595).",
 		traits: model.Traits{Fair: true, Deadlines: true}, everywhere: true, object: (*redisson.Client).GetFairLock},
@@ -171,12 +236,13 @@ type topology struct {
 	suffix, what string
 	kind         redisson.Topology
 	has          func(*redisson.Release) bool // nil: every release of every family has it
+	setups       []string                     // of real servers
 }
 
 var topologies = []topology{
-	{"", "", redisson.Single, nil},
-	{"+replicas", ", with replicas", redisson.Replicated, func(*redisson.Release) bool { return true }},
-	{"+cluster", ", in a cluster", redisson.Cluster, (*redisson.Release).Sharded},
+	{"", "", redisson.Single, nil, nil},
+	{"+replicas", ", with replicas", redisson.Replicated, func(*redisson.Release) bool { return true }, []string{onredis.Sentinel}},
+	{"+cluster", ", in a cluster", redisson.Cluster, (*redisson.Release).Sharded, []string{onredis.Cluster}},
 }
 
 // A lockClient is a Redisson client that makes locks of one kind.
@@ -187,13 +253,22 @@ type lockClient struct {
 
 func (c lockClient) GetLock(name string) (lockimpl.Lock, error) { return c.object(c.Client, name) }
 
-func (redissonLock) parties(role model.Role, keys, argv, locks []string) (of, owners []string) {
+// owner returns the function that names the process/thread of a CLIENT:OWNER.
+func (l redissonLock) owner() func(field string) string {
+	if l.handles {
+		return func(field string) string { return onredis.ThreadOf(field, ownersOfThread) }
+	}
+	return onredis.Owner
+}
+
+func (l redissonLock) parties(role model.Role, keys, argv, locks []string) (of, owners []string) {
+	owner := l.owner()
 	switch role {
 	case model.RoleRenew:
 		for i, k := range keys {
 			if i+1 < len(argv) {
 				of = append(of, k)
-				owners = append(owners, onredis.Owners(argv[i+1:i+2])...)
+				owners = append(owners, owner(argv[i+1]))
 			}
 		}
 		return of, owners
@@ -203,13 +278,13 @@ func (redissonLock) parties(role model.Role, keys, argv, locks []string) (of, ow
 				of = []string{name}
 			}
 		}
-		return of, onredis.Owners(argv[:1])
+		return of, []string{owner(argv[0])}
 	case model.RoleForceUnlock:
 		return keys[:1], nil
 	case model.RoleUnlock:
-		return keys[:1], onredis.Owners(argv[2:3])
+		return keys[:1], []string{owner(argv[2])}
 	default:
-		return keys[:1], onredis.Owners(argv[1:2])
+		return keys[:1], []string{owner(argv[1])}
 	}
 }
 
@@ -220,17 +295,19 @@ func (l redissonLock) state(keys simredis.Keyspace, lock string) *model.LockStat
 		s.Token, _ = strconv.ParseInt(token, 10, 64)
 	}
 	hash := keys.Hash(lock)
+	owner := l.owner()
 	// The hash has one field, unless a fault has led to several. Then the smallest name is
 	// the owner.
 	for field, count := range hash {
-		if name := onredis.Owner(field); s.Owner == "" || cmp.Less(name, s.Owner) {
+		name := owner(field)
+		if s.Owner == "" || cmp.Less(name, s.Owner) {
 			s.Owner = name
 			s.Count, _ = strconv.Atoi(count)
 			s.ExpiresMs = keys.ExpiresMs(lock)
 		}
 	}
 	if l.traits.Fair {
-		onredis.ReadQueue(s, keys, redisson.QueueName(lock), redisson.DeadlinesName(lock), onredis.Owner)
+		onredis.ReadQueue(s, keys, redisson.QueueName(lock), redisson.DeadlinesName(lock), owner)
 	}
 	return s
 }

@@ -12,7 +12,6 @@ import (
 	"lockstep/scenarios/subject"
 	"lockstep/scenarios/subject/onredis"
 	"lockstep/sim"
-	"lockstep/sim/goredis"
 	simredis "lockstep/sim/redis"
 )
 
@@ -47,7 +46,7 @@ func (l referenceLock) subject() *subject.Subject {
 		Keys:          l.keys,
 		Channel:       l.channel,
 		Token:         tokenOf,
-		Interruptible: true, Control: true,
+		Interruptible: true, Control: true, Setups: []string{onredis.Sentinel, onredis.Cluster},
 		Campaign: subject.Campaign{ShortWaits: true, NoReentry: true, Commands: plainCommands, Channels: channels},
 	}
 	if l.fair {
@@ -86,7 +85,7 @@ func (l referenceLock) open(p *sim.Process, o subject.Options) (lockimpl.Client,
 	if o.FairWait != nil {
 		cfg.Heartbeat = max(*o.FairWait, time.Second)
 	}
-	rdb := goredis.NewClient(p, ro)
+	rdb := onredis.NewClient(p, o, ro)
 	c, err := reference.NewClient(l.through.on(rdb), cfg)
 	if err != nil {
 		return nil, err
@@ -94,13 +93,34 @@ func (l referenceLock) open(p *sim.Process, o subject.Options) (lockimpl.Client,
 	p.OnClose(func() { _ = c.Close(); _ = rdb.Close() })
 	switch {
 	case l.handles:
-		return &handles{Client: c, fair: l.fair, held: map[holdOf]*handle{}}, nil
+		open := c.NewLock
+		if l.fair {
+			open = c.NewFairLock
+		}
+		return newHandles(c, func(name string) (byHandles, error) { return referenceByHandles(open, name) }), nil
 	case l.fair:
 		return fairReference{c}, nil
 	case l.watched:
 		return watchedReference{c}, nil
 	}
 	return c, nil
+}
+
+// referenceByHandles opens a lock of package reference, which has handles of its own.
+func referenceByHandles(open func(string) (*reference.Lock, error), name string) (byHandles, error) {
+	l, err := open(name)
+	if err != nil {
+		return byHandles{}, err
+	}
+	return byHandles{
+		Lock: l,
+		acquire: func(ctx context.Context, _ lockimpl.Owner, lease time.Duration) (hold, error) {
+			return l.Acquire(ctx, reference.WithLease(lease))
+		},
+		try: func(ctx context.Context, _ lockimpl.Owner, lease time.Duration) (hold, error) {
+			return l.TryAcquire(ctx, reference.WithLease(lease))
+		},
+	}, nil
 }
 
 type fairReference struct{ *reference.Client }

@@ -1,6 +1,7 @@
 package onredis
 
 import (
+	"strconv"
 	"strings"
 
 	"lockstep/model"
@@ -18,6 +19,18 @@ func Owner(field string) string {
 	}
 	client := field[:i]
 	return client[strings.LastIndexByte(client, ':')+1:] + "/" + field[i+1:]
+}
+
+// ThreadOf returns the process/thread of a field that ends in CLIENT:OWNER, where each thread has many owners:
+// the remainder of an owner divided by owners is its thread. The sign does not count.
+func ThreadOf(field string, owners int64) string {
+	owner := Owner(field)
+	number := strings.LastIndexByte(owner, '/') + 1
+	n, err := strconv.ParseInt(owner[number:], 10, 64)
+	if err != nil {
+		return owner
+	}
+	return owner[:number] + strconv.FormatInt(max(n, -n)%owners, 10)
 }
 
 // Owners returns the Owner of each field.

@@ -1,0 +1,62 @@
+package survey
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+
+	"lockstep/explore/draw"
+)
+
+// lockOf is a lock whose cells have the word held, but for those that are given as promise/faults.
+func lockOf(name string, cost Cost, but map[string]Word) Lock {
+	l := Lock{Name: name, About: name, Cost: cost}
+	for _, p := range Promises {
+		for _, c := range Campaigns() {
+			word := Held
+			for _, key := range []string{p.Name + "/" + c, p.Name + "/"} {
+				if w, ok := but[key]; ok {
+					word = w
+				}
+			}
+			l.Cells = append(l.Cells, Cell{Promise: p.Name, Faults: c, Word: word})
+		}
+	}
+	return l
+}
+
+// The cells and the costs of a lock say which needs it meets.
+func TestALockMeetsANeedByItsCells(t *testing.T) {
+	cheap := Cost{Acquire: Exchange{1, 2}, Unlock: Exchange{1, 2}, HandOverMs: 42}
+	slow := Cost{Acquire: Exchange{3, 6}, Unlock: Exchange{1, 2}, HandOverMs: 4}
+	plain := map[string]Word{"fencing/": NotPromised, "fair/": NotPromised, "one owner at a time/" + string(draw.ClassServer): Limit}
+	s := Survey{Locks: []Lock{
+		lockOf("fenced", slow, map[string]Word{"fair/network": Limit}),
+		lockOf("cheap", cheap, plain),
+		lockOf("cheaper", Cost{Acquire: Exchange{1, 2}, Unlock: Exchange{1, 2}, HandOverMs: 40}, map[string]Word{"fencing/server": Limit, "fair/": Bug}),
+		lockOf("broken", cheap, map[string]Word{"lease kept/network": Bug}),
+	}}
+	want := [][]string{{"cheap", "cheaper"}, {"fenced"}, {"fenced"}, {"fenced"}, {"cheaper", "fenced"}}
+	for i, n := range Needs {
+		if got := s.Met(n); !slices.Equal(got, want[i]) {
+			t.Errorf("%s: %q, want %q", n.Name, got, want[i])
+		}
+	}
+	var markdown, page bytes.Buffer
+	if err := s.WriteMarkdown(&markdown); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.WritePage(&page); err != nil {
+		t.Fatal(err)
+	}
+	if line := "| fencing: held | [`fenced`](#fenced) |"; !strings.Contains(markdown.String(), line) {
+		t.Errorf("%q is missing in:\n%s", line, markdown.String())
+	}
+	if cell := `<td>fencing: held</td><td><a href="#fenced">fenced</a></td>`; !strings.Contains(page.String(), cell) {
+		t.Errorf("%q is missing in the page", cell)
+	}
+	if err := (Survey{Locks: s.Locks[3:]}).WriteMarkdown(&markdown); err != nil || !strings.Contains(markdown.String(), noLock) {
+		t.Errorf("a need that no lock meets: %v\n%s", err, markdown.String())
+	}
+}

@@ -1,0 +1,95 @@
+package simrun
+
+import (
+	"path/filepath"
+	"slices"
+
+	"lockstep/explore"
+	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
+)
+
+// library is the release of the Java library of which results has the reports.
+const library = "4.7.0"
+
+// agreedPorts are the scenarios and the locks, beside the ports of the Java library, of the
+// comparison of locks in Go.
+var (
+	agreedPorts = []string{"misdelete", "pause-past-lease", "acquire-reply-lost", "unlock-reply-lost", "one-failed-renewal-ends-it", "unlock-of-a-free-lock"}
+	agreedLocks = []string{"setnx-del", "setnx-cad", "reference"}
+)
+
+// peersStories is the tag of the stories of the locks in peers/, and peersAgreementFile the
+// comparison of both worlds by them.
+const (
+	peersStories       = "stories"
+	peersAgreementFile = "agreement-peers.md"
+)
+
+// liveParts lists the parts that are played on real servers in real time. They need programs
+// that a machine may lack.
+func (r *renewal) liveParts() []part {
+	now := explore.CurrentVersions()
+	var java, fair, ports []string
+	for _, l := range subject.All() {
+		switch l.Family() {
+		case "redisson":
+			java, ports = append(java, libraryLock+"@"+l.Release), append(ports, l.Name)
+		case "redisson-fair":
+			fair = append(fair, libraryFairLock+"@"+l.Release)
+		}
+	}
+	java, ports = append(java, fair...), append(ports, agreedLocks...)
+	agree := func(file string, args, locks []string) func(*renewal) error {
+		return func(r *renewal) error {
+			args := append([]string{"agree"}, args...)
+			for _, name := range locks {
+				args = append(args, "--lock", name)
+			}
+			return r.command(append(args, "--runs", "2", "-o", filepath.Join(r.dir, file))...)
+		}
+	}
+	all := []part{
+		{name: "agreement", file: versionsFile, uses: now.Played(), live: java, write: agree("agreement.md", nil, java)},
+		{name: "agreement-ports", file: versionsFile, uses: now.Played(), live: ports, write: agree("agreement-ports.md", agreedPorts, ports)},
+		{name: "upstream", file: versionsFile, uses: upstreamVersions(), live: java, write: func(r *renewal) error {
+			return r.command("upstream", "--release", library, "--runs", "2", "--out", filepath.Join(r.dir, "upstream"), "--results", r.dir)
+		}},
+	}
+	_, err := scenarios.Tagged(peersStories)
+	unknown := err != nil
+	if absent := r.lacks(peersAgreementFile); !absent || !unknown {
+		var locks []string
+		for _, l := range PeersLocks {
+			if l.Live && !unknown {
+				locks = append(locks, l.Name)
+			}
+		}
+		all = append(all, part{name: "agreement-peers", file: versionsFile, uses: now.Played(), live: locks, foreign: unknown, absent: absent,
+			write: agree(peersAgreementFile, []string{"--tag", peersStories}, nil)})
+	}
+	return all
+}
+
+// lacks says why a part that is played live cannot be written on this machine; nil: it can, or is
+// not played live.
+func (p part) lacks() error {
+	if p.live == nil {
+		return nil
+	}
+	o, err := liveOptions("", "")
+	if err != nil {
+		return err
+	}
+	var locks []*subject.Subject
+	for _, name := range p.live {
+		l, err := subject.Find(name)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(locks, l) {
+			locks = append(locks, l)
+		}
+	}
+	return liveReady(locks, o)
+}

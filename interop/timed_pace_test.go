@@ -1,0 +1,249 @@
+//go:build interop
+
+package interop
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// pace tells whether the machine let the library tell a story at its own pace. It has two
+// sources: the instants of the scripts on the server, as MONITOR gives them, and the times in
+// which the JVM stood still.
+type pace struct {
+	mu   sync.Mutex
+	seen map[string][]seenScript // by the prefix of the lock's name
+	gaps []gap                   // of the JVM that runs now
+}
+
+// seenScript is a script of an owner on a lock, and when the server ran it.
+type seenScript struct {
+	at   time.Time
+	key  string
+	args []string
+}
+
+// gap is a time in which the JVM stood still.
+type gap struct{ from, to time.Time }
+
+// paceBeat is how often the JVM looks whether it stood still.
+const paceBeat = 10 * time.Millisecond
+
+// startPace watches a server until the test ends.
+func startPace(t testing.TB, server *Server) *pace {
+	t.Helper()
+	p := &pace{seen: map[string][]seenScript{}}
+	conn, err := net.Dial("tcp", server.Addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewReaderSize(conn, 1<<20)
+	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := lines.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for {
+			line, err := lines.ReadString('\n')
+			if err != nil {
+				return
+			}
+			p.command(line)
+		}
+	})
+	t.Cleanup(func() {
+		_ = conn.Close()
+		reading.Wait()
+	})
+	return p
+}
+
+// command reads a line of MONITOR, which begins with the time in seconds.
+func (p *pace) command(line string) {
+	run, ok := parseScript(line)
+	if !ok {
+		return
+	}
+	prefix, _, _ := strings.Cut(run.keys[0], ".")
+	seconds, fraction, _ := strings.Cut(line[:strings.IndexByte(line, ' ')], ".")
+	s, errS := strconv.ParseInt(seconds, 10, 64)
+	us, errUS := strconv.ParseInt(fraction, 10, 64)
+	if errors.Join(errS, errUS) != nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, asked := p.seen[prefix+"."]; asked {
+		p.seen[prefix+"."] = append(p.seen[prefix+"."], seenScript{time.Unix(s, us*1000), run.keys[0], run.args})
+	}
+}
+
+// hear notes the gaps of a JVM that has just begun, and forgets those of the one before.
+func (p *pace) hear(l *Library) error {
+	p.mu.Lock()
+	p.gaps = nil
+	p.mu.Unlock()
+	return l.Beat(paceBeat, drawnShift, func(fromNs, toNs int64) {
+		to := time.Now()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.gaps = append(p.gaps, gap{to.Add(-time.Duration(toNs - fromNs)), to})
+	})
+}
+
+// begin notes the scripts of locks with a prefix from now on, and end gives them.
+func (p *pace) begin(prefix string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen[prefix] = nil
+}
+
+func (p *pace) end(prefix string) []seenScript {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer delete(p.seen, prefix)
+	return p.seen[prefix]
+}
+
+// still gives the longest time since an instant for which the JVM stood still.
+func (p *pace) still(since time.Time) (longest time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, g := range p.gaps {
+		if g.to.After(since) {
+			longest = max(longest, g.to.Sub(g.from))
+		}
+	}
+	return longest
+}
+
+// judge writes into each call of a telling when its first command took effect. It notes by which
+// time the machine was late: between a call and its first command, between the command by
+// which a call was granted and its return, and while the JVM stood still.
+func (p *pace) judge(n names, came outcome, scripts []seenScript, s *lateness) {
+	s.note(p.still(came.began), "the JVM stood still")
+	owners := map[string]string{} // by thread
+	for owner, thread := range n.owners {
+		owners[thread] = owner
+	}
+	for i, a := range came.told {
+		if !a.Op.calls() || a.Reply == replyBusy {
+			continue
+		}
+		begin := came.began.Add(time.Duration(a.AtMS) * time.Millisecond)
+		back := came.began.Add(math.MaxInt32 * time.Millisecond)
+		if a.Reply != "" {
+			back = came.began.Add(time.Duration(a.BackMS+1) * time.Millisecond)
+		}
+		var own []time.Time // instants of the call's scripts
+		for _, x := range scripts {
+			if x.key == n.prefix+a.Op.Lock && slices.Contains(x.args, owners[a.Op.thread()]) && !x.at.Before(begin) && !x.at.After(back) {
+				own = append(own, x.at)
+			}
+		}
+		if len(own) == 0 {
+			// A forceUnlock names no owner, and a client may crash before it sends.
+			if a.Op.mayWait() && !crashedBy(came.told, a.Op.Client, a.AtMS+drawnShift.Milliseconds()) {
+				s.note(time.Second, "a call sent no command")
+			}
+			continue
+		}
+		late := own[0].Sub(begin)
+		came.told[i].LateMS = late.Milliseconds()
+		if !a.Op.mayWait() {
+			continue // tellTimed looks how long it took
+		}
+		s.note(late, "the first command of a call came late")
+		if (a.Reply == "ok" || a.Reply == "true") && !interruptedIn(came.told, a) {
+			s.note(back.Sub(own[len(own)-1]), "the answer to a call came late")
+		}
+	}
+}
+
+// calls says that the act is a call of the lock.
+func (o Op) calls() bool {
+	switch o.Do {
+	case doRemove, doPersist, doLook, doCrash, doInterrupt:
+		return false
+	}
+	return true
+}
+
+// crashedBy reports whether a client has crashed by an instant of a story.
+func crashedBy(all []told, client string, ms int64) bool {
+	return slices.ContainsFunc(all, func(a told) bool { return a.Op.Do == doCrash && a.Op.Client == client && a.AtMS <= ms })
+}
+
+// interruptedIn reports whether an interrupt met a call.
+func interruptedIn(all []told, call told) bool {
+	return slices.ContainsFunc(all, func(a told) bool {
+		return a.Op.Do == doInterrupt && a.Op.thread() == call.Op.thread() && a.AtMS >= call.AtMS && a.AtMS <= call.BackMS
+	})
+}
+
+// A telling is disturbed by a call whose first command comes late, by an answer that comes back
+// late, and by a JVM that stands still. An interrupt, a crash and a long wait disturb nothing.
+func TestPaceSeesALateMachine(t *testing.T) {
+	began := time.Unix(1_700_000_000, 0)
+	at := func(ms int64) string {
+		return fmt.Sprintf(`%d.%06d [0 127.0.0.1:1] "EVALSHA" "ab" "1" "drawn1.x" "30000" "uuid:7"`, began.Unix(), ms*1000)
+	}
+	lock := func(reply string, back int64) told {
+		return told{AtMS: 100, Op: Op{Client: "a", Thread: 1, Do: doLock, Lock: "x"}, Reply: reply, BackMS: back}
+	}
+	act := func(ms int64, do string) told {
+		return told{AtMS: ms, Op: Op{Client: "a", Thread: 1, Do: do, Lock: "x"}}
+	}
+	for name, c := range map[string]struct {
+		told    []told
+		scripts []int64 // instants in ms since the story began
+		still   [2]int64
+		late    bool
+	}{
+		"at once":                     {told: []told{lock("ok", 104)}, scripts: []int64{102}},
+		"granted after a long wait":   {told: []told{lock("ok", 904)}, scripts: []int64{102, 103, 901}},
+		"still waits":                 {told: []told{lock("", 0)}, scripts: []int64{102, 103}},
+		"a late first command":        {told: []told{lock("ok", 204)}, scripts: []int64{202}, late: true},
+		"a late first command, waits": {told: []told{lock("", 0)}, scripts: []int64{202}, late: true},
+		"no command":                  {told: []told{lock("", 0)}, late: true},
+		"a late answer":               {told: []told{lock("ok", 304)}, scripts: []int64{102}, late: true},
+		"interrupted":                 {told: []told{lock("ok", 304), act(300, doInterrupt)}, scripts: []int64{102}},
+		"crashed before it could ask": {told: []told{lock("", 0), act(150, doCrash)}},
+		"crashed later":               {told: []told{lock("", 0), act(350, doCrash)}, late: true},
+		"the JVM stood still":         {told: []told{lock("", 0)}, scripts: []int64{102}, still: [2]int64{300, 400}, late: true},
+		"it stood still before":       {told: []told{lock("", 0)}, scripts: []int64{102}, still: [2]int64{-400, -100}},
+	} {
+		p := &pace{seen: map[string][]seenScript{}}
+		p.begin("drawn1.")
+		for _, ms := range c.scripts {
+			p.command(at(ms))
+		}
+		p.command(strings.Replace(at(101), "drawn1", "drawn2", 1)) // of another story
+		p.command(strings.Replace(at(101), ":7", ":8", 1))         // of another thread
+		if c.still != [2]int64{} {
+			since := func(ms int64) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
+			p.gaps = []gap{{since(c.still[0]), since(c.still[1])}}
+		}
+		came := outcome{told: c.told, began: began}
+		var s lateness
+		p.judge(names{prefix: "drawn1.", owners: map[string]string{"uuid:7": "a:1"}}, came, p.end("drawn1."), &s)
+		if late := s.long > drawnShift; late != c.late {
+			t.Errorf("%s: the machine was late by %v: %s", name, s.long, s.why)
+		}
+		if len(c.scripts) > 0 && came.told[0].LateMS != c.scripts[0]-100 {
+			t.Errorf("%s: the call took effect %d ms late, not %d", name, came.told[0].LateMS, c.scripts[0]-100)
+		}
+	}
+}

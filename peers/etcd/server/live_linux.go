@@ -1,0 +1,94 @@
+package server
+
+import (
+	"bytes"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"lockstep/live"
+	"lockstep/peers/embedded"
+	"lockstep/sim"
+)
+
+// view is what etcd held at one revision: entries by prefix.
+type view map[string][]Entry
+
+// observer reads the keys of a member in its own process.
+type observer struct {
+	m        *member
+	revision int64        // of the last view
+	told     atomic.Int64 // the newest revision that the watch told of, which is before the store has it
+}
+
+func init() {
+	embedded.Register(embedded.Kind[view]{
+		Program: "etcd", Module: "go.etcd.io/etcd/server/v3",
+		Is: func(s sim.Server) bool {
+			_, ok := sim.Streaming(s).(*Server)
+			return ok
+		},
+		Serve: func(dir string, l net.Listener, _ string, changed func()) (embedded.Reader[view], error) {
+			m, err := serve(dir, l)
+			if err != nil {
+				return nil, err
+			}
+			o := &observer{m: m, revision: m.etcd.KV().Rev()}
+			return o, m.watch(func(revision int64) {
+				o.told.Store(revision)
+				changed()
+			})
+		},
+		View:    func(of sim.Server, v view) { sim.Streaming(of).(*Server).Show(v) },
+		Times:   live.Settle{First: 25 * time.Millisecond, Quiet: 10 * time.Millisecond, Most: 200 * time.Millisecond},
+		Nothing: housekeeping,
+	})
+}
+
+// preface is how a client of HTTP/2 begins.
+const preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+
+// housekeeping reports whether bytes are whole frames of HTTP/2 that neither begin a request nor
+// carry a part of one: RFC 9113, section 6.
+func housekeeping(b []byte) bool {
+	const head, data, headers, reset, continuation = 9, 0, 1, 3, 9
+	b = bytes.TrimPrefix(b, []byte(preface))
+	for len(b) > 0 {
+		if len(b) < head {
+			return false
+		}
+		size := head + int(b[0])<<16 + int(b[1])<<8 + int(b[2])
+		switch b[3] {
+		case data, headers, reset, continuation:
+			return false
+		}
+		if len(b) < size {
+			return false
+		}
+		b = b[size:]
+	}
+	return true
+}
+
+// Look implements embedded.Reader. Each revision since the last one is a view.
+func (o *observer) Look(locks []string) (views []view, err error) {
+	newest := o.m.etcd.KV().Rev()
+	for told := o.told.Load(); newest < told; newest = o.m.etcd.KV().Rev() {
+		time.Sleep(time.Millisecond)
+	}
+	for r := min(o.revision+1, newest); r <= newest; r++ {
+		v := view{}
+		for _, lock := range locks {
+			prefix := lock + "/"
+			if v[prefix], err = o.m.entries(prefix, r); err != nil {
+				return nil, err
+			}
+		}
+		views = append(views, v)
+	}
+	o.revision = newest
+	return views, nil
+}
+
+// Left implements embedded.Reader.
+func (o *observer) Left() ([]string, error) { return o.m.keys() }

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"net"
+	"slices"
+	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+func TestHousekeeping(t *testing.T) {
+	frame := func(kind byte, size int) string {
+		return string([]byte{0, 0, byte(size), kind, 0, 0, 0, 0, 0}) + string(make([]byte, size))
+	}
+	for _, c := range []struct {
+		text string
+		want bool
+	}{
+		{"", true}, {preface, true}, {preface + frame(4, 6), true}, {frame(8, 4) + frame(6, 8), true},
+		{frame(0, 5), false}, {frame(1, 5), false}, {frame(8, 4) + frame(0, 5), false}, {frame(3, 4), false}, {frame(9, 4), false},
+		{frame(8, 4)[:11], false}, {"GET / HT", false},
+	} {
+		if got := housekeeping([]byte(c.text)); got != c.want {
+			t.Errorf("%q: %v, want %v", c.text, got, c.want)
+		}
+	}
+}
+
+// An observer of etcd misses no revision.
+func TestTheObserverTellsEachRevision(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := serve(t.TempDir(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.end)
+	o := &observer{m: m, revision: m.etcd.KV().Rev()}
+	c, session := connect(t, l.Addr().String())
+	if _, err := c.Put(t.Context(), "orders/a", "", clientv3.WithLease(session.Lease())); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"orders/b", "orders/a"} {
+		if _, err := c.Put(t.Context(), "orders/b", ""); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Delete(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	views, err := o.Look([]string{"orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, v := range views {
+		keys := ""
+		for _, e := range v["orders/"] {
+			keys += e.Key
+		}
+		got = append(got, keys)
+	}
+	if want := []string{"a", "ab", "a", "ab", "b"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if e := views[0]["orders/"][0]; !e.Leased {
+		t.Errorf("%+v has no lease", e)
+	}
+	if views, err = o.Look([]string{"orders"}); err != nil || len(views) != 1 || len(views[0]["orders/"]) != 1 {
+		t.Errorf("a look without a change: %v, %v; want the present view", views, err)
+	}
+	left, err := o.Left()
+	if want := []string{"orders/b"}; err != nil || !slices.Equal(left, want) {
+		t.Errorf("left %q, %v; want %q", left, err, want)
+	}
+}

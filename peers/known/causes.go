@@ -1,0 +1,472 @@
+package known
+
+import (
+	"slices"
+	"time"
+
+	"lockstep/known/defect"
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// The kinds of causes that the locks of this module add.
+var (
+	endedEarly     = defect.NewKind("ended-early", "the server ended the hold before its lease was over")
+	revisionAgain  = defect.NewKind("revision-again", "the command named a revision that the server had given away again after a loss of its data")
+	toldTaken      = defect.NewKind("told-taken", "the attempt found the lock free, had no answer to its next request, and told its caller that the lock is taken")
+	freeDelete     = defect.NewKind("free-delete", "the unlock found no hold of its thread and was answered as if there had been one")
+	keptTooLong    = defect.NewKind("kept-too-long", "the renewal found the key although its time to live was over")
+	tookTheTTL     = defect.NewKind("took-the-ttl", "the renewal left the hold without an end")
+	oldCleanUp     = defect.NewKind("old-clean-up", "the call ended its own hold with the clean-up of an earlier try")
+	cleansUp       = defect.NewKind("cleans-up", "the call sent a second command after each try")
+	setAnew        = defect.NewKind("set-anew", "the extension was done for a caller that did not have the hold")
+	leftKeys       = defect.NewKind("left-keys", "the call ended and left the keys that its try had set")
+	gaveUpTry      = defect.NewKind("gave-up-try", "the try was given up, and nothing was to wake its call")
+	deletedFirst   = defect.NewKind("deleted-first", "the client deleted the keys before it told the holder")
+	connectedAnew  = defect.NewKind("connected-anew", "the call had to make a connection")
+	refusedByTry   = defect.NewKind("refused-by-try", "the attempt found the key of another single try, which was refused, too")
+	endsUnheard    = defect.NewKind("ends-unheard", "the client refused a session that it had, since the server knew less than the client")
+	otherSession   = defect.NewKind("other-session", "the unlock asked a session that did not have the lock")
+	sessionOfOther = defect.NewKind("session-of-other", "the command ran in the session of the holder, for another thread")
+)
+
+// misdeleted finds the command that ended another owner's hold.
+func misdeleted(c *defect.Case) *defect.Cause {
+	if s := c.EndedOthersHold(); s != nil && s.By.Script != model.RoleRenew {
+		return defect.ByChange(defect.EndedOthersHold, s)
+	}
+	return nil
+}
+
+// cameAgain finds the command that ended another owner's hold although it named a revision: a
+// fault took the hold of its thread before, with the data of the server.
+func cameAgain(renewals bool) func(*defect.Case) *defect.Cause {
+	return func(c *defect.Case) *defect.Cause {
+		s := c.EndedOthersHold()
+		if s == nil || renewals && s.By.Script != model.RoleRenew {
+			return nil
+		}
+		for _, r := range c.Changes(s.Lock) {
+			if r.Fault > 0 && r.AtNs < s.AtNs && c.Fault(r.Fault).Spec.LosesData() && s.MadeFor(r.Before.Owner) {
+				return defect.ByChange(revisionAgain, s)
+			}
+		}
+		return nil
+	}
+}
+
+// early finds the hold whose end the finding rests on. Its lease began when the server gave it, and
+// the server ended it before the lease was over.
+func early(c *defect.Case) *defect.Cause {
+	loss := c.Finding.Loss
+	if !loss.Expired() {
+		return nil
+	}
+	var began, ended *trace.Change
+	for _, s := range c.Changes(loss.Lock) {
+		switch {
+		case s.AtNs > loss.AtNs:
+		case s.Started() && s.After.Owner == loss.Thread:
+			began, ended = s, nil
+		case s.Ended() && s.Before.Owner == loss.Thread:
+			ended = s
+		}
+	}
+	if began == nil || ended == nil || ended.By != nil || ended.Fault > 0 || ended.AtNs-began.AtNs >= int64(c.Watchdog()) {
+		return nil
+	}
+	return defect.ByChange(endedEarly, ended)
+}
+
+// foundDeleted finds a try that was told that the lock is taken. None of its requests found it
+// taken, and the last one had no answer when the try returned.
+func foundDeleted(c *defect.Case) *defect.Cause {
+	o := c.Call
+	if o == nil || !o.Action.Acquires() || o.Return == nil || o.Return.Outcome != model.Busy {
+		return nil
+	}
+	deleted := slices.ContainsFunc(c.Changes(c.Lock), func(s *trace.Change) bool { return s.Ended() && s.By != nil && s.AtNs <= o.AtNs })
+	var asked []*trace.Command
+	for _, m := range o.Sent {
+		if m.Script != model.RoleAcquire {
+			continue
+		}
+		if m.Executed != nil && m.Before(c.Lock).Held() {
+			return nil
+		}
+		asked = append(asked, m)
+	}
+	if !deleted || len(asked) < 2 {
+		return nil
+	}
+	if last := asked[len(asked)-1]; last.RepliedNs < 0 || last.RepliedNs > o.Return.AtNs {
+		return defect.ByCommands(toldTaken, last)
+	}
+	return nil
+}
+
+// renewedLate finds the renewal that found its key although the time to live of the key was over.
+func renewedLate(c *defect.Case) *defect.Cause {
+	m := c.CommandThat(model.RoleRenew, func(m *trace.Command) bool {
+		return m.Executed != nil && m.AtNs >= c.AtNs && m.Executed.AtNs <= c.Until() && late(m.Before(c.Lock), m.Executed.AtNs)
+	})
+	if m == nil {
+		return nil
+	}
+	return defect.ByCommands(keptTooLong, m)
+}
+
+// late reports whether a hold should have ended by an instant.
+func late(s *model.LockState, atNs int64) bool {
+	return s.Held() && s.ExpiresMs >= 0 && s.ExpiresMs*int64(time.Millisecond) < atNs
+}
+
+// deletedNothing finds an unlock that was answered as done. None of its commands ended a hold of its
+// thread.
+func deletedNothing(c *defect.Case) *defect.Cause {
+	o := c.Call
+	if o == nil || o.Action != model.ActUnlock || o.Return == nil || o.Return.Outcome != model.Released {
+		return nil
+	}
+	var ran []*trace.Command
+	for _, m := range o.Sent {
+		switch {
+		case m.Script != model.RoleUnlock || m.Executed == nil:
+		case m.Before(c.Lock).Owner == o.Caller:
+			return nil
+		default:
+			ran = append(ran, m)
+		}
+	}
+	if len(ran) == 0 {
+		return nil
+	}
+	return defect.ByCommands(freeDelete, ran...)
+}
+
+// endless finds the renewal that took the end from the hold that is there. A finding about what was
+// left at the end names no lock.
+func endless(c *defect.Case) *defect.Cause {
+	if c.Breaks(model.FormLeftover) {
+		for _, lock := range c.Locks {
+			if cause := endlessOf(c, lock); cause != nil {
+				return cause
+			}
+		}
+		return nil
+	}
+	return endlessOf(c, c.Lock)
+}
+
+func endlessOf(c *defect.Case, lock string) *defect.Cause {
+	var took *trace.Command
+	for _, s := range c.ChangesUpTo(lock, c.Until()) {
+		switch {
+		case s.Before.Held() && s.After.Held() && s.Before.ExpiresMs >= 0 && s.After.ExpiresMs < 0 && s.By != nil && s.MadeFor(s.After.Owner):
+			took = s.By
+		case !s.After.Held() || s.After.ExpiresMs >= 0:
+			took = nil
+		}
+	}
+	if took == nil {
+		return nil
+	}
+	return defect.ByCommands(tookTheTTL, took)
+}
+
+// cleanedUpLate finds the command that ended a hold of the very call that took it. It was sent before
+// the command that took the hold, to clean up after another try.
+func cleanedUpLate(c *defect.Case) *defect.Cause {
+	var took *trace.Change
+	for _, s := range c.Changes(c.Lock) {
+		switch {
+		case s.Started():
+			took = s
+		case s.Ended() && took != nil && s.Call() != nil && s.Call() == took.Call() && s.By.AtNs < took.By.AtNs:
+			if c.Judged(model.JudgeLease) && c.Who == s.Before.Owner && c.Call == s.Call() || !c.Judged(model.JudgeLease) && c.HarmedBy(s) {
+				return defect.ByChange(oldCleanUp, s)
+			}
+		}
+	}
+	return nil
+}
+
+// asksAgain finds the call whose commands were too many in a second: at least every other one
+// cleaned up after a try.
+func asksAgain(c *defect.Case) *defect.Cause {
+	o := c.CallThat(func(o *trace.Call) bool { return o.Caller == c.Who && o.AtNs <= c.AtNs && c.AtNs <= o.ReturnedNs() })
+	if o == nil {
+		return nil
+	}
+	tries, others := 0, 0
+	for _, m := range o.Sent {
+		switch {
+		case m.AtNs < c.AtNs || m.AtNs >= c.AtNs+int64(time.Second) || !slices.Contains(m.Locks, c.Lock):
+		case m.Command == "SET":
+			tries++
+		default:
+			others++
+		}
+	}
+	if tries == 0 || others < tries-others%2 {
+		return nil
+	}
+	return defect.ByCall(cleansUp, o)
+}
+
+// interruptedTry finds a call that ended without the lock. Its last try had set keys, and the call
+// sent nothing after that to delete them.
+func interruptedTry(c *defect.Case) *defect.Cause {
+	for _, o := range c.CallsOn(c.Lock) {
+		if !o.Action.Acquires() || o.Return == nil || o.AtNs > c.Until() || o.Outcome == model.Granted {
+			continue
+		}
+		var set []*trace.Command
+		for _, m := range o.Sent {
+			switch {
+			case m.Command != "SET":
+				set = nil
+			case m.Executed != nil && m.Reply() == "OK":
+				set = append(set, m)
+			}
+		}
+		if len(set) > 0 {
+			return defect.ByCommands(leftKeys, set...)
+		}
+	}
+	return nil
+}
+
+// extendsLost finds an extension that was done although the server did not hold the lock for its
+// caller.
+func extendsLost(c *defect.Case) *defect.Cause {
+	for _, o := range c.CallsOn(c.Lock) {
+		if o.Action != model.ActExtend || o.Outcome != model.Extended || o.AtNs > c.Until() {
+			continue
+		}
+		for _, m := range o.Sent {
+			if m.Executed != nil && m.Before(c.Lock).Owner != o.Caller {
+				return defect.ByCall(setAnew, o)
+			}
+		}
+	}
+	return nil
+}
+
+// ownKey finds a call whose command took a key and had its answer lost. A later command of the call
+// found the key.
+func ownKey(c *defect.Case) *defect.Cause {
+	for _, o := range c.CallsOn(c.Lock) {
+		if !o.Action.Acquires() || o.AtNs > c.Until() || o.Outcome == model.Granted {
+			continue
+		}
+		var lost *trace.Command
+		for _, m := range o.Sent {
+			switch {
+			case m.Script != model.RoleAcquire || m.Executed == nil:
+			case lost == nil && m.Lost != nil && m.Reply() == "OK":
+				lost = m
+			case lost != nil && m.Reply() == "nil":
+				return defect.ByCommands(defect.FoundItself, lost, m)
+			}
+		}
+	}
+	return nil
+}
+
+// tryNextAfter is the time after which rueidislock gives a try up.
+const tryNextAfter = 20 * time.Millisecond
+
+// givenUp finds the last command of a waiting call that was refused, lost, or sent or answered late. The lock
+// is free, and the call sends nothing for a second after its last command.
+func givenUp(c *defect.Case) *defect.Cause {
+	o := c.CallThat(func(o *trace.Call) bool {
+		return o.Caller == c.Who && o.Action.Acquires() && o.AtNs <= c.AtNs && (o.Return == nil || o.Return.AtNs > c.AtNs)
+	})
+	if o == nil || c.Now().Held() {
+		return nil
+	}
+	var failed *trace.Command
+	last := o.AtNs
+	for i, m := range o.Sent {
+		switch {
+		case m.AtNs > c.AtNs:
+			if m.AtNs < last+int64(time.Second) {
+				return nil
+			}
+		case m.Script == model.RoleAcquire && (m.Lost != nil || m.Refused() || m.Executed == nil && len(m.Hits) > 0 || m.RepliedNs < 0 || i == 0 && m.AtNs-o.AtNs >= int64(tryNextAfter) || m.RepliedNs-m.AtNs >= int64(tryNextAfter)):
+			failed, last = m, m.AtNs
+		default:
+			last = m.AtNs
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return defect.ByCommands(gaveUpTry, failed)
+}
+
+// deletedBefore finds the command that the holder's client sent outside of calls and that ended the
+// hold.
+func deletedBefore(c *defect.Case) *defect.Cause {
+	for _, s := range c.Changes(c.Lock) {
+		if s.Ended() && s.By != nil && s.By.Call == nil && s.MadeFor(s.Before.Owner) && c.HarmedBy(s) {
+			return defect.ByChange(deletedFirst, s)
+		}
+	}
+	return nil
+}
+
+// connects finds the command with which a connection begins, in the time of the call that was late.
+func connects(c *defect.Case) *defect.Cause {
+	o := c.Call
+	if o == nil {
+		return nil
+	}
+	for _, m := range c.Commands {
+		if m.Command == "HELLO" && m.Process == c.Process() && m.Executed != nil && o.AtNs <= m.AtNs && m.AtNs <= o.ReturnedNs() {
+			return defect.ByCommands(connectedAnew, m)
+		}
+	}
+	return nil
+}
+
+// leftBehind finds a call that ended without a grant. A command of it gave its thread a place or the
+// lock, and the thread has one of them at the harm.
+func leftBehind(c *defect.Case) *defect.Cause {
+	return stays(c, defect.KeptPlace, func(o *trace.Call) bool {
+		return o.Action.Acquires() && slices.ContainsFunc(o.Changes, func(s *trace.Change) bool {
+			return has(s.After, o.Caller) && !has(s.Before, o.Caller) || queued(s, o.Caller)
+		})
+	})
+}
+
+// unlockedInVain finds an unlock that failed, or of which nobody heard. Its thread still has the lock,
+// or a place, at the harm.
+func unlockedInVain(c *defect.Case) *defect.Cause {
+	return stays(c, defect.UnlockFailed, func(o *trace.Call) bool { return o.Action == model.ActUnlock })
+}
+
+// stays finds the last call that passes the test and ended without being done by the time of the
+// harm, or when the harm was done. Its thread has the lock or a place then.
+func stays(c *defect.Case, kind defect.Kind, test func(*trace.Call) bool) *defect.Cause {
+	var last *trace.Call
+	for _, o := range c.CallsOn(c.Lock) {
+		if o.AtNs > c.Until() || o.Return == nil || o.Return.AtNs > c.Until() || !test(o) {
+			continue
+		}
+		switch o.Return.Outcome {
+		case model.Unknown, model.Failed, model.Busy:
+			if has(c.StateAt(c.Lock, c.AtNs), o.Caller) || has(c.StateAt(c.Lock, c.Until()), o.Caller) {
+				last = o
+			}
+		}
+	}
+	if last == nil {
+		return nil
+	}
+	return defect.ByCall(kind, last)
+}
+
+// has reports whether a thread holds a lock or stands in its queue.
+func has(s *model.LockState, who string) bool {
+	return s.Held() && s.Owner == who || slices.Contains(s.Queue, who)
+}
+
+// queued reports whether a change gave a thread one more place in the queue.
+func queued(s *trace.Change, who string) bool {
+	places := func(queue []string) (n int) {
+		for _, w := range queue {
+			if w == who {
+				n++
+			}
+		}
+		return n
+	}
+	return places(s.After.Queue) > places(s.Before.Queue)
+}
+
+// behindATry finds the command of another single try whose key the refused try found. That try was
+// refused, too.
+func behindATry(c *defect.Case) *defect.Cause {
+	o := c.Call
+	if o == nil || !o.Action.Acquires() || o.Return == nil || o.Return.Outcome != model.Busy {
+		return nil
+	}
+	for _, m := range o.Sent {
+		if m.Script != model.RoleAcquire || m.Executed == nil {
+			continue
+		}
+		holder := m.Before(c.Lock).Owner
+		for _, other := range c.CallsOn(c.Lock) {
+			if other.Caller == holder && other != o && other.Action.Acquires() && other.Return != nil && other.Return.Outcome == model.Busy &&
+				other.AtNs <= m.Executed.AtNs && m.Executed.AtNs <= other.Return.AtNs {
+				return defect.ByCommands(refusedByTry, m)
+			}
+		}
+	}
+	return nil
+}
+
+// newerThanServer finds the restart of a server without its data, after which the client of the
+// waiter, or of the one that it waits for, has sent requests for a connection and nothing else.
+func newerThanServer(c *defect.Case) *defect.Cause {
+	for _, f := range c.Faults {
+		if !f.Spec.LosesData() || f.FromNs > c.AtNs {
+			continue
+		}
+		asked := 0
+		for _, m := range c.Commands {
+			if m.Process != c.Process() || m.AtNs <= f.FromNs || m.AtNs > c.AtNs {
+				continue
+			}
+			if m.Command != "CONNECT" {
+				asked = 0
+				break
+			}
+			asked++
+		}
+		if asked > 1 {
+			return defect.ByFault(endsUnheard, f)
+		}
+	}
+	return nil
+}
+
+// unlockedElsewhere finds an unlock that was told that the lock is not held. The server held it for
+// the thread of the unlock.
+func unlockedElsewhere(c *defect.Case) *defect.Cause {
+	for _, o := range c.CallsOn(c.Lock) {
+		if o.Action != model.ActUnlock || o.Return == nil || o.Return.Outcome != model.NotHeld || o.AtNs > c.Until() {
+			continue
+		}
+		for _, m := range o.Sent {
+			if m.Executed != nil && m.Script == model.RoleUnlock && m.Before(c.Lock).Owner == o.Caller && m.After(c.Lock).Owner == o.Caller {
+				return defect.ByCommands(otherSession, m)
+			}
+		}
+	}
+	return nil
+}
+
+// sharedSession finds an attempt that was granted while the server held the lock for another thread of
+// the process, and changed nothing; or an unlock that ended the hold of such a thread.
+func sharedSession(c *defect.Case) *defect.Cause {
+	if s := c.EndedOthersHold(); s != nil && s.By.Process == model.ProcessOf(s.Before.Owner) {
+		return defect.ByChange(sessionOfOther, s)
+	}
+	for _, o := range c.CallsOn(c.Lock) {
+		if !o.Action.Acquires() || o.Outcome != model.Granted || o.AtNs > c.Until() || len(o.Changes) > 0 {
+			continue
+		}
+		for _, m := range o.Sent {
+			if m.Executed == nil || m.Script != model.RoleAcquire {
+				continue
+			}
+			if owner := m.Before(c.Lock).Owner; owner != "" && owner != o.Caller && model.ProcessOf(owner) == o.Process {
+				return defect.ByCommands(sessionOfOther, m)
+			}
+		}
+	}
+	return nil
+}

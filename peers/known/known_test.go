@@ -1,0 +1,182 @@
+package known
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	root "lockstep/known"
+	"lockstep/known/defect"
+	"lockstep/linearizability/judges"
+	"lockstep/locktest"
+	"lockstep/model"
+	"lockstep/model/trace"
+	"lockstep/peers/etcd"
+	"lockstep/peers/memcached"
+	"lockstep/peers/mysql"
+	"lockstep/peers/nats"
+	"lockstep/peers/redsync"
+	"lockstep/peers/rueidislock"
+	"lockstep/peers/zookeeper"
+	"lockstep/report/sentence"
+	"lockstep/scenarios/play"
+	"lockstep/sim"
+)
+
+var locks = []locktest.Subject{
+	redsync.Subject(1), redsync.Subject(5), redsync.SetOnExtend, rueidislock.Subject(1), rueidislock.Subject(2),
+	memcached.Add, memcached.AddForever, memcached.CAS, zookeeper.Lock, zookeeper.Closing, etcd.Mutex,
+	nats.KV, nats.OnTime, nats.Blind, nats.KeyTTL, mysql.GetLock, mysql.GetLockPool, mysql.RowLock,
+}
+
+// recordings calls f for each recording in testdata, with the ID of the defect that it shows and the
+// findings that are this defect: those of the judge that its name begins with.
+func recordings(t *testing.T, f func(t *testing.T, h *sim.Host, id string, v play.Verdict, found []judges.Finding)) {
+	t.Helper()
+	h := sim.NewHost(t)
+	if err := locktest.Register(h, locks...); err != nil && !strings.Contains(err.Error(), "the name of another lock") {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob("testdata/*/*.lockstep")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no recordings: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(file), "testdata/"), ".lockstep"), func(t *testing.T) {
+			h := h.For(t)
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rec, sc, lock, err := play.ReadRecording(file, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, _ := play.Replay(h, rec, sc, lock)
+			judge, _, _ := strings.Cut(filepath.Base(file), ".")
+			var found []judges.Finding
+			for _, f := range v.Findings {
+				if f.Judge == judge && f.Class == judges.ClassBug {
+					found = append(found, f)
+				}
+			}
+			if len(found) == 0 {
+				t.Fatalf("the judge %s has found nothing: %v", judge, v.Findings)
+			}
+			f(t, h, filepath.Base(filepath.Dir(file)), v, found)
+		})
+	}
+}
+
+// Each defect has a recording that shows it, and each recording is of the defect whose folder it is
+// in, whether the list is read from its beginning or from its end.
+func TestARecordingIsOfItsDefect(t *testing.T) {
+	backward := slices.Clone(Defects)
+	slices.Reverse(backward)
+	shown := map[string]bool{}
+	recordings(t, func(t *testing.T, h *sim.Host, id string, v play.Verdict, found []judges.Finding) {
+		for _, list := range [][]defect.Defect{Defects, backward} {
+			n := root.NewNamer(h, v, list)
+			if !slices.ContainsFunc(found, func(f judges.Finding) bool { return n.Name(f).ID == id }) {
+				t.Errorf("no finding is %s: %q is named %q", id, sentence.Finding(found[0]), n.Name(found[0]).ID)
+			}
+		}
+		shown[id] = true
+	})
+	for _, d := range Defects {
+		if !shown[d.ID] {
+			t.Errorf("no recording in testdata shows %s", d.ID)
+		}
+	}
+}
+
+// A lookalike is the same record without the effect of the cause: the finding is the same, and
+// must not be the defect.
+func TestALookalikeIsNotTheDefect(t *testing.T) {
+	recordings(t, func(t *testing.T, h *sim.Host, id string, v play.Verdict, found []judges.Finding) {
+		alike := 0
+		for _, f := range found {
+			causes := map[string]bool{}
+			for {
+				named := root.NewNamer(h, v, Defects).Name(f)
+				if named.ID != id || named.Cause.InReplay {
+					break
+				}
+				if cause := named.Cause.String(); causes[cause] {
+					t.Errorf("%s\nis %s still without %q", sentence.Finding(f), id, cause)
+					break
+				}
+				causes[named.Cause.String()] = true
+				v.Played.Record = without(v.Played.Record, *named.Cause)
+				v.Played.Trace = trace.New(v.Played.Record)
+				alike++
+			}
+		}
+		if alike == 0 {
+			t.Errorf("no finding in the record itself is %s, so that it has no lookalike", id)
+		}
+	})
+}
+
+// without returns a copy of a record that lacks the effect of a cause.
+func without(rec *model.Record, c defect.Cause) *model.Record {
+	run := trace.New(rec)
+	out := &model.Record{Params: rec.Params}
+	for _, e := range rec.Events {
+		mine := slices.Contains(c.Msgs, e.Msg)
+		keep := true
+		switch c.Kind {
+		case defect.KeptPlace, defect.UnlockFailed, cleansUp, setAnew: // the call is on another lock
+			if e.Op == c.Op && e.Lock != "" {
+				e.Lock = "elsewhere"
+			}
+			if e.Op == c.Op && e.Locks != nil {
+				e.Locks = []string{"elsewhere"}
+			}
+		case toldTaken, gaveUpTry: // the command was answered at once
+			keep = !mine || e.Kind == model.KindState
+			if mine && e.Kind == model.KindSend {
+				ran, told := e, e
+				ran.Kind, ran.Reply = model.KindExec, "1"
+				told.Kind, told.Dir = model.KindDeliver, "reply"
+				out.Events = append(out.Events, e, ran, told)
+			}
+			if o := run.Call(e.Op); mine && o != nil && e.Kind == model.KindSend && o.AtNs < e.AtNs && o.Sent[0].Msg == e.Msg {
+				call := slices.IndexFunc(out.Events, func(x model.Event) bool { return x.Kind == model.KindInvoke && x.Op == e.Op })
+				out.Events[call].AtNs = e.AtNs // it was sent at once, too
+			}
+		case endsUnheard: // the client did not ask for a connection
+			m := run.Command(e.Msg)
+			keep = m == nil || m.Command != "CONNECT" || m.AtNs < c.AtNs
+		default: // the command had no effect, or time did not end the hold
+			keep = !(mine && e.Kind != model.KindSend) && !(len(c.Msgs) == 0 && e.Kind == model.KindState && e.AtNs == c.AtNs)
+		}
+		if keep {
+			out.Events = append(out.Events, e)
+		}
+	}
+	return out
+}
+
+// The list is complete, and its IDs are those of no other defect.
+func TestTheList(t *testing.T) {
+	ids := map[string]bool{}
+	for _, d := range Defects {
+		if d.ID == "" || d.Title == "" || d.Story == "" || len(d.Judges) == 0 || d.Applies == nil || d.Cause == nil || d.Since == 0 {
+			t.Errorf("%s lacks something: %+v", d.ID, d)
+		}
+		if ids[d.ID] || root.Find(d.ID) != nil {
+			t.Errorf("%s is the ID of two defects", d.ID)
+		}
+		ids[d.ID] = true
+		if d.Row == "" {
+			continue
+		}
+		if found, err := filepath.Glob(fmt.Sprintf("../*/testdata/peers-track-record/%s.yaml", d.Row)); err != nil || len(found) != 1 {
+			t.Errorf("%s names the row %s, which is no scenario of the track record: %v, %v", d.ID, d.Row, found, err)
+		}
+	}
+}

@@ -1,0 +1,339 @@
+package server
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"lockstep/live"
+	"lockstep/model"
+	"lockstep/peers/external"
+	"lockstep/sim"
+)
+
+// program is the real program, and its Debian package.
+const program = "memcached"
+
+func init() {
+	live.RegisterKind(&external.Kind{
+		Program: program, Needs: []live.Needed{{Program: program, Package: program}},
+		Is: func(s sim.Server) bool {
+			_, ok := s.(*Server)
+			return ok
+		},
+		Begin: func(o external.Options) (live.Observed, error) {
+			r := &realServer{o: o, changed: make(chan struct{}, 1)}
+			return r, r.begin()
+		},
+	})
+}
+
+// realServer is memcached in a live run. It implements live.Observed.
+type realServer struct {
+	o       external.Options
+	path    string
+	version string
+	process *external.Process
+	changed chan struct{}
+	link    *link // of Look and Strike
+	stopped chan struct{}
+	polled  sync.WaitGroup
+
+	mu     sync.Mutex
+	locks  []string
+	uptime int64     // in seconds, when it was read last
+	ticked time.Time // when the server began to show uptime, as far as it was seen
+}
+
+// link is a connection of the run.
+type link struct {
+	net.Conn
+	in *bufio.Reader
+}
+
+// patience is how long the server may take to answer the run.
+const patience = 2 * time.Minute
+
+// begin starts the program.
+func (r *realServer) begin() (err error) {
+	if r.path, err = (live.Needed{Program: program, Package: program}).Find(); err != nil {
+		return err
+	}
+	if r.process, err = launch(r.path, r.o.Addr, r.o.Log, r.o.Spawn); err != nil {
+		return err
+	}
+	if r.link, err = r.connect(); err != nil {
+		r.process.Kill()
+		return err
+	}
+	answer, err := r.link.ask("version\r\n", "VERSION ")
+	if err != nil {
+		r.process.Kill()
+		return err
+	}
+	r.version = strings.TrimSpace(strings.TrimPrefix(answer, "VERSION "))
+	// The clock begins to tick about when the program starts.
+	uptime, err := r.link.clock()
+	if err != nil {
+		r.process.Kill()
+		return err
+	}
+	r.mu.Lock()
+	r.uptime, r.ticked = uptime, time.Now()
+	r.mu.Unlock()
+	poller, err := r.connect()
+	if err != nil {
+		r.process.Kill()
+		return err
+	}
+	r.stopped = make(chan struct{})
+	stopped := r.stopped
+	r.polled.Go(func() { r.poll(poller, stopped) })
+	return nil
+}
+
+func (r *realServer) connect() (*link, error) {
+	c, err := net.DialTimeout("tcp", r.o.Addr, patience)
+	if err != nil {
+		return nil, err
+	}
+	return &link{c, bufio.NewReader(c)}, nil
+}
+
+// ask sends a request and returns the answer up to the line that begins with last.
+func (k *link) ask(text, last string) (answer string, err error) {
+	if err := k.SetDeadline(time.Now().Add(patience)); err != nil {
+		return "", err
+	}
+	if _, err := io.WriteString(k, text); err != nil {
+		return "", err
+	}
+	for {
+		line, err := k.in.ReadString('\n')
+		answer += line
+		if err != nil || strings.HasPrefix(line, last) {
+			return answer, err
+		}
+	}
+}
+
+// item reads an item and the seconds after which it ends by the server's clock, negative: never.
+func (k *link) item(key string) (value string, left int64, ok bool, err error) {
+	if err := k.SetDeadline(time.Now().Add(patience)); err != nil {
+		return "", 0, false, err
+	}
+	if _, err := fmt.Fprintf(k, "mg %s v t\r\n", key); err != nil {
+		return "", 0, false, err
+	}
+	line, err := k.in.ReadString('\n')
+	if err != nil {
+		return "", 0, false, err
+	}
+	words := strings.Fields(line)
+	switch {
+	case len(words) == 1 && words[0] == "EN":
+		return "", 0, false, nil
+	case len(words) != 3 || words[0] != "VA":
+		return "", 0, false, fmt.Errorf("memcached answers %q to a meta get", line)
+	}
+	size, err := strconv.Atoi(words[1])
+	if err != nil {
+		return "", 0, false, err
+	}
+	if left, err = strconv.ParseInt(strings.TrimPrefix(words[2], "t"), 10, 64); err != nil {
+		return "", 0, false, err
+	}
+	data := make([]byte, size+len(lineEnd))
+	_, err = io.ReadFull(k.in, data)
+	return string(data[:size]), left, true, err
+}
+
+// clock reads the seconds for which the server runs by its own clock, which ticks once a second.
+func (k *link) clock() (int64, error) {
+	answer, err := k.ask("stats\r\n", "END")
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(answer) {
+		if v, ok := strings.CutPrefix(strings.TrimSpace(line), "STAT uptime "); ok {
+			return strconv.ParseInt(v, 10, 64)
+		}
+	}
+	return 0, errors.New("memcached tells no uptime")
+}
+
+// pollEvery is how often the run looks whether something has changed or the clock has ticked.
+const pollEvery = 10 * time.Millisecond
+
+// poll tells the run when an item begins, ends or changes, until stop is closed.
+func (r *realServer) poll(k *link, stop <-chan struct{}) {
+	defer func() { _ = k.Close() }()
+	last := map[string]string{}
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(pollEvery):
+		}
+		uptime, err := k.clock()
+		if err != nil {
+			return
+		}
+		r.mu.Lock()
+		if uptime != r.uptime {
+			r.uptime, r.ticked = uptime, time.Now()
+		}
+		locks := r.locks
+		r.mu.Unlock()
+		changed := false
+		for _, lock := range locks {
+			value, left, ok, err := k.item(lock)
+			if err != nil {
+				return
+			}
+			now := ""
+			if ok {
+				now = fmt.Sprintf("%v %s", left < 0, value)
+			}
+			changed = changed || now != last[lock]
+			last[lock] = now
+		}
+		if changed {
+			select {
+			case r.changed <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// Addr implements live.Server.
+func (r *realServer) Addr() string { return r.o.Addr }
+
+// Version implements live.Server.
+func (r *realServer) Version() string { return program + " " + r.version }
+
+// Pid implements live.Server.
+func (r *realServer) Pid() int { return r.process.Cmd.Process.Pid }
+
+// Restart implements live.Server. The program keeps nothing.
+func (r *realServer) Restart(bool) error {
+	r.end()
+	return r.begin()
+}
+
+func (r *realServer) end() {
+	if r.stopped != nil {
+		close(r.stopped)
+		r.stopped = nil // it may not start again, and is stopped then
+	}
+	_ = r.link.Close()
+	r.process.Kill()
+	r.polled.Wait()
+}
+
+// Stop implements live.Server.
+func (r *realServer) Stop() {
+	r.end()
+	_ = r.o.Log.Close()
+}
+
+// Settle implements live.Observed. Nearly each request has an answer.
+func (*realServer) Settle() live.Settle {
+	return live.Settle{First: 250 * time.Millisecond, Quiet: time.Millisecond, Most: 500 * time.Millisecond}
+}
+
+// AsksNothing implements live.Observed.
+func (*realServer) AsksNothing([]byte) bool { return false }
+
+// EndsWithin implements live.Vague. The program sees a tick of the clock after it has happened, and
+// a busy server ticks late.
+func (*realServer) EndsWithin() time.Duration { return 1500 * time.Millisecond }
+
+// Changed implements live.Observed.
+func (r *realServer) Changed() <-chan struct{} { return r.changed }
+
+// Shown is an item that a server of the world shows for a real one.
+type Shown struct {
+	Value string
+	Left  time.Duration // until it ends
+	Ends  bool
+}
+
+// Look implements live.Observed. An item ends at a tick of the server's clock.
+func (r *realServer) Look(locks []string) (views []any, err error) {
+	view := map[string]Shown{}
+	uptime, err := r.link.clock()
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	r.locks = slices.Clone(locks)
+	tick := r.ticked.Add(time.Duration(uptime-r.uptime) * time.Second)
+	r.mu.Unlock()
+	for _, lock := range locks {
+		value, left, ok, err := r.link.item(lock)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			view[lock] = Shown{value, time.Until(tick.Add(time.Duration(left) * time.Second)), left >= 0}
+		}
+	}
+	return []any{view}, nil
+}
+
+// Show implements live.Observed.
+func (*realServer) Show(of sim.Server, view any, nowNs int64) {
+	of.(*Server).shown = func(key string) (value string, endsNs int64, ok bool) {
+		x, ok := view.(map[string]Shown)[key]
+		if !x.Ends {
+			return x.Value, -1, ok
+		}
+		return x.Value, nowNs + int64(x.Left), ok
+	}
+}
+
+// Strike implements live.Observed.
+func (r *realServer) Strike(f model.FaultSpec) error {
+	r.mu.Lock()
+	locks := r.locks
+	r.mu.Unlock()
+	for _, lock := range locks {
+		if !sim.Match(f.Key, lock) {
+			continue
+		}
+		request, last := "delete "+lock, ""
+		if f.KeyDo == "expire" {
+			request = "touch " + lock + " -1"
+		}
+		if _, err := r.link.ask(request+lineEnd, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Left implements live.Observed. It knows the keys of locks.
+func (r *realServer) Left() (keys []string, err error) {
+	r.mu.Lock()
+	locks := r.locks
+	r.mu.Unlock()
+	for _, lock := range locks {
+		_, _, ok, err := r.link.item(lock)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			keys = append(keys, lock)
+		}
+	}
+	return keys, nil
+}

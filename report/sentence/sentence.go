@@ -1,0 +1,298 @@
+// Package sentence writes findings for people. Judges return facts; every sentence about
+// them is made here, when it is shown. No program reads what this package writes.
+package sentence
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/internal/counted"
+	"lockstep/linearizability/judges"
+	"lockstep/model"
+	"lockstep/scenarios/play"
+)
+
+// at writes an instant of a run.
+var at = model.At
+
+// Finding writes what a judge found, as one sentence without a full stop.
+func Finding(f judges.Finding) string {
+	text := detail(f)
+	if names := removable(f.Excuses); f.Convicted && names != "" {
+		text += "; it happens without " + names + ", too"
+	}
+	switch {
+	case f.Doubt.Uncertainty > 0:
+		text = fmt.Sprintf("within the uncertainty of %v: %s", f.Doubt.Uncertainty, text)
+	case f.Doubt.StoodStill > 0:
+		text = StoodStill(f.Doubt.StoodStill) + ": " + text
+	}
+	return text
+}
+
+// StoodStill says that the machine of a live run stood still.
+func StoodStill(d time.Duration) string { return fmt.Sprintf("the machine stood still for %v", d) }
+
+// Verdict says what an undecided or nondeterministic run lacks, or why a scenario does not
+// apply. It returns "" for other verdicts.
+func Verdict(v play.Verdict) string {
+	if f, ok := v.Doubtful(); ok {
+		return f.Judge + ": " + Finding(f)
+	}
+	return v.Why
+}
+
+// detail writes a finding without what a replay and a doubt add.
+func detail(f judges.Finding) string {
+	who, lock, when := f.Thread, f.Lock, at(f.AtNs)
+	switch d := f.Detail.(type) {
+	case judges.Overlap:
+		did, not := "was granted", ""
+		if d.Extended {
+			did = "extended its hold on"
+		}
+		if who == d.Later {
+			not = "; " + who + " did not hold it by then"
+		}
+		return fmt.Sprintf("%s %s %s at %s while %s believed to hold it since %s%s%s", d.Later, did, lock, when, d.Earlier, at(d.EarlierNs), not, ending(d.Ending))
+	case judges.Misdelete:
+		did := string(d.Change)
+		if d.Change == judges.HoldCounted {
+			did = "changed to " + counted.Of(d.Levels, "level")
+		}
+		return fmt.Sprintf("%s of %s (%s, sent at %s) %s the hold of %s on %s at %s", d.Verb, named(d.Threads), d.Command, at(d.SentNs), did, d.Owner, lock, when)
+	case judges.Unplaceable:
+		return d.Lock + ": " + History(d.Reason, at)
+	case judges.BlindOnly:
+		return "the history of " + d.Lock + " is broken when checked blind and not when settled: " + History(d.Reason, at)
+	case judges.Miscount:
+		return fmt.Sprintf("at %s, after its %s, the server counts %d for %s on %s, and its calls add up to %d", when, d.After, d.Counted, who, lock, d.Levels)
+	case judges.Overtaken:
+		text := fmt.Sprintf("%s was granted %s at %s before %s, which had first tried at %s and still waited", d.By, lock, when, who, at(d.FirstNs))
+		if d.EvictedNs >= 0 {
+			text += "; it had lost its place in the queue at " + at(d.EvictedNs)
+		}
+		return text
+	case judges.Endless:
+		return fmt.Sprintf("the hold of %s on %s has no time to live since %s", who, lock, when)
+	case judges.LongLease:
+		return fmt.Sprintf("at %s the hold of %s on %s got a lease of %v, and asked for %v at most", when, who, lock, d.Got, d.Most)
+	case judges.OutlivesOwner:
+		return fmt.Sprintf("the hold of %s on %s was prolonged at %s, although it had died at %s", who, lock, when, at(d.DiedNs))
+	case judges.Unrenewed:
+		why := "no fault met its messages"
+		switch {
+		case d.Shortened:
+			why = d.Fault + " had shortened it at " + at(d.FaultNs)
+		case d.Fault != "":
+			why = "the last fault that met its messages was " + d.Fault + " at " + at(d.FaultNs)
+		}
+		return fmt.Sprintf("the hold of %s on %s ended with its lease at %s while %s believed to hold it and its watchdog should have renewed it; %s", who, lock, when, who, why)
+	case judges.UndoneGrant:
+		return fmt.Sprintf("%s was granted %s at %s, and the same call ended that hold at %s with a command that it had sent at %s",
+			who, lock, at(d.GrantNs), at(d.EndNs), at(d.SentNs))
+	case judges.ShortExtension:
+		return fmt.Sprintf("%s extended its hold on %s from %s on, and the hold ends at %s; a lease is %v", who, lock, at(d.SentNs), at(d.EndNs), d.Lease)
+	case judges.Untold:
+		return fmt.Sprintf("%s believed to hold %s until %s, and was not told that the hold was gone, although nothing disturbed it from %s on; the bound is %v",
+			who, lock, at(d.BelievedNs), at(d.CalmNs), d.Bound)
+	case judges.Misled:
+		known := ""
+		if d.LeaseNs >= 0 {
+			known = "; the lease that it knows of lasts until " + at(d.LeaseNs)
+		}
+		return fmt.Sprintf("%s was told at %s that its hold on %s is gone, and the server held it since %s, and nothing disturbed it%s", who, when, lock, at(d.HeldNs), known)
+	case judges.LateRenewal:
+		why := "it never held it"
+		if d.Call != "" {
+			why = returned(d.Call, d.Outcome, d.ReturnNs)
+		}
+		return fmt.Sprintf("a renewal of %s for %s was sent at %s, although %s", lock, who, when, why)
+	case judges.Stuck:
+		return fmt.Sprintf("%s of %s by %s, called at %s, had not returned at %s, although every fault was over at %s",
+			d.Call, lock, who, at(d.CallNs), at(d.LeftNs), at(d.CalmNs))
+	case judges.Forgotten:
+		return fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
+			who, lock, at(d.FromNs), at(d.ToNs), time.Duration(d.Bound.Ns), bound(d.Bound))
+	case judges.LateReturn:
+		return fmt.Sprintf("%s tried for %s from %s on, for %v, and returned at %s, which is %v later than its wait and %s of at most %v",
+			who, lock, at(d.CallNs), d.Wait, when, d.Late, counted.Of(d.Trips, "round trip"), d.Trip)
+	case judges.RepeatedToken:
+		return fmt.Sprintf("the hold of %s on %s since %s has the token %d, and there was a token %d before", who, lock, when, d.Token, d.Greatest)
+	case judges.StaleToken:
+		return fmt.Sprintf("%s was told the token %d with the grant of %s at %s, and %s had been told %d with an earlier grant", who, d.Token, lock, when, d.Before, d.BeforeToken)
+	case judges.Traffic:
+		return fmt.Sprintf("%s sent %s for %s in the second from %s on, %d more than it was woken", who, counted.Of(d.Sent, "command"), lock, when, d.Sent-d.Woken)
+	case judges.Leftover:
+		what := d.Text
+		switch {
+		case d.Key != "":
+			what = "key " + d.Key
+		case d.Channel != "":
+			what = "channel " + d.Channel
+		}
+		return fmt.Sprintf("at %s, when everybody had left and every lease was over, there still was %s", when, what)
+	case judges.Ghost:
+		text := fmt.Sprintf("%s stands in the queue of %s at %s, ", who, lock, when)
+		if d.Call == "" {
+			return text + "and does not wait"
+		}
+		return text + "although " + returned(d.Call, d.Outcome, d.ReturnNs)
+	case judges.Abandoned:
+		return fmt.Sprintf("%s stands in the queue of %s to the end; it was gone at %s", who, lock, at(d.GoneNs))
+	case judges.TornQueue:
+		return fmt.Sprintf("at %s the queue of %s has %v and its deadlines %v", when, lock, d.Queue, d.Deadlines)
+	case judges.Unmet:
+		return fmt.Sprintf("%s at %s: %s", who, when, d.Text)
+	case judges.Defect:
+		return d.Text
+	case judges.WrongResource:
+		text := fmt.Sprintf("%s ended at %d, not at %d", d.Name, d.Left, d.End)
+		if d.Writer != "" {
+			text = fmt.Sprintf("%s wrote %d to %s at %s, although %d of %d were taken", d.Writer, d.Left, d.Name, when, d.Taken, d.Start)
+		}
+		if f.Form == model.FormWaitedToTheEnd {
+			return text + fmt.Sprintf("; %s waited for %s from %s to the end", who, lock, at(d.WaitsNs))
+		}
+		return text + together(d.Together)
+	}
+	panic(fmt.Sprintf("sentence: there is no sentence about a %T", f.Detail))
+}
+
+// returned says how a call had returned.
+func returned(call model.Action, outcome model.Outcome, ns int64) string {
+	return fmt.Sprintf("its %s had returned %s at %s", call, outcome, at(ns))
+}
+
+// named lists the threads of a command.
+func named(threads []string) string {
+	if len(threads) == 0 {
+		return "somebody"
+	}
+	return strings.Join(threads, ", ")
+}
+
+// ending writes how a hold had ended, as a clause.
+func ending(e judges.Ending) string {
+	when := at(e.AtNs)
+	switch e.Cause {
+	case model.LossShortened:
+		return ": " + e.Fault + " had taken from it at " + when
+	case model.LossRemoved:
+		return ": " + e.Fault + " had removed it at " + when
+	case model.LossForced:
+		return ": " + e.Thread + " had forced it open at " + when
+	case model.LossEnded:
+		return fmt.Sprintf(": %s of %s had ended it at %s", e.Command, named(e.Threads), when)
+	case model.LossExpired:
+		text := ": its lease had ended at " + when
+		for _, h := range e.Before {
+			switch h.Kind {
+			case judges.HarmShortened:
+				text += ", which " + h.Fault + " had shortened at " + at(h.AtNs)
+			case judges.HarmUnseen:
+				text += ", and " + h.Fault + " had shortened it at " + at(h.AtNs)
+			case judges.HarmRemoved:
+				text += ", and " + h.Fault + " had removed it at " + at(h.AtNs)
+			}
+		}
+		return text
+	}
+	return ": the server never ended that hold, or never knew of it"
+}
+
+// together writes the work of two threads at one time, as a clause.
+func together(t *judges.Together) string {
+	if t == nil {
+		return ""
+	}
+	text := fmt.Sprintf("; %s worked from %s to %s, %s from %s", t.Earlier, at(t.FromNs), at(t.ToNs), t.Later, at(t.LaterNs))
+	switch {
+	case t.Ending != nil:
+		return text + ending(*t.Ending)
+	case t.Overstayed != "":
+		return text + ": the lease that " + t.Overstayed + " asked for had ended"
+	}
+	return text + ": they held no lock in common"
+}
+
+// bound says why a waiter may get nothing for so long, as a clause.
+func bound(b judges.Bound) string {
+	switch {
+	case b.RoundTrip > 0:
+		return fmt.Sprintf(" (%d round trips of %v)", judges.RoundTrips, b.RoundTrip)
+	case b.After.Kind != "":
+		return fmt.Sprintf(" (a second and %v, after %s)", b.Cost, disturbance(b.After))
+	case b.DeadWaiters:
+		return " (two waits of this lock and a second, with dead waiters in front)"
+	}
+	return ""
+}
+
+func disturbance(d judges.Disturbance) string {
+	if d.Kind == judges.DisturbedByFault {
+		return d.Fault
+	}
+	return disturbances[d.Kind]
+}
+
+var disturbances = map[judges.DisturbanceKind]string{
+	judges.DisturbedByCrash:     "a crash",
+	judges.DisturbedInterrupted: "an interrupted call",
+	judges.DisturbedUnknown:     "a call of unknown outcome",
+	judges.DisturbedRelease:     "a release that failed",
+	judges.DisturbedLateRequest: "a hold of which nobody knows, since its request came when its call was over",
+	judges.DisturbedClose:       "a client that closed",
+	judges.DisturbedRemoval:     "a hold that another hand removed, which wakes nobody",
+	judges.DisturbedClock:       "a step of the server's clock, which moved the end of a lease",
+	judges.DisturbedFailover:    "a hold that a failover brought back, of which nobody knows",
+	judges.DisturbedOutlasting:  "a hold that its owner knows to be gone, and its servers do not",
+	judges.DisturbedLateWakeUp:  "a late wake-up",
+	judges.DisturbedLostWakeUp:  "a lost wake-up",
+	judges.DisturbedGivenBack:   "a grant that no replica had",
+}
+
+// removable names the excuses without which a run can be repeated; "": there are none.
+func removable(excuses []model.Excuse) string {
+	var names []string
+	for _, e := range excuses {
+		if e.Removable() {
+			names = append(names, Excuse(e))
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " and ")
+}
+
+// Excuse writes what excuses a finding: which fault, when.
+func Excuse(e model.Excuse) string {
+	switch c := e.Cause; c.Kind {
+	case model.CauseFault:
+		return c.Fault
+	case model.CauseFaultAt:
+		return c.Fault + " at " + at(c.AtNs)
+	case model.CauseFaultFrom:
+		return c.Fault + " from " + at(c.AtNs) + " to " + at(c.ToNs)
+	case model.CauseFaultLast:
+		return c.Fault + ", last at " + at(c.ToNs)
+	case model.CauseForced:
+		return c.Thread + " forced it open at " + at(c.AtNs)
+	case model.CauseClocks:
+		return "wall clocks that differ"
+	case model.CauseClock:
+		return "the wall clock of " + c.Thread + " is not the server's"
+	case model.CauseClosed:
+		return "the client of " + c.Thread + " closed at " + at(c.AtNs)
+	case model.CauseOwnClosed:
+		return "its client closed at " + at(c.AtNs)
+	case model.CauseInterrupt:
+		return "an interrupt of " + c.Thread + " at " + at(c.AtNs)
+	case model.CauseOverstayed:
+		return fmt.Sprintf("%s worked past its lease of %v", c.Thread, c.Lease)
+	case model.CauseNoLock:
+		return c.Thread + " and " + c.Other + " held no lock in common"
+	}
+	panic("sentence: there is no sentence about the cause " + string(e.Cause.Kind))
+}

@@ -1,0 +1,68 @@
+package sentence_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"lockstep/linearizability/judges"
+	"lockstep/model"
+	"lockstep/report/sentence"
+)
+
+// Each kind of finding has a sentence, which does not name the type of its values.
+func TestEachDetailHasASentence(t *testing.T) {
+	seen := map[string]string{}
+	for _, d := range judges.Details {
+		switch d.(type) {
+		case judges.Unplaceable, judges.BlindOnly, judges.Unmet, judges.Defect: // its values are its sentence
+			continue
+		}
+		got := sentence.Finding(judges.Finding{Facts: model.Facts{Lock: "orders", Thread: "a/1"}, Detail: d})
+		name := fmt.Sprintf("%T", d)
+		if len(strings.Fields(got)) < 4 || strings.Contains(got, "%!") || strings.Contains(got, "judges.") {
+			t.Errorf("%s: %q", name, got)
+		}
+		if other := seen[got]; other != "" {
+			t.Errorf("%s and %s have one sentence: %q", other, name, got)
+		}
+		seen[got] = name
+	}
+}
+
+func TestADetailWithoutASentencePanics(t *testing.T) {
+	defer func() {
+		if got := fmt.Sprint(recover()); !strings.Contains(got, "struct {}") {
+			t.Errorf("got %s, want the type of the detail", got)
+		}
+	}()
+	_ = sentence.Finding(judges.Finding{Detail: struct{}{}})
+}
+
+// A doubt comes before the finding, and what a replay showed after it.
+func TestWhatReplaysAndDoubtsAdd(t *testing.T) {
+	f := judges.Finding{Convicted: true, Doubt: judges.Doubt{Uncertainty: 2e6}, Detail: judges.Defect{Text: "it broke"}, Excuses: []model.Excuse{
+		{Fault: 2, Cause: model.Cause{Kind: model.CauseFaultAt, Fault: "pause of a", AtNs: 3e9}},
+		{Cause: model.Cause{Kind: model.CauseOverstayed, Thread: "a/1", Lease: 1e9}}, // no replay can leave it out
+		{Clocks: true, Cause: model.Cause{Kind: model.CauseClocks}},
+		{Fault: 2, Cause: model.Cause{Kind: model.CauseFaultAt, Fault: "pause of a", AtNs: 3e9}},
+	}}
+	if got, want := sentence.Finding(f), "within the uncertainty of 2ms: it broke; it happens without pause of a at 3.000s and wall clocks that differ, too"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	f.Convicted, f.Doubt = false, judges.Doubt{StoodStill: 3e8}
+	if got, want := sentence.Finding(f), "the machine stood still for 300ms: it broke"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Each kind has a sentence, and the sentence names the thread and the lock.
+func TestEachPartingHasASentence(t *testing.T) {
+	for _, kind := range []judges.PartingKind{judges.PartedLate, judges.PartedUnheard, judges.PartedExpired, judges.PartedByFault, judges.PartedBySelf, judges.PartedByClient,
+		judges.PartedByUnlock, judges.PartedByExtend, judges.PartedByAnother, judges.PartedUnreleased, judges.PartedTold, judges.PartedByLoss} {
+		got := sentence.Parting(judges.Parting{Kind: kind, AtNs: 2e9, Thread: "a/1", Lock: "orders"})
+		if strings.Contains(got, "%!") || !strings.HasPrefix(got, "2.000s: ") || !strings.Contains(got, "a/1") || !strings.Contains(got, "orders") {
+			t.Errorf("%s: %q", kind, got)
+		}
+	}
+}
