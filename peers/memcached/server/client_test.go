@@ -152,7 +152,9 @@ func TestGomemcacheIsToldTheSame(t *testing.T) {
 		for range 5 + r.IntN(25) {
 			i, call := r.IntN(2), one(calls...)
 			key := one("a", "b", "c", "lock", "lock", strings.Repeat("k", 249+r.IntN(3)), "a key")
-			value := one("", "owner-1", "owner-2", "7", "9223372036854775807", "two\r\nlines")
+			// No sequence counts to 2^63: there memcached looks for a minus sign behind the number,
+			// also in what an earlier item left in that memory.
+			value := one("", "owner-1", "owner-2", "7", "9223372036854775000", "two\r\nlines")
 			flags, expiration, by := uint32(r.IntN(3)), []int32{0, 0, 1000, -1}[r.IntN(4)], uint64(r.IntN(20))
 			want := real[i].do(call, key, value, flags, expiration, by)
 			got := world[i].do(call, key, value, flags, expiration, by)
