@@ -283,9 +283,12 @@ func (l redissonLock) parties(role model.Role, keys, argv, locks []string) (of, 
 		return keys[:1], nil
 	case model.RoleUnlock:
 		return keys[:1], []string{owner(argv[2])}
-	default:
-		return keys[:1], []string{owner(argv[1])}
+	case "":
+		if len(argv) < 2 {
+			return nil, nil // the library asks the server by a script what it can do
+		}
 	}
+	return keys[:1], []string{owner(argv[1])}
 }
 
 func (l redissonLock) state(keys simredis.Keyspace, lock string) *model.LockState {
