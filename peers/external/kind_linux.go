@@ -20,8 +20,7 @@ type Kind struct {
 	Is      func(sim.Server) bool
 	// Files are files that must be there, each with the Debian package that has it.
 	Files map[string]string
-	// Begin starts the server at an address. dir is a folder for its data, which is empty unless
-	// the server had one before.
+	// Begin starts the server at an address. If it returns an error, no process of it is left.
 	Begin func(o Options) (live.Observed, error)
 }
 
@@ -71,12 +70,12 @@ func (k *Kind) Start(o live.StartOptions) ([]live.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	var s live.Observed
 	for range 3 { // somebody may take the port before the server does
-		addr, err := o.Free()
-		if err != nil {
-			return nil, err
+		var addr string
+		if addr, err = o.Free(); err != nil {
+			break
 		}
+		var s live.Observed
 		if s, err = k.Begin(Options{o, addr, log}); err == nil {
 			return []live.Server{s}, nil
 		}

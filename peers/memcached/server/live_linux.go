@@ -29,22 +29,18 @@ func init() {
 			return ok
 		},
 		Begin: func(o external.Options) (live.Observed, error) {
-			r := &realServer{o: o, changed: make(chan struct{}, 1)}
-			return r, r.begin()
+			r := &realServer{}
+			r.Options, r.Launch, r.Disconnect = o, r.launch, r.disconnect
+			return r, r.Begin()
 		},
 	})
 }
 
 // realServer is memcached in a live run. It implements live.Observed.
 type realServer struct {
-	o       external.Options
-	path    string
-	version string
-	process *external.Process
-	changed chan struct{}
-	link    *link // of Look and Strike
-	stopped chan struct{}
-	polled  sync.WaitGroup
+	external.Running
+	link   *link // of Look and Strike
+	poller *link
 
 	mu     sync.Mutex
 	locks  []string
@@ -61,46 +57,61 @@ type link struct {
 // patience is how long the server may take to answer the run.
 const patience = 2 * time.Minute
 
-// begin starts the program.
-func (r *realServer) begin() (err error) {
-	if r.path, err = (live.Needed{Program: program, Package: program}).Find(); err != nil {
-		return err
+// launch starts the program, which keeps nothing.
+func (r *realServer) launch(bool) (*external.Process, string, error) {
+	path, err := (live.Needed{Program: program, Package: program}).Find()
+	if err != nil {
+		return nil, "", err
 	}
-	if r.process, err = launch(r.path, r.o.Addr, r.o.Log, r.o.Spawn); err != nil {
-		return err
+	p, err := launch(path, r.Addr(), r.Log, r.Spawn)
+	if err != nil {
+		return nil, "", err
 	}
+	version, err := r.meet()
+	if err != nil {
+		r.disconnect()
+		p.Kill()
+		return nil, "", err
+	}
+	last := map[string]string{}
+	r.Poll(pollEvery, func() bool { return r.differs(last) })
+	return p, program + " " + version, nil
+}
+
+// meet opens the connections of the run, and reads the version and the clock of the server, which begins to
+// tick about when the program starts.
+func (r *realServer) meet() (version string, err error) {
 	if r.link, err = r.connect(); err != nil {
-		r.process.Kill()
-		return err
+		return "", err
+	}
+	if r.poller, err = r.connect(); err != nil {
+		return "", err
 	}
 	answer, err := r.link.ask("version\r\n", "VERSION ")
 	if err != nil {
-		r.process.Kill()
-		return err
+		return "", err
 	}
-	r.version = strings.TrimSpace(strings.TrimPrefix(answer, "VERSION "))
-	// The clock begins to tick about when the program starts.
 	uptime, err := r.link.clock()
 	if err != nil {
-		r.process.Kill()
-		return err
+		return "", err
 	}
 	r.mu.Lock()
 	r.uptime, r.ticked = uptime, time.Now()
 	r.mu.Unlock()
-	poller, err := r.connect()
-	if err != nil {
-		r.process.Kill()
-		return err
+	return strings.TrimSpace(strings.TrimPrefix(answer, "VERSION ")), nil
+}
+
+// disconnect closes the connections that there are.
+func (r *realServer) disconnect() {
+	for _, k := range []*link{r.link, r.poller} {
+		if k != nil {
+			_ = k.Close()
+		}
 	}
-	r.stopped = make(chan struct{})
-	stopped := r.stopped
-	r.polled.Go(func() { r.poll(poller, stopped) })
-	return nil
 }
 
 func (r *realServer) connect() (*link, error) {
-	c, err := net.DialTimeout("tcp", r.o.Addr, patience)
+	c, err := net.DialTimeout("tcp", r.Addr(), patience)
 	if err != nil {
 		return nil, err
 	}
@@ -172,77 +183,32 @@ func (k *link) clock() (int64, error) {
 // pollEvery is how often the run looks whether something has changed or the clock has ticked.
 const pollEvery = 10 * time.Millisecond
 
-// poll tells the run when an item begins, ends or changes, until stop is closed.
-func (r *realServer) poll(k *link, stop <-chan struct{}) {
-	defer func() { _ = k.Close() }()
-	last := map[string]string{}
-	for {
-		select {
-		case <-stop:
-			return
-		case <-time.After(pollEvery):
-		}
-		uptime, err := k.clock()
+// differs reports whether an item has begun, ended or changed. last has the items of the call before, and
+// gets those of this one.
+func (r *realServer) differs(last map[string]string) (changed bool) {
+	uptime, err := r.poller.clock()
+	if err != nil {
+		return false // the server is stopped, or ends
+	}
+	r.mu.Lock()
+	if uptime != r.uptime {
+		r.uptime, r.ticked = uptime, time.Now()
+	}
+	locks := r.locks
+	r.mu.Unlock()
+	for _, lock := range locks {
+		value, left, ok, err := r.poller.item(lock)
 		if err != nil {
-			return
+			return changed
 		}
-		r.mu.Lock()
-		if uptime != r.uptime {
-			r.uptime, r.ticked = uptime, time.Now()
+		now := ""
+		if ok {
+			now = fmt.Sprintf("%v %s", left < 0, value)
 		}
-		locks := r.locks
-		r.mu.Unlock()
-		changed := false
-		for _, lock := range locks {
-			value, left, ok, err := k.item(lock)
-			if err != nil {
-				return
-			}
-			now := ""
-			if ok {
-				now = fmt.Sprintf("%v %s", left < 0, value)
-			}
-			changed = changed || now != last[lock]
-			last[lock] = now
-		}
-		if changed {
-			select {
-			case r.changed <- struct{}{}:
-			default:
-			}
-		}
+		changed = changed || now != last[lock]
+		last[lock] = now
 	}
-}
-
-// Addr implements live.Server.
-func (r *realServer) Addr() string { return r.o.Addr }
-
-// Version implements live.Server.
-func (r *realServer) Version() string { return program + " " + r.version }
-
-// Pid implements live.Server.
-func (r *realServer) Pid() int { return r.process.Cmd.Process.Pid }
-
-// Restart implements live.Server. The program keeps nothing.
-func (r *realServer) Restart(bool) error {
-	r.end()
-	return r.begin()
-}
-
-func (r *realServer) end() {
-	if r.stopped != nil {
-		close(r.stopped)
-		r.stopped = nil // it may not start again, and is stopped then
-	}
-	_ = r.link.Close()
-	r.process.Kill()
-	r.polled.Wait()
-}
-
-// Stop implements live.Server.
-func (r *realServer) Stop() {
-	r.end()
-	_ = r.o.Log.Close()
+	return changed
 }
 
 // Settle implements live.Observed. Nearly each request has an answer.
@@ -256,9 +222,6 @@ func (*realServer) AsksNothing([]byte) bool { return false }
 // EndsWithin implements live.Vague. The program sees a tick of the clock after it has happened, and
 // a busy server ticks late.
 func (*realServer) EndsWithin() time.Duration { return 1500 * time.Millisecond }
-
-// Changed implements live.Observed.
-func (r *realServer) Changed() <-chan struct{} { return r.changed }
 
 // Shown is an item that a server of the world shows for a real one.
 type Shown struct {

@@ -5,10 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,22 +24,17 @@ func init() {
 			return ok
 		},
 		Begin: func(o external.Options) (live.Observed, error) {
-			r := &realServer{o: o, changed: make(chan struct{}, 1)}
-			return r, r.begin(true)
+			r := &realServer{}
+			r.Options, r.Launch, r.Disconnect = o, r.launch, func() { _ = r.db.Close() }
+			return r, r.Begin()
 		},
 	})
 }
 
 // realServer is MariaDB in a live run. It implements live.Observed.
 type realServer struct {
-	o       external.Options
-	starts  int // with an empty folder
-	version string
-	process *external.Process
-	db      *sql.DB
-	changed chan struct{}
-	stopped chan struct{}
-	polled  sync.WaitGroup
+	external.Running
+	db *sql.DB
 
 	mu    sync.Mutex // also held while the server is read
 	locks []string
@@ -54,70 +46,56 @@ type realServer struct {
 // userLock is the name of a session that has a user lock or waits for one: see Server.Holder.
 type userLock struct{ name, lock string }
 
-// begin starts the program, with the data that it had or without.
-func (r *realServer) begin(empty bool) (err error) {
-	if empty {
-		r.starts++
+// launch starts the program, with the data that it had or without.
+func (r *realServer) launch(empty bool) (p *external.Process, version string, err error) {
+	dir, err := r.Folder(program, empty)
+	if err != nil {
+		return nil, "", err
 	}
-	dir := filepath.Join(r.o.Dir, program+"-"+strconv.Itoa(r.starts))
 	if empty {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		if err := install(dir, r.o.Log, r.o.Spawn); err != nil {
-			return err
+		if err := install(dir, r.Log, r.Spawn); err != nil {
+			return nil, "", err
 		}
 	}
-	if r.process, r.db, err = launch(dir, r.o.Addr, r.o.Log, r.o.Spawn); err != nil {
-		return err
+	if p, r.db, err = launch(dir, r.Addr(), r.Log, r.Spawn); err != nil {
+		return nil, "", err
 	}
-	if err := r.db.QueryRow("SELECT VERSION()").Scan(&r.version); err != nil {
-		r.process.Kill()
-		return err
+	if err := r.db.QueryRow("SELECT VERSION()").Scan(&version); err != nil {
+		_ = r.db.Close()
+		p.Kill()
+		return nil, "", err
 	}
-	r.version, _, _ = strings.Cut(r.version, "-")
+	version, _, _ = strings.Cut(version, "-")
 	r.mu.Lock()
 	r.lives++
 	r.names = map[uint32]*userLock{}
 	r.mu.Unlock()
-	r.stopped = make(chan struct{})
-	stopped := r.stopped
-	r.polled.Go(func() { r.poll(stopped) })
-	return nil
+	last := ""
+	r.Poll(pollEvery, func() bool {
+		now, err := r.held()
+		if err != nil || now == last { // after an error the server is stopped, or ends
+			return false
+		}
+		last = now
+		return true
+	})
+	return p, program + " " + version, nil
 }
 
 // pollEvery is how often the run looks whether the server holds something else.
 const pollEvery = 20 * time.Millisecond
 
-// poll tells the run when the server holds something else, until stop is closed.
-func (r *realServer) poll(stop <-chan struct{}) {
-	last := ""
-	for {
-		select {
-		case <-stop:
-			return
-		case <-time.After(pollEvery):
-		}
-		r.mu.Lock()
-		locks := r.locks
-		view, err := r.look(locks)
-		r.mu.Unlock()
-		if err != nil {
-			continue // the server is stopped, or ends
-		}
-		now := fmt.Sprint(view.Holders, view.Waiting)
-		for _, lock := range locks {
-			row := view.Rows[lock]
-			now += fmt.Sprint(row.Owner, row.Expires > 0, row.Token)
-		}
-		if now != last {
-			last = now
-			select {
-			case r.changed <- struct{}{}:
-			default:
-			}
-		}
+// held says what the server holds, but for instants.
+func (r *realServer) held() (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	view, err := r.look(r.locks)
+	held := fmt.Sprint(view.Holders, view.Waiting)
+	for _, lock := range r.locks {
+		row := view.Rows[lock]
+		held += fmt.Sprint(row.Owner, row.Expires > 0, row.Token)
 	}
+	return held, err
 }
 
 // patience is how long the server may take to answer the run.
@@ -191,37 +169,6 @@ func (r *realServer) nameOf(session uint32, lock string) string {
 	return u.name
 }
 
-// Addr implements live.Server.
-func (r *realServer) Addr() string { return r.o.Addr }
-
-// Version implements live.Server.
-func (r *realServer) Version() string { return program + " " + r.version }
-
-// Pid implements live.Server.
-func (r *realServer) Pid() int { return r.process.Cmd.Process.Pid }
-
-// Restart implements live.Server.
-func (r *realServer) Restart(keepData bool) error {
-	r.end()
-	return r.begin(!keepData)
-}
-
-func (r *realServer) end() {
-	if r.stopped != nil {
-		close(r.stopped)
-		r.stopped = nil // it may not start again, and is stopped then
-	}
-	r.process.Kill()
-	r.polled.Wait()
-	_ = r.db.Close()
-}
-
-// Stop implements live.Server.
-func (r *realServer) Stop() {
-	r.end()
-	_ = r.o.Log.Close()
-}
-
 // Settle implements live.Observed. A statement that waits for a user lock has no answer in time.
 func (*realServer) Settle() live.Settle {
 	return live.Settle{First: 40 * time.Millisecond, Quiet: 3 * time.Millisecond, Most: 200 * time.Millisecond}
@@ -229,9 +176,6 @@ func (*realServer) Settle() live.Settle {
 
 // AsksNothing implements live.Observed.
 func (*realServer) AsksNothing([]byte) bool { return false }
-
-// Changed implements live.Observed.
-func (r *realServer) Changed() <-chan struct{} { return r.changed }
 
 // Look implements live.Observed.
 func (r *realServer) Look(locks []string) ([]any, error) {

@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -30,110 +28,55 @@ func init() {
 			return ok
 		},
 		Begin: func(o external.Options) (live.Observed, error) {
-			r := &realServer{o: o, changed: make(chan struct{}, 1)}
-			return r, r.begin(true)
+			r := &realServer{}
+			r.Options, r.Launch, r.Disconnect = o, r.launch, func() {}
+			return r, r.Begin()
 		},
 	})
 }
 
 // realServer is ZooKeeper in a live run. It implements live.Observed.
-type realServer struct {
-	o       external.Options
-	starts  int // with an empty folder
-	version string
-	process *external.Process
-	changed chan struct{}
-	stopped chan struct{}
-	polled  sync.WaitGroup
-}
+type realServer struct{ external.Running }
 
 // patience is how long the server may take to answer the run.
 const patience = 2 * time.Minute
 
-// begin starts the program, with the data that it had or without.
-func (r *realServer) begin(empty bool) error {
+// launch starts the program, with the data that it had or without.
+func (r *realServer) launch(empty bool) (*external.Process, string, error) {
 	java, err := exec.LookPath("java")
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	if empty {
-		r.starts++
-	}
-	dir := filepath.Join(r.o.Dir, "zookeeper-"+strconv.Itoa(r.starts))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	if r.process, err = launch(java, dir, r.o.Addr, int(Tick.Milliseconds()), r.o.Log, r.o.Spawn); err != nil {
-		return err
-	}
-	answer, err := ask(r.o.Addr, "srvr", patience)
+	dir, err := r.Folder("zookeeper", empty)
 	if err != nil {
-		r.process.Kill()
-		return err
+		return nil, "", err
+	}
+	p, err := launch(java, dir, r.Addr(), int(Tick.Milliseconds()), r.Log, r.Spawn)
+	if err != nil {
+		return nil, "", err
+	}
+	answer, err := ask(r.Addr(), "srvr", patience)
+	if err != nil {
+		p.Kill()
+		return nil, "", err
 	}
 	first, _, _ := strings.Cut(answer, "\n")
-	r.version, _, _ = strings.Cut(strings.TrimPrefix(first, "Zookeeper version: "), "-")
-	r.stopped = make(chan struct{})
-	stopped := r.stopped
-	r.polled.Go(func() { r.poll(stopped) })
-	return nil
+	version, _, _ := strings.Cut(strings.TrimPrefix(first, "Zookeeper version: "), "-")
+	var last []string
+	r.Poll(pollEvery, func() bool {
+		view, err := r.look()
+		paths := slices.Sorted(maps.Keys(view))
+		if err != nil || slices.Equal(paths, last) { // after an error the server is stopped, or ends
+			return false
+		}
+		last = paths
+		return true
+	})
+	return p, "zookeeper " + version, nil
 }
 
 // pollEvery is how often the run looks whether nodes have gone by themselves.
 const pollEvery = 20 * time.Millisecond
-
-// poll tells the run when there are other nodes, until stop is closed.
-func (r *realServer) poll(stop <-chan struct{}) {
-	var last []string
-	for {
-		select {
-		case <-stop:
-			return
-		case <-time.After(pollEvery):
-		}
-		view, err := r.look()
-		if err != nil {
-			continue // the server is stopped, or ends
-		}
-		if paths := slices.Sorted(maps.Keys(view)); !slices.Equal(paths, last) {
-			last = paths
-			select {
-			case r.changed <- struct{}{}:
-			default:
-			}
-		}
-	}
-}
-
-// Addr implements live.Server.
-func (r *realServer) Addr() string { return r.o.Addr }
-
-// Version implements live.Server.
-func (r *realServer) Version() string { return "zookeeper " + r.version }
-
-// Pid implements live.Server.
-func (r *realServer) Pid() int { return r.process.Cmd.Process.Pid }
-
-// Restart implements live.Server.
-func (r *realServer) Restart(keepData bool) error {
-	r.end()
-	return r.begin(!keepData)
-}
-
-func (r *realServer) end() {
-	if r.stopped != nil {
-		close(r.stopped)
-		r.stopped = nil // it may not start again, and is stopped then
-	}
-	r.process.Kill()
-	r.polled.Wait()
-}
-
-// Stop implements live.Server.
-func (r *realServer) Stop() {
-	r.end()
-	_ = r.o.Log.Close()
-}
 
 // Settle implements live.Observed. Each request has an answer.
 func (*realServer) Settle() live.Settle {
@@ -143,9 +86,6 @@ func (*realServer) Settle() live.Settle {
 // AsksNothing implements live.Observed. A ping keeps a session.
 func (*realServer) AsksNothing([]byte) bool { return false }
 
-// Changed implements live.Observed.
-func (r *realServer) Changed() <-chan struct{} { return r.changed }
-
 // shownNode is an ephemeral node of a real server.
 type shownNode struct {
 	session int64
@@ -154,7 +94,7 @@ type shownNode struct {
 
 // look reads the ephemeral nodes by their paths.
 func (r *realServer) look() (map[string]shownNode, error) {
-	text, err := ask(r.o.Addr, "dump", patience)
+	text, err := ask(r.Addr(), "dump", patience)
 	if err != nil {
 		return nil, err
 	}
@@ -242,7 +182,7 @@ func (r *realServer) Strike(f model.FaultSpec) error {
 	if err != nil {
 		return err
 	}
-	c, _, err := zk.Connect([]string{r.o.Addr}, patience, zk.WithLogInfo(false))
+	c, _, err := zk.Connect([]string{r.Addr()}, patience, zk.WithLogInfo(false))
 	if err != nil {
 		return err
 	}
