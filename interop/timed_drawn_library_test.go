@@ -10,6 +10,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,6 +27,7 @@ var (
 	againFlag    = flag.Bool("again", true, "have the library tell stories that differ again, few at a time")
 	toldFlag     = flag.String("told", "", "folder for what the library tells of drawn stories; what is there is not told again, unless it was disturbed")
 	kindFlag     = flag.String("kind", "", "tell drawn stories of this kind of lock only, plain or fair")
+	seedsFlag    = flag.String("seeds", "", "tell only the drawn stories of these seeds, with commas between them, whatever -stories says")
 )
 
 // drawnHeapMB is the heap of a JVM that tells drawn stories. The JVM stands still while its heap is
@@ -45,10 +47,7 @@ func TestLibraryAndPortTellTheSame(t *testing.T) {
 		}
 		kinds = []string{*kindFlag}
 	}
-	var seeds []int
-	for n := range *storiesFlag {
-		seeds = append(seeds, drawnFirst+n)
-	}
+	seeds := drawnSeeds(t)
 	tellers := map[*redisson.Release]*drawnTeller{}
 	library := map[*redisson.Release]map[string][]timedTelling{}
 	for _, rel := range releases(t) {
@@ -101,6 +100,28 @@ func TestLibraryAndPortTellTheSame(t *testing.T) {
 			}
 		})
 	}
+}
+
+// drawnSeeds gives the seeds of the drawn stories that the flags ask for.
+func drawnSeeds(t *testing.T) (seeds []int) {
+	t.Helper()
+	if *seedsFlag == "" {
+		for n := range *storiesFlag {
+			seeds = append(seeds, drawnFirst+n)
+		}
+		return seeds
+	}
+	if *recordFlag {
+		t.Fatal("-seeds: -record keeps the first stories that agree, not chosen ones")
+	}
+	for word := range strings.SplitSeq(*seedsFlag, ",") {
+		seed, err := strconv.Atoi(word)
+		if err != nil {
+			t.Fatalf("-seeds %s: %v", *seedsFlag, err)
+		}
+		seeds = append(seeds, seed)
+	}
+	return seeds
 }
 
 // drawnTeller is the library of one release as a teller of drawn stories.

@@ -522,6 +522,28 @@ var tokenStories = func() (all []story) {
 		s.call(3, "unlock")
 		s.result("the lock", l, keptBack)
 	})
+	all = append(all, story{name: "a message that comes while a call for a token asks", set: settings{idle: 6}, tell: func(s *stage) {
+		s.kind = fenced
+		s.call(2, "lock", "lease", 60000)
+		me, sent := s.p.owner(1), 0
+		s.via.Rule(func(c Sent) Verdict {
+			if evals(2)(c.Words) && slices.Contains(c.Words, me) {
+				if sent++; sent == 2 {
+					return Verdict{Delay: keptBack}
+				}
+			}
+			return Verdict{}
+		})
+		c := s.begin(1, "lock_and_get_token")
+		s.askedOf(2, 1, 2)
+		time.Sleep(keptBack / 8) // until the server has refused it
+		// Not by an unlock, whose answer may have to wait behind the one kept back.
+		s.rdb.Del(context.Background(), s.lock)
+		s.rdb.Publish(context.Background(), redisson.ChannelName(s.lock), 0)
+		if !s.result("before the answer", c, keptBack/3) {
+			s.result("after the answer", c, keptBack)
+		}
+	}})
 	for i := range all {
 		all[i].set.watchdog = 3 * keptBack
 	}

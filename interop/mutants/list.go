@@ -299,6 +299,13 @@ var mutants = []mutant{
 		after:  "_ = l // nobody waits for it",
 	},
 	{
+		id: "token-permit", releases: "3.21.3 on",
+		breaks: "it waits for the next message",
+		file:   "subscription.go",
+		before: "\te.mu.Lock()\n\tif e.permits > 0 {\n\t\te.permits--\n\t\te.mu.Unlock()\n\t\treturn true\n\t}",
+		after:  "\te.mu.Lock()",
+	},
+	{
 		id: "token-minus-one", releases: "3.21.3 on",
 		breaks: "it is a refusal",
 		file:   "lock.go",

@@ -76,13 +76,13 @@ var rules = []rule{
 	{says: "The threads of a client share the subscription to a channel, and the last one leaves it.", releases: "all", mutants: []string{"first-leaves"}},
 	{says: "A message wakes one waiting thread of a client.", releases: "all", mutants: []string{"one-waiter-wakes"}},
 	{says: "A message that comes while nobody waits lets the next waiter ask at once.", releases: "all", mutants: []string{"stored-permit"}},
-	{says: "A message that is stored lets a call for a token ask at once (issue 5761).", releases: "3.43.0, 4.7.0", unproved: "no story sends a message between the attempt and the wait of such a call"},
+	{says: "A message that is stored lets a call for a token ask at once .", releases: "3.21.3 on", mutants: []string{"token-permit"}},
 	{says: "lock() waits for its subscription for the response timeout and all retry delays.", releases: "3.4.2 to 3.12.4", mutants: []string{"subscription-limit"}},
 	{says: "lock() waits 7.5 s for its subscription, whatever the response timeout is.", releases: "3.43.0, 4.7.0", mutants: []string{"subscription-timeout"}},
 	{says: "A subscription that is not acknowledged within the response timeout is given up.", releases: "3.11.0, 3.21.3, 3.43.0, 4.7.0", mutants: []string{"late-subscription", "late-subscription-fails"}},
 	{says: "When the time of the lock() that began a subscription is over, all who wait for it are told.", releases: "3.12.4, 3.43.0, 4.7.0", mutants: []string{"late-subscription-shared"}},
 	{says: "Releases are published by SPUBLISH, and waiters subscribe by SSUBSCRIBE, in a cluster.", releases: "3.43.0, 4.7.0", mutants: []string{"spublish-in-cluster"}},
-	{says: "They are not elsewhere.", releases: "3.43.0, 4.7.0", mutants: []string{"publish-elsewhere"}},
+	{says: "Outside of a cluster releases are published by PUBLISH, and waiters subscribe by SUBSCRIBE.", releases: "3.43.0, 4.7.0", mutants: []string{"publish-elsewhere"}},
 
 	// The fair queue.
 	{says: "A waiter is queued with the client's wait, and leaves with it, whatever its own is.", releases: "3.4.2 to 3.12.4", mutants: []string{"client-wait"}},

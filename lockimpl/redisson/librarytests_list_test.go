@@ -45,7 +45,7 @@ var heavySizes = []int{2, 5, 10, 20}
 // threads. A millisecond stands for what the library's test does inside: it sets a bucket,
 // and releases and acquires a semaphore.
 func heavy(x *libraryCase, enter func(l lockimpl.Lock, o lockimpl.Owner, j int) (bool, error)) {
-	loops := x.size(2, 20, 5000)
+	loops := x.size(2, 20, *heavyNames)
 	c := x.newClient("c1")
 	for _, threads := range heavySizes {
 		began := x.now()

@@ -82,6 +82,8 @@ func (x *libraryCase) succeeds(what string, err error) {
 
 var full = flag.Bool("full", false, "play the library's own tests with the numbers that they have in the library")
 
+var heavyNames = flag.Int("names", 5000, "with -full: the number of lock names in RedissonLockHeavyTest, which the library plays with 5 000 and with 50 000")
+
 // size is a number of a test: all with -full, long with LOCKSTEP_LONG=1, else some.
 func (x *libraryCase) size(some, long, all int) int {
 	x.t.Helper()
