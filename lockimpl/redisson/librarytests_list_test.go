@@ -421,7 +421,7 @@ var libraryTests = concat(
 
 		{
 			class: "RedissonLockHeavyTest", name: "lockUnlockRLock",
-			does: "2, 5, 10 and 20 threads lock and unlock one name after the other, 5 000 of them, and then 50 000, which is not played (20; 2): they end within a second for each.",
+			does: "2, 5, 10 and 20 threads lock and unlock one name after the other, 5 000 of them (20; 2), and then 50 000 with `-names 50000`: they end within a second for each.",
 			play: func(x *libraryCase) {
 				heavy(x, func(l lockimpl.Lock, o lockimpl.Owner, _ int) (bool, error) {
 					return true, l.Lock(background, o, noLease)
