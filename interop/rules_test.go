@@ -193,15 +193,12 @@ func (s *stage) strikeAttempt(thread, n int, v Verdict) {
 }
 
 // asked waits until a thread has sent its n-th attempt.
-func (s *stage) asked(thread, n int) { s.askedOf(1, thread, n) }
-
-// askedOf is asked for attempts whose script has that many keys.
-func (s *stage) askedOf(keys, thread, n int) {
+func (s *stage) asked(thread, n int) {
 	owner := s.p.owner(thread)
 	eventually(s.t, "an attempt to be sent", func(context.Context) bool {
 		sent := 0
 		for _, c := range s.via.Sent(0) {
-			if evals(keys)(c.Words) && slices.Contains(c.Words, owner) {
+			if evals(1)(c.Words) && slices.Contains(c.Words, owner) {
 				sent++
 			}
 		}
