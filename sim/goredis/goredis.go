@@ -7,12 +7,10 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"reflect"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"unsafe"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -85,32 +83,10 @@ func NewClient(p *sim.Process, opt *redis.Options) *redis.Client {
 
 func newClient(p *sim.Process, opt *redis.Options) (*redis.Client, *noteHook) {
 	c := redis.NewClient(opt)
-	shrinkPubSub(c)
 	h := &noteHook{p: p, c: c}
 	c.AddHook(h)
 	p.TimersLeft(h.mayHaveWaited)
 	return c, h
-}
-
-// shrinkPubSub gives the subscriptions of a client buffers of bufferSize. No option does:
-// go-redis gives each of them 64 KiB, which would be a quarter of the memory of a run with a few
-// subscriptions. It reports false if go-redis no longer keeps the sizes where they were.
-func shrinkPubSub(c *redis.Client) bool {
-	options := reflect.ValueOf(c).Elem()
-	for _, name := range []string{"baseClient", "pubSubPool", "opt"} {
-		if options = options.FieldByName(name); options.Kind() != reflect.Pointer || options.IsNil() {
-			return false
-		}
-		options = options.Elem()
-	}
-	for _, name := range []string{"ReadBufferSize", "WriteBufferSize"} {
-		size := options.FieldByName(name)
-		if size.Kind() != reflect.Int {
-			return false
-		}
-		*(*int)(unsafe.Pointer(size.UnsafeAddr())) = bufferSize
-	}
-	return true
 }
 
 // NewFailoverClient makes a go-redis client of p that asks the sentinels at addrs for the master with

@@ -82,11 +82,3 @@ func TestAWaitForAConnectionIsNoticed(t *testing.T) {
 		})
 	}
 }
-
-func TestSubscriptionsHaveSmallBuffers(t *testing.T) {
-	c := redis.NewClient(&redis.Options{Addr: addr})
-	defer c.Close()
-	if !shrinkPubSub(c) {
-		t.Error("go-redis keeps the sizes of the buffers of a subscription elsewhere")
-	}
-}
