@@ -76,7 +76,7 @@ var rules = []rule{
 	{says: "The threads of a client share the subscription to a channel, and the last one leaves it.", releases: "all", mutants: []string{"first-leaves"}},
 	{says: "A message wakes one waiting thread of a client.", releases: "all", mutants: []string{"one-waiter-wakes"}},
 	{says: "A message that comes while nobody waits lets the next waiter ask at once.", releases: "all", mutants: []string{"stored-permit"}},
-	{says: "A message that is stored lets a call for a token ask at once .", releases: "3.21.3 on", mutants: []string{"token-permit"}},
+	{says: "A message that is stored lets a call for a token ask at once.", releases: "3.21.3 on", mutants: []string{"token-permit"}},
 	{says: "lock() waits for its subscription for the response timeout and all retry delays.", releases: "3.4.2 to 3.12.4", mutants: []string{"subscription-limit"}},
 	{says: "lock() waits 7.5 s for its subscription, whatever the response timeout is.", releases: "3.43.0, 4.7.0", mutants: []string{"subscription-timeout"}},
 	{says: "A subscription that is not acknowledged within the response timeout is given up.", releases: "3.11.0, 3.21.3, 3.43.0, 4.7.0", mutants: []string{"late-subscription", "late-subscription-fails"}},
