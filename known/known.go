@@ -23,6 +23,12 @@ type Defect = defect.Defect
 // first of them names a finding.
 var All = slices.Concat(bare.Defects, redisson.Defects)
 
+// registered is the number of the defects at the end of All that Register added.
+var registered int
+
+// Registered returns the defects that Register added.
+func Registered() []Defect { return All[len(All)-registered:] }
+
 // Register adds the known defects of locks that are not Lockstep's own, after those that are there.
 // Campaigns, findings and the survey then show their names. The Since of a defect may be higher than
 // Version. Call it while the program starts. It panics if two defects have the same ID.
@@ -32,6 +38,7 @@ func Register(defects ...Defect) {
 			panic("there is a known defect " + d.ID + " already")
 		}
 		All = append(All, d)
+		registered++
 	}
 }
 
