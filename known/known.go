@@ -23,11 +23,11 @@ type Defect = defect.Defect
 // first of them names a finding.
 var All = slices.Concat(bare.Defects, redisson.Defects)
 
-// registered is the number of the defects at the end of All that Register added.
-var registered int
+// own is the number of the defects of Lockstep's own locks. They come first in All.
+var own = len(All)
 
 // Registered returns the defects that Register added.
-func Registered() []Defect { return All[len(All)-registered:] }
+func Registered() []Defect { return All[own:] }
 
 // Register adds the known defects of locks that are not Lockstep's own, after those that are there.
 // Campaigns, findings and the survey then show their names. The Since of a defect may be higher than
@@ -38,7 +38,6 @@ func Register(defects ...Defect) {
 			panic("there is a known defect " + d.ID + " already")
 		}
 		All = append(All, d)
-		registered++
 	}
 }
 
