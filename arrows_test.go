@@ -119,14 +119,15 @@ var rooms = map[string]room{
 		"report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
 	"peers": {imports: []string{
-		"bench", "explore/spread", "known", "known/defect", "live", "live/livecmd", "locktest", "locktest/redistest", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}},
-	"bench/command": {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+		"bench", "bench/benchcmd", "explore/spread", "known", "known/defect", "live", "live/livecmd", "locktest", "locktest/redistest", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}},
+	"bench/benchcmd": {imports: []string{"bench", "internal/simrun"}, modules: none, words: []*regexp.Regexp{locks}},
+	"bench/command":  {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"bench": {imports: []string{
 		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/spread", "explore/strategy", "explore/survey",
 		"internal", "internal/counted", "known", "linearizability", "linearizability/judges", "live/upstream", "model", "report", "report/sentence", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
-	"cmd": {imports: []string{"bench", "internal/simrun", "live/java", "live/livecmd", "locktest", "scenarios/subject/builtin"}, words: []*regexp.Regexp{apart}},
+	"cmd": {imports: []string{"bench/benchcmd", "live/java", "live/livecmd", "locktest", "scenarios/subject/builtin"}, words: []*regexp.Regexp{apart}},
 }
 
 // roomsOf are the rooms that may import a module of the command line. Who imports a lock does

@@ -64,6 +64,8 @@ type bench struct {
 	earlier *measurement
 	// keep keeps what is measured so far of the part that is measured now. It may be nil.
 	keep func(section, []hunted) error
+	// once plays a hunt; nil: huntOnce. Tests set it.
+	once func(q quarry, name string, seed uint64, limit time.Duration) (used time.Duration, runs int, err error)
 }
 
 // count returns n, or a small part of n if Quick is set.

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -67,88 +69,175 @@ func TestHuntsMeetAPlantedBug(t *testing.T) {
 	}
 }
 
-// The median is over the seeds. A hunt that did not meet the bug counts with the limit.
+// The median is over the seeds. It is known when enough hunts met the bug sooner than the others
+// were given up.
 func TestTheMedianOfHunts(t *testing.T) {
-	h := hunted{Used: []time.Duration{30, 60, 10}, Runs: []int{300, 0, 100}}
-	if used, runs := h.medians(); used != 30 || runs != 300 {
-		t.Errorf("%v, %d runs; want that of the middle", used, runs)
+	for _, c := range []struct {
+		used, runs string
+		want       time.Duration
+		in         int
+	}{
+		{"30 60 10", "300 600 100", 30, 300},
+		{"30 60 10", "300 0 100", 30, 300},
+		{"60 60 10", "0 0 100", 60, 0},
+		{"30 20 10", "300 0 100", 20, 0}, // the second may be met after 25
+		{"10 20 30 40", "1 2 3 4", 30, 3},
+		{"7", "5", 7, 5},
+		{"", "", time.Minute, 0},
+	} {
+		var h hunted
+		for _, text := range strings.Fields(c.used) {
+			used, _ := strconv.Atoi(text)
+			h.Used = append(h.Used, time.Duration(used))
+		}
+		for _, text := range strings.Fields(c.runs) {
+			runs, _ := strconv.Atoi(text)
+			h.Runs = append(h.Runs, runs)
+		}
+		if used, runs := h.median(); used != c.want || runs != c.in {
+			t.Errorf("of %s in %s runs: %d, %d runs; want %d, %d", c.used, c.runs, used, runs, c.want, c.in)
+		}
 	}
-	h = hunted{Used: []time.Duration{60, 60, 10}, Runs: []int{0, 0, 100}}
-	if used, runs := h.medians(); used != 60 || runs != 0 {
-		t.Errorf("%v, %d runs; most hunts did not meet it", used, runs)
+}
+
+// A made-up bug is met after need, if the limit is not below.
+type madeUp struct {
+	name string
+	need func(seed uint64) time.Duration
+}
+
+var madeUps = []madeUp{
+	{"easy", func(uint64) time.Duration { return 5 }},
+	{"hard", func(seed uint64) time.Duration { return time.Duration(100 * seed) }},
+	{"lost", func(uint64) time.Duration { return 1 << 40 }},
+}
+
+// hunts are the hunts that were played, each with its limit.
+type hunts struct {
+	played []string
+	last   int // the number of hunts before an interrupt; -1: there is none
+}
+
+var madeUpLimits = []time.Duration{20, 250, 400}
+
+// hunt goes on with a report. It returns the report that a later call reads.
+func (x *hunts) hunt(t *testing.T, r *report, m measurement) (*report, error) {
+	t.Helper()
+	b := &bench{Options: command.Options{Rounds: 3, Command: "bench --only hunt"}}
+	b.once = func(q quarry, name string, seed uint64, limit time.Duration) (time.Duration, int, error) {
+		if len(x.played) == x.last {
+			return 0, 0, errors.New("interrupted")
+		}
+		x.played = append(x.played, fmt.Sprintf("%s %s %d %d", q.name, name, seed, limit))
+		i := slices.IndexFunc(madeUps, func(m madeUp) bool { return m.name == q.name })
+		if need := madeUps[i].need(seed); need <= limit {
+			return need, int(need), nil
+		}
+		return limit, 0, nil
+	}
+	b.earlier = r.unfinished(m)
+	b.keep = func(s section, all []hunted) error {
+		m.Section, m.Hunted, m.Unfinished = s, all, true
+		r.put(m)
+		return nil
+	}
+	var all []quarry
+	for _, m := range madeUps {
+		all = append(all, quarry{name: m.name, lock: plainLock})
+	}
+	_, err := b.huntEach(all, 3, madeUpLimits, 0)
+	var data bytes.Buffer
+	if err := r.WriteData(&data); err != nil {
+		t.Fatal(err)
+	}
+	again, bad := readReport(data.Bytes())
+	if bad != nil {
+		t.Fatal(bad)
+	}
+	return again, err
+}
+
+// Each strategy hunts all bugs with each seed and the first limit. The hunts that met nothing are
+// repeated with the next limit, if the median is not known.
+func TestHuntsGetMoreTimeWhereTheMedianIsNotKnown(t *testing.T) {
+	x := &hunts{last: -1}
+	r, err := x.hunt(t, &report{}, measurement{Part: "hunt", Rounds: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, name := range huntStrategies {
+		for _, limit := range madeUpLimits {
+			for seed := 1; seed <= 3; seed++ {
+				for _, bug := range []string{"easy", "hard", "lost"} {
+					// The limit 250 meets hard with the seeds 1 and 2, so its median is known.
+					if limit == 20 || bug == "hard" && limit == 250 || bug == "lost" {
+						want = append(want, fmt.Sprintf("%s %s %d %d", bug, name, seed, limit))
+					}
+				}
+			}
+		}
+	}
+	if !slices.Equal(x.played, want) {
+		t.Errorf("played\n%s\nwant\n%s", strings.Join(x.played, "\n"), strings.Join(want, "\n"))
+	}
+	s := r.all[0].Section
+	for i, want := range [][]string{{"easy", "5.00 ns (5)"}, {"hard", "200 ns (200)"}, {"lost", "> 400 ns"}} {
+		if row := s.Rows[i]; row[0] != want[0] || row[2] != want[1] || row[3] != want[1] {
+			t.Errorf("row %d is %q, want %q", i, row, want)
+		}
+	}
+	text := strings.Join(s.After, "\n")
+	if !strings.Contains(text, "Sum of the medians with plain: 605 ns.") || !strings.Contains(text, "of the baseline.") || strings.Contains(text, "not all played") {
+		t.Errorf("below the table: %s", text)
+	}
+	if len(s.Goals) != 1 || s.Goals[0].Met || s.Goals[0].Measured != "2" || s.Goals[0].Short != "Beyond that: lost." {
+		t.Errorf("the goals are %+v", s.Goals)
 	}
 }
 
 // A hunt that was interrupted goes on with the hunts that are left. A call with other rounds, or
 // of another machine, begins anew.
 func TestAHuntGoesOn(t *testing.T) {
-	hunts := map[string]int{}
-	quarries := func(last int) (all []quarry) {
-		for _, name := range []string{"one", "two"} {
-			all = append(all, quarry{name, plainLock, func(_ *sim.Host, p explore.Plan, _ func() bool) (int, error) {
-				if len(hunts) == last {
-					return 0, errors.New("interrupted")
-				}
-				hunts[fmt.Sprint(name, p.Strategy, p.Seed)]++
-				return int(p.Seed), nil
-			}})
-		}
-		return all
-	}
-	b := &bench{Options: command.Options{Rounds: 3, Command: "bench --only hunt"}}
-	hunt := func(r *report, last int, m measurement) (*report, error) {
-		b.earlier = r.unfinished(m)
-		b.keep = func(s section, all []hunted) error {
-			m.Section, m.Hunted, m.Unfinished = s, all, len(all) < 2*len(huntStrategies) || len(all[len(all)-1].Runs) < 3
-			r.put(m)
-			return nil
-		}
-		_, err := b.huntEach(quarries(last), time.Minute, 0)
-		var data bytes.Buffer
-		if err := r.WriteData(&data); err != nil {
-			t.Fatal(err)
-		}
-		again, bad := readReport(data.Bytes())
-		if bad != nil {
-			t.Fatal(bad)
-		}
-		return again, err
-	}
+	whole := &hunts{last: -1}
 	now := measurement{Part: "hunt", Rounds: 3, Machine: []string{"one"}}
-	all := 2 * len(huntStrategies) * 3
-	first := all/2 + 1
-	r, err := hunt(&report{}, first, now)
-	if err == nil || len(hunts) != first {
-		t.Fatalf("%d hunts, error %v", len(hunts), err)
-	}
-	var page strings.Builder
-	if err := r.WritePage(&page); err != nil {
+	want, err := whole.hunt(t, &report{}, now)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"**Not complete: ", "| one | " + plainLock + " | ", "1 of 2 bugs were hunted."} {
-		if !strings.Contains(page.String(), want) {
-			t.Errorf("no %q in\n%s", want, &page)
+	for first := range len(whole.played) {
+		x := &hunts{last: first}
+		r, err := x.hunt(t, &report{}, now)
+		if err == nil || len(x.played) != first {
+			t.Fatalf("%d of %d hunts, error %v", len(x.played), first, err)
 		}
-	}
-	for _, other := range []measurement{
-		{Part: "hunt", Rounds: 4, Machine: now.Machine}, {Part: "hunt", Rounds: 3, Machine: []string{"two"}}, {Part: "hunt", Rounds: 3, Machine: now.Machine, Quick: true},
-		{Part: "hunt", Rounds: 3, Machine: now.Machine, Versions: explore.CurrentVersions()}, {Part: "step", Rounds: 3, Machine: now.Machine},
-	} {
-		if r.unfinished(other) != nil {
-			t.Errorf("%+v goes on with what was measured otherwise", other)
+		if first == 4 {
+			var page strings.Builder
+			if err := r.WritePage(&page); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{"**Not complete: ", "| easy | " + plainLock + " | 5.00 ns (5) |   |   |", "The hunts with plain are not all played: each bug was hunted with at least 1 of 3 seeds.", "No bug was hunted with tapct."} {
+				if !strings.Contains(page.String(), want) {
+					t.Errorf("no %q in\n%s", want, &page)
+				}
+			}
+			for _, other := range []measurement{
+				{Part: "hunt", Rounds: 4, Machine: now.Machine}, {Part: "hunt", Rounds: 3, Machine: []string{"two"}}, {Part: "hunt", Rounds: 3, Machine: now.Machine, Quick: true},
+				{Part: "hunt", Rounds: 3, Machine: now.Machine, Versions: explore.CurrentVersions()}, {Part: "step", Rounds: 3, Machine: now.Machine},
+			} {
+				if r.unfinished(other) != nil {
+					t.Errorf("%+v goes on with hunts that were measured otherwise", other)
+				}
+			}
 		}
-	}
-	r, err = hunt(r, -1, now)
-	if err != nil || len(hunts) != all {
-		t.Fatalf("%d of %d hunts, error %v", len(hunts), all, err)
-	}
-	for name, n := range hunts {
-		if n != 1 {
-			t.Errorf("the hunt %s was played %d times", name, n)
+		x.last = -1
+		r, err = x.hunt(t, r, now)
+		if err != nil || !slices.Equal(x.played, whole.played) {
+			t.Fatalf("interrupted after %d hunts: error %v, played\n%s", first, err, strings.Join(x.played, "\n"))
 		}
-	}
-	if r.unfinished(now) != nil || len(r.all) != 1 || len(r.all[0].Section.Rows) != 2 || len(r.all[0].Section.Goals) != 2 {
-		t.Errorf("at the end: %+v", r.all)
+		if !reflect.DeepEqual(r.all[0].Section, want.all[0].Section) {
+			t.Errorf("interrupted after %d hunts: %+v, want %+v", first, r.all[0].Section, want.all[0].Section)
+		}
 	}
 }
 

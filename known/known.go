@@ -23,6 +23,12 @@ type Defect = defect.Defect
 // first of them names a finding.
 var All = slices.Concat(bare.Defects, redisson.Defects)
 
+// own is the number of the defects of Lockstep's own locks. They come first in All.
+var own = len(All)
+
+// Registered returns the defects that Register added.
+func Registered() []Defect { return All[own:] }
+
 // Register adds the known defects of locks that are not Lockstep's own, after those that are there.
 // Campaigns, findings and the survey then show their names. The Since of a defect may be higher than
 // Version. Call it while the program starts. It panics if two defects have the same ID.

@@ -40,6 +40,9 @@ func TestAListIsRegistered(t *testing.T) {
 	if Title("THEIRS") != "wrong" || VersionOf(theirs) != Version+3 || VersionOf(ours) != unkept || Newest() != Version+3 {
 		t.Errorf("title %q, versions %d and %d, newest %d", Title("THEIRS"), VersionOf(theirs), VersionOf(ours), Newest())
 	}
+	if added := Registered(); len(added) != 1 || added[0].ID != "THEIRS" {
+		t.Errorf("registered are %v", added)
+	}
 	defer func() {
 		if recover() == nil {
 			t.Error("two defects may have one ID")

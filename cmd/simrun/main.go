@@ -3,13 +3,9 @@
 package main
 
 import (
-	"lockstep/bench"
-	"lockstep/internal/simrun"
+	_ "lockstep/bench/benchcmd"
 	"lockstep/locktest"
 	_ "lockstep/scenarios/subject/builtin"
 )
 
-func main() {
-	simrun.NewBenchmarks = bench.New
-	locktest.Main()
-}
+func main() { locktest.Main() }

@@ -4,6 +4,7 @@ package main
 import (
 	"io/fs"
 
+	_ "lockstep/bench/benchcmd"
 	"lockstep/known"
 	_ "lockstep/live/livecmd"
 	"lockstep/locktest"

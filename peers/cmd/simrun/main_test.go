@@ -87,6 +87,13 @@ func TestOtherPeoplesLocksStandBesideTheBuiltIn(t *testing.T) {
 	}
 }
 
+// A whole hunt for the defects of these locks takes hours. So the test asks for a part that does not exist.
+func TestSimrunHasTheBenchmarks(t *testing.T) {
+	if code, _, stderr := simrun(t, "bench", "--only", "nothing", "--out", "-"); code != 64 || !strings.Contains(stderr, `there is no part "nothing"`) {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
 // A rule on messages names a command that the servers of the lock know, whatever they are.
 func TestARuleNamesACommandOfTheLocksServers(t *testing.T) {
 	for _, c := range []struct{ locks, command, want string }{
