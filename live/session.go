@@ -100,7 +100,7 @@ type message struct {
 	known   chan struct{} // closed when the child has told of the request
 	channel string        // of a push
 	push    bool
-	hidden  bool // the greeting of a client, which a world answers at once
+	hidden  bool // no record has it: see greets
 	came    bool // the proxy has it
 
 	sentNs int64
