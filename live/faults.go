@@ -118,28 +118,21 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 		return nil
 	case model.FaultPause:
 		c := s.side(f.Processes[0])
-		if err := c.signal(syscall.SIGSTOP); err != nil {
+		if err := c.stop(); err != nil {
 			if errors.Is(err, os.ErrProcessDone) {
 				return nil // it has crashed
 			}
 			return err
 		}
-		stopped(c.cmd.Process.Pid)
-		if c.program.Pid > 0 {
-			stopped(c.program.Pid)
-		}
 		s.mu.Lock()
 		begins()
-		from := s.now()
-		c.pauses = append(c.pauses, [2]int64{from, from + int64(f.For)})
-		pause := &c.pauses[len(c.pauses)-1]
+		c.stood(s.now(), f.For)
 		s.mu.Unlock()
 		s.sleepUntil(ctx, end)
 		s.mu.Lock()
-		pause[1] = s.now()
+		defer s.mu.Unlock()
 		ends()
-		s.mu.Unlock()
-		_ = c.signal(syscall.SIGCONT)
+		c.goOn(s.now())
 		return nil
 	case model.FaultPartition:
 		s.mu.Lock()
@@ -309,6 +302,48 @@ func (s *session) faults() (all []scenarios.Fault) {
 		all = append(all, f)
 	}
 	return all
+}
+
+// stop stops the process, and waits until it stands.
+func (c *side) stop() error {
+	c.s.mu.Lock()
+	c.stops++
+	err := c.signal(syscall.SIGSTOP)
+	if err != nil {
+		c.stops--
+	}
+	c.s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	stopped(c.cmd.Process.Pid)
+	if c.program.Pid > 0 {
+		stopped(c.program.Pid)
+	}
+	return nil
+}
+
+// stood notes that the process stands from an instant on, until a pause of that length is over. If
+// another pause of it is under way, both are one. Guarded by s.mu.
+func (c *side) stood(from int64, length time.Duration) {
+	until := from + int64(length)
+	if c.stands {
+		last := &c.pauses[len(c.pauses)-1]
+		last[1] = max(last[1], until)
+		return
+	}
+	c.stands = true
+	c.pauses = append(c.pauses, [2]int64{from, until})
+}
+
+// goOn lets the process go on when the last of its pauses ends. Guarded by s.mu.
+func (c *side) goOn(at int64) {
+	if c.stops--; c.stops > 0 {
+		return
+	}
+	c.stands = false
+	c.pauses[len(c.pauses)-1][1] = at
+	_ = c.signal(syscall.SIGCONT)
 }
 
 // stopped waits until the kernel says that a process stands still.

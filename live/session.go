@@ -159,6 +159,8 @@ type side struct {
 	dead    bool
 	left    bool
 	pauses  [][2]int64
+	stops   int  // the pauses that are under way
+	stands  bool // the last of pauses is under way
 	threads []threadState
 	ops     map[int]model.Event // the calls under way, by operation
 }
