@@ -22,6 +22,7 @@ type agreeFlags struct {
 	locks, again        []string
 	tag, out, differing string
 	runs, jobs          int
+	planted             bool
 }
 
 func (a *app) agreeCommand() *cobra.Command {
@@ -29,9 +30,15 @@ func (a *app) agreeCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "agree [SCENARIO or FILE ...]", short: "play scenarios simulated and live, and say whether they come to the same",
 		long: "Agree plays scenarios in the simulated world and on real servers and compares the verdicts. Without a name and a tag it plays the track record. " +
+			"With --planted it plays the stories of planted bugs, and says whether the judge of each bug names it. " +
 			"With -o the same command goes on where it was interrupted.",
 		examples: []string{"agree misdelete --lock setnx-del", "agree -o agreement.md --differing differing"},
-	}, func(in invocation) (int, error) { return a.agree(in, o) })
+	}, func(in invocation) (int, error) {
+		if o.planted {
+			return a.agreePlanted(in, o)
+		}
+		return a.agree(in, o)
+	})
 	f := c.Flags()
 	lockFlag(f, &o.locks, "another `LOCK` than the scenario names; may be repeated")
 	tagFlag(f, &o.tag)
@@ -39,6 +46,7 @@ func (a *app) agreeCommand() *cobra.Command {
 	liveJobsFlag(f, &o.jobs, "live runs at a time")
 	f.StringVarP(&o.out, "out", "o", "", "write the comparison to `FILE`")
 	f.StringSliceVar(&o.again, "again", nil, "play all runs of `SCENARIO` anew, and keep those of the others; may be repeated")
+	f.BoolVar(&o.planted, "planted", false, "the names are those of planted bugs; without a name, all")
 	f.StringVar(&o.differing, "differing", "", "write the live runs that do not agree to `DIR`, for report")
 	a.progressFlag(f)
 	c.ValidArgsFunction = scenariosOrFiles

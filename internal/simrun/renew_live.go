@@ -40,6 +40,10 @@ func (r *renewal) liveParts() []part {
 		}
 	}
 	java, ports = append(java, fair...), append(ports, agreedLocks...)
+	var buggy []string
+	for _, b := range subject.PlantedBugs() {
+		buggy = append(buggy, subject.PlantedPrefix+b.Name)
+	}
 	agree := func(file string, args, locks []string) func(*renewal) error {
 		return func(r *renewal) error {
 			args := append([]string{"agree"}, args...)
@@ -52,6 +56,7 @@ func (r *renewal) liveParts() []part {
 	all := []part{
 		{name: "agreement", file: versionsFile, uses: now.Played(), live: java, write: agree("agreement.md", nil, java)},
 		{name: "agreement-ports", file: versionsFile, uses: now.Played(), live: ports, write: agree("agreement-ports.md", agreedPorts, ports)},
+		{name: "agreement-planted", file: versionsFile, uses: now.Played(), live: buggy, write: agree("agreement-planted.md", []string{"--planted"}, nil)},
 		{name: "upstream", file: versionsFile, uses: upstreamVersions(), live: java, write: func(r *renewal) error {
 			return r.command("upstream", "--release", library, "--runs", "2", "--out", filepath.Join(r.dir, "upstream"), "--results", r.dir)
 		}},
