@@ -132,6 +132,20 @@ func TestKeysOfOneMillisecondEndAtOnce(t *testing.T) {
 	}
 }
 
+// A lease may end before the parent reads the key. What a judge makes of the record is then not certain.
+func TestALeaseThatNobodySawIsNotJudged(t *testing.T) {
+	s := testSession(t)
+	s.looks = []look{{first: true}, {missed: []string{"orders"}}}
+	broken := judges.Finding{Judge: model.JudgeHoldCount, Verdict: judges.Broken, Class: judges.ClassBug, Facts: model.Facts{Lock: "orders"}}
+	other := broken
+	other.Lock = "others"
+	j := judges.Judgement{Findings: []judges.Finding{broken, other}}
+	s.undecideMissed(&j)
+	if j.Findings[0].Verdict != judges.Undecided || j.Findings[1].Verdict != judges.Broken {
+		t.Errorf("of the lock: %v, of another: %v", j.Findings[0].Verdict, j.Findings[1].Verdict)
+	}
+}
+
 func TestPausesThatOverlapAreOne(t *testing.T) {
 	c := &side{s: testSession(t), over: make(chan struct{})}
 	close(c.over) // there is no process to signal

@@ -191,10 +191,9 @@ func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Faul
 	case model.ServerStall:
 		nodes := s.struck(f)
 		for _, n := range nodes {
-			if err := kill(n.Pid(), syscall.SIGSTOP); err != nil {
+			if err := s.stall(ctx, n); err != nil {
 				return err
 			}
-			stopped(n.Pid())
 		}
 		s.mu.Lock()
 		begins()
@@ -220,7 +219,9 @@ func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Faul
 		ends()
 		s.mu.Unlock()
 		for _, n := range over {
-			err = errors.Join(err, kill(n.Pid(), syscall.SIGCONT))
+			if e := kill(n.Pid(), syscall.SIGCONT); !errors.Is(e, syscall.ESRCH) { // it is starting again
+				err = errors.Join(err, e)
+			}
 		}
 		return err
 	case model.ServerFlushScripts:
@@ -256,6 +257,22 @@ func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Faul
 		}
 	}
 	return nil
+}
+
+// stall stops the process of a node. If the server is starting again, it waits until there is one.
+func (s *session) stall(ctx context.Context, n *node) error {
+	end := s.now() + int64(patience)
+	for {
+		err := kill(n.Pid(), syscall.SIGSTOP)
+		if err == nil {
+			stopped(n.Pid())
+			return nil
+		}
+		if !errors.Is(err, syscall.ESRCH) || s.now() > end || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 // startsMost is how long a server may take to start again on a machine that is not busy.

@@ -164,8 +164,8 @@ func simulated(l *subject.Subject) *subject.Subject {
 
 // playableInBoth returns the pairs of scenario and lock that can be played in both worlds: those
 // of the names or the tag; without either, of the track record. left says what was left out
-// because the scenario was not named and is not possible live, or because it asks what the lock
-// does not claim.
+// because it is not possible live, and scenario and lock were not both named, or because it asks
+// what the lock does not claim.
 func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, left []string, err error) {
 	named := len(names) > 0
 	if !named && tag == "" {
@@ -180,7 +180,7 @@ func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, 
 		if err == nil {
 			err = play.Applies(p.sc, simulated(p.lock))
 		}
-		if err != nil && named {
+		if err != nil && named && len(locks) > 0 {
 			return nil, nil, usageError{err}
 		}
 		if err == nil {
@@ -193,7 +193,7 @@ func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, 
 		pairs = append(pairs, p)
 	}
 	if len(pairs) == 0 {
-		return nil, nil, usagef("agree: no pair of scenario and lock is left")
+		return nil, nil, usagef("agree: no pair of scenario and lock is left: %s", strings.Join(left, "; "))
 	}
 	return pairs, left, nil
 }
