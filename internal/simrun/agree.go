@@ -12,6 +12,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -261,8 +262,8 @@ func agreement(compared []*comparison, left, args []string, runs int) []byte {
 		}
 	}
 	fmt.Fprintf(&b, "<!-- %s agree %s -->\n\n# Simulated and live\n\n", program(), strings.Join(args, " "))
-	fmt.Fprintf(&b, "Each scenario was played in the simulated world with the seeds of its file, and %d times on %s in real time. A live run agrees if a simulated\n"+
-		"run has the same verdict and the same judges. [docs/live.md](../docs/live.md) explains the cells that do not agree.\n\n", runs, strings.Join(sortedNames(programs), ", "))
+	fmt.Fprintf(&b, "Each scenario was played in the simulated world with the seeds of its file, and %s on %s in real time. A live run agrees if a simulated\n"+
+		"run has the same verdict and the same judges. [docs/live.md](../docs/live.md) explains the cells that do not agree.\n\n", counted.Of(runs, "time"), strings.Join(sortedNames(programs), ", "))
 	fmt.Fprintf(&b, "%d of %d live runs agree.\n\n", agreed, all)
 	fmt.Fprintln(&b, "| scenario | lock | simulated | live | agree |")
 	fmt.Fprintln(&b, "|---|---|---|---|---|")
