@@ -171,24 +171,31 @@ func (s *session) held(shift int64) (out []event) {
 			out = append(out, event{model.Event{AtNs: at, Kind: model.KindState, Lock: lock, State: now}, m})
 		}
 	}
-	// expire lets the keys end whose time is over at an instant.
+	// expire lets the keys end whose time is over at an instant. Those that end in one millisecond
+	// end at once, as in a world: no state has only some of them.
 	expire := func(until int64) {
 		for {
-			first, name, node := int64(0), "", 0
-			for i, on := range keys {
-				for n, k := range on {
-					if at := s.gone(k); k.endMs >= 0 && at <= until && (name == "" || at < first || at == first && i == node && n < name) {
-						first, name, node = at, n, i
+			first := until + 1
+			for _, on := range keys {
+				for _, k := range on {
+					if k.endMs >= 0 {
+						first = min(first, s.gone(k))
 					}
 				}
 			}
-			if name == "" {
+			if first > until {
 				return
 			}
-			keys[node] = maps.Clone(keys[node])
-			delete(keys[node], name)
 			last = max(last, first)
-			out = append(out, event{model.Event{AtNs: last, Kind: model.KindExpire, Key: s.bare(name)}, nil})
+			for i, on := range keys {
+				keys[i] = maps.Clone(on)
+				for _, name := range slices.Sorted(maps.Keys(on)) {
+					if k := on[name]; k.endMs >= 0 && s.gone(k) == first {
+						delete(keys[i], name)
+						out = append(out, event{model.Event{AtNs: last, Kind: model.KindExpire, Key: s.bare(name)}, nil})
+					}
+				}
+			}
 			change(last, nil)
 		}
 	}

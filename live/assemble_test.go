@@ -4,8 +4,10 @@ package live
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -100,6 +102,72 @@ func TestTimeEndsKeysBetweenCommands(t *testing.T) {
 	const want = "[a/1] 1001ms expire [] SET [by SET b/1] GET 1601ms expire []"
 	if got := story(s.held(0)); got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// A lock may be in several keys, which one command let end in the same millisecond. Nothing was between.
+func TestKeysOfOneMillisecondEndAtOnce(t *testing.T) {
+	s := newSession(parse(t, strings.ReplaceAll(overstay, "setnx-del", "reference-fair")), lockOf(t, "reference-fair"), Options{})
+	if err := s.reads(); err != nil {
+		t.Fatal(err)
+	}
+	s.nodes = []*node{{}}
+	s.looks = []look{
+		{first: true, keys: map[string]key{
+			"reference_queue:{orders}":     {kind: "list", endMs: 1000, value: []string{"b:1"}},
+			"reference_deadlines:{orders}": {kind: "zset", endMs: 1000, value: []string{"b:1", "2000"}},
+		}},
+		{fromNs: 1500 * ms, toNs: 1501 * ms, readNs: 1501 * ms, keys: map[string]key{}},
+	}
+	var got []string
+	for _, e := range s.held(0) {
+		if e.Kind == model.KindState {
+			got = append(got, fmt.Sprintf("%v %v", e.State.Queue, e.State.Deadlines))
+		} else {
+			got = append(got, string(e.Kind))
+		}
+	}
+	if want := []string{"[b/1] map[b/1:2000]", "expire", "expire", "[] map[]"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// A lease may end before the parent reads the key. What a judge makes of the record is then not certain.
+func TestALeaseThatNobodySawIsNotJudged(t *testing.T) {
+	s := testSession(t)
+	s.looks = []look{{first: true}, {missed: []string{"orders"}}}
+	broken := judges.Finding{Judge: model.JudgeHoldCount, Verdict: judges.Broken, Class: judges.ClassBug, Facts: model.Facts{Lock: "orders"}}
+	other := broken
+	other.Lock = "others"
+	j := judges.Judgement{Findings: []judges.Finding{broken, other}}
+	s.undecideMissed(&j)
+	if j.Findings[0].Verdict != judges.Undecided || j.Findings[1].Verdict != judges.Broken {
+		t.Errorf("of the lock: %v, of another: %v", j.Findings[0].Verdict, j.Findings[1].Verdict)
+	}
+}
+
+func TestPausesThatOverlapAreOne(t *testing.T) {
+	c := &side{s: testSession(t), over: make(chan struct{})}
+	close(c.over) // there is no process to signal
+	for _, x := range []struct {
+		do   func()
+		want string
+	}{
+		{func() { c.stops = 1; c.stood(1000*ms, time.Second) }, "[[1000 2000]]"},
+		{func() { c.stops = 2; c.stood(1300*ms, 5*time.Second) }, "[[1000 6300]]"},
+		{func() { c.goOn(2001 * ms) }, "[[1000 6300]]"},
+		{func() { c.goOn(6302 * ms) }, "[[1000 6302]]"},
+		{func() { c.stops = 1; c.stood(7000*ms, time.Second) }, "[[1000 6302] [7000 8000]]"},
+		{func() { c.goOn(8003 * ms) }, "[[1000 6302] [7000 8003]]"},
+	} {
+		x.do()
+		var got [][2]int64
+		for _, p := range c.pauses {
+			got = append(got, [2]int64{p[0] / ms, p[1] / ms})
+		}
+		if fmt.Sprint(got) != x.want {
+			t.Errorf("%v, want %s", got, x.want)
+		}
 	}
 }
 

@@ -326,6 +326,9 @@ func (p place) State(lock string) *model.LockState {
 	return p.c.ask(ask{What: askState, Lock: lock}).State
 }
 
+// Slack implements play.Late: a step may be as late as a process may stand still in a run that counts.
+func (place) Slack() time.Duration { return still }
+
 func (p place) OpReply(op int, role model.Role, last bool) (reply string, ok bool) {
 	a := p.c.ask(ask{What: askReply, Op: op, Role: role, Last: last})
 	return a.Reply, a.Found

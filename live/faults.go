@@ -118,28 +118,21 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 		return nil
 	case model.FaultPause:
 		c := s.side(f.Processes[0])
-		if err := c.signal(syscall.SIGSTOP); err != nil {
+		if err := c.stop(); err != nil {
 			if errors.Is(err, os.ErrProcessDone) {
 				return nil // it has crashed
 			}
 			return err
 		}
-		stopped(c.cmd.Process.Pid)
-		if c.program.Pid > 0 {
-			stopped(c.program.Pid)
-		}
 		s.mu.Lock()
 		begins()
-		from := s.now()
-		c.pauses = append(c.pauses, [2]int64{from, from + int64(f.For)})
-		pause := &c.pauses[len(c.pauses)-1]
+		c.stood(s.now(), f.For)
 		s.mu.Unlock()
 		s.sleepUntil(ctx, end)
 		s.mu.Lock()
-		pause[1] = s.now()
+		defer s.mu.Unlock()
 		ends()
-		s.mu.Unlock()
-		_ = c.signal(syscall.SIGCONT)
+		c.goOn(s.now())
 		return nil
 	case model.FaultPartition:
 		s.mu.Lock()
@@ -198,10 +191,9 @@ func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Faul
 	case model.ServerStall:
 		nodes := s.struck(f)
 		for _, n := range nodes {
-			if err := kill(n.Pid(), syscall.SIGSTOP); err != nil {
+			if err := s.stall(ctx, n); err != nil {
 				return err
 			}
-			stopped(n.Pid())
 		}
 		s.mu.Lock()
 		begins()
@@ -227,7 +219,9 @@ func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Faul
 		ends()
 		s.mu.Unlock()
 		for _, n := range over {
-			err = errors.Join(err, kill(n.Pid(), syscall.SIGCONT))
+			if e := kill(n.Pid(), syscall.SIGCONT); !errors.Is(e, syscall.ESRCH) { // it is starting again
+				err = errors.Join(err, e)
+			}
 		}
 		return err
 	case model.ServerFlushScripts:
@@ -263,6 +257,22 @@ func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Faul
 		}
 	}
 	return nil
+}
+
+// stall stops the process of a node. If the server is starting again, it waits until there is one.
+func (s *session) stall(ctx context.Context, n *node) error {
+	end := s.now() + int64(patience)
+	for {
+		err := kill(n.Pid(), syscall.SIGSTOP)
+		if err == nil {
+			stopped(n.Pid())
+			return nil
+		}
+		if !errors.Is(err, syscall.ESRCH) || s.now() > end || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
 }
 
 // startsMost is how long a server may take to start again on a machine that is not busy.
@@ -309,6 +319,48 @@ func (s *session) faults() (all []scenarios.Fault) {
 		all = append(all, f)
 	}
 	return all
+}
+
+// stop stops the process, and waits until it stands.
+func (c *side) stop() error {
+	c.s.mu.Lock()
+	c.stops++
+	err := c.signal(syscall.SIGSTOP)
+	if err != nil {
+		c.stops--
+	}
+	c.s.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	stopped(c.cmd.Process.Pid)
+	if c.program.Pid > 0 {
+		stopped(c.program.Pid)
+	}
+	return nil
+}
+
+// stood notes that the process stands from an instant on, until a pause of that length is over. If
+// another pause of it is under way, both are one. Guarded by s.mu.
+func (c *side) stood(from int64, length time.Duration) {
+	until := from + int64(length)
+	if c.stands {
+		last := &c.pauses[len(c.pauses)-1]
+		last[1] = max(last[1], until)
+		return
+	}
+	c.stands = true
+	c.pauses = append(c.pauses, [2]int64{from, until})
+}
+
+// goOn lets the process go on when the last of its pauses ends. Guarded by s.mu.
+func (c *side) goOn(at int64) {
+	if c.stops--; c.stops > 0 {
+		return
+	}
+	c.stands = false
+	c.pauses[len(c.pauses)-1][1] = at
+	_ = c.signal(syscall.SIGCONT)
 }
 
 // stopped waits until the kernel says that a process stands still.

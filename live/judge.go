@@ -42,7 +42,24 @@ func (s *session) judge() judges.Judgement {
 		other := judges.Judge(trace.New(s.assemble(shift)), rules)
 		j = s.agree(j, other)
 	}
+	s.undecideMissed(&j)
 	return j
+}
+
+// undecideMissed makes the findings about a lock undecided if the record lacks a state of it: a
+// command gave a key of the lock an end, and the key ended before the parent read it. So the record
+// says that the command removed it.
+func (s *session) undecideMissed(j *judges.Judgement) {
+	for _, lock := range play.LockNames(s.sc) {
+		missed := slices.ContainsFunc(s.looks, func(l look) bool {
+			return slices.ContainsFunc(l.missed, func(key string) bool { return s.bare(key) == lock })
+		})
+		for i := range j.Findings {
+			if missed && j.Findings[i].Lock == lock {
+				undecide(&j.Findings[i], judges.Doubt{Uncertainty: s.doubt()})
+			}
+		}
+	}
 }
 
 // agree keeps the findings that both judgements have, and makes the others undecided.

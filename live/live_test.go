@@ -91,6 +91,15 @@ steps:
   b/1: [at: 600ms, lock: {name: orders, lease: 8s, want: granted}, sleep: 4s, unlock: orders]
 faults: [{at: 900ms, pause: a, for: 3s}]
 `
+	pausedTwice = `lockstep: 1
+name: paused-twice
+locks: [setnx-del]
+processes: {a: {}, b: {}}
+steps:
+  a/1: [lock: {name: orders, lease: 3s, want: granted}, sleep: 1500ms, unlock: orders]
+  b/1: [at: 600ms, lock: {name: orders, lease: 8s, want: granted}, sleep: 4s, unlock: orders]
+faults: [{at: 900ms, pause: a, for: 1s}, {at: 1s, pause: a, for: 4s}]
+`
 	crashed = `lockstep: 1
 name: crashed
 locks: [setnx-del]
@@ -235,6 +244,7 @@ func TestScenariosComeToTheSameAsInTheSimulatedWorld(t *testing.T) {
 		{overstay, "reference", play.VerdictHeld, ""},
 		{paused, "setnx-del", play.VerdictBug, "misdelete"},
 		{paused, "setnx-cad", play.VerdictLimit, "mutual-exclusion"},
+		{pausedTwice, "setnx-del", play.VerdictBug, "misdelete"}, // the end of the first pause does not end the second
 		{paused, "redisson@4.7.0", play.VerdictLimit, "mutual-exclusion"},
 		{paused, "redisson@3.12.4", play.VerdictLimit, "mutual-exclusion"},
 		{crashed, "redisson@4.7.0", play.VerdictHeld, ""},

@@ -100,7 +100,7 @@ type message struct {
 	known   chan struct{} // closed when the child has told of the request
 	channel string        // of a push
 	push    bool
-	hidden  bool // the greeting of a client, which a world answers at once
+	hidden  bool // no record has it: see greets
 	came    bool // the proxy has it
 
 	sentNs int64
@@ -128,6 +128,7 @@ type look struct {
 	fault        int // the number of the fault that struck
 	text         string
 	removed      []string // the keys that the fault let expire
+	missed       []string // the keys that the command gave an end, and that had ended at the look
 	published    []model.Event
 	keys         map[string]key                // of the node
 	views        []map[string]*model.LockState // of Observed servers: the states by lock, with values
@@ -159,6 +160,8 @@ type side struct {
 	dead    bool
 	left    bool
 	pauses  [][2]int64
+	stops   int  // the pauses that are under way
+	stands  bool // the last of pauses is under way
 	threads []threadState
 	ops     map[int]model.Event // the calls under way, by operation
 }
@@ -983,15 +986,24 @@ func (s *session) look(m *message, l look) {
 	if l.toNs == 0 {
 		l.toNs = read
 	}
+	ends := map[string]bool{} // whether the last command with a key gave it an end
 	for _, w := range seen {
 		w.words = s.names(w.words)
 		at := w.wallNs - s.startMs*1e6
+		if len(w.words) > 1 {
+			ends[w.words[1]] = equalFold(w.words[0], "PEXPIRE") || equalFold(w.words[0], "SET") && len(w.words) > 3
+		}
 		if m != nil && !m.request.Blocks && l.atNs == 0 && !w.script && slices.Equal(w.words, m.request.Words) {
 			l.atNs = at
 		}
 		if len(w.words) == 3 && !ofSentinels(w.words[1]) && (equalFold(w.words[0], "PUBLISH") || equalFold(w.words[0], "SPUBLISH")) {
 			s.published[w.words[1]]++
 			l.published = append(l.published, model.Event{Kind: model.KindPublish, Channel: w.words[1], Text: w.words[2]})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(ends)) {
+		if _, there := keys[name]; ends[name] && !there {
+			l.missed = append(l.missed, name)
 		}
 	}
 	if m != nil {

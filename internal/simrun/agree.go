@@ -12,6 +12,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
+	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -22,6 +23,7 @@ type agreeFlags struct {
 	locks, again        []string
 	tag, out, differing string
 	runs, jobs          int
+	planted             bool
 }
 
 func (a *app) agreeCommand() *cobra.Command {
@@ -29,9 +31,15 @@ func (a *app) agreeCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "agree [SCENARIO or FILE ...]", short: "play scenarios simulated and live, and say whether they come to the same",
 		long: "Agree plays scenarios in the simulated world and on real servers and compares the verdicts. Without a name and a tag it plays the track record. " +
+			"With --planted it plays the stories of planted bugs, and says whether the judge of each bug names it. " +
 			"With -o the same command goes on where it was interrupted.",
 		examples: []string{"agree misdelete --lock setnx-del", "agree -o agreement.md --differing differing"},
-	}, func(in invocation) (int, error) { return a.agree(in, o) })
+	}, func(in invocation) (int, error) {
+		if o.planted {
+			return a.agreePlanted(in, o)
+		}
+		return a.agree(in, o)
+	})
 	f := c.Flags()
 	lockFlag(f, &o.locks, "another `LOCK` than the scenario names; may be repeated")
 	tagFlag(f, &o.tag)
@@ -39,6 +47,7 @@ func (a *app) agreeCommand() *cobra.Command {
 	liveJobsFlag(f, &o.jobs, "live runs at a time")
 	f.StringVarP(&o.out, "out", "o", "", "write the comparison to `FILE`")
 	f.StringSliceVar(&o.again, "again", nil, "play all runs of `SCENARIO` anew, and keep those of the others; may be repeated")
+	f.BoolVar(&o.planted, "planted", false, "the names are those of planted bugs; without a name, all")
 	f.StringVar(&o.differing, "differing", "", "write the live runs that do not agree to `DIR`, for report")
 	a.progressFlag(f)
 	c.ValidArgsFunction = scenariosOrFiles
@@ -156,8 +165,8 @@ func simulated(l *subject.Subject) *subject.Subject {
 
 // playableInBoth returns the pairs of scenario and lock that can be played in both worlds: those
 // of the names or the tag; without either, of the track record. left says what was left out
-// because the scenario was not named and is not possible live, or because it asks what the lock
-// does not claim.
+// because it is not possible live, and scenario and lock were not both named, or because it asks
+// what the lock does not claim.
 func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, left []string, err error) {
 	named := len(names) > 0
 	if !named && tag == "" {
@@ -172,7 +181,7 @@ func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, 
 		if err == nil {
 			err = play.Applies(p.sc, simulated(p.lock))
 		}
-		if err != nil && named {
+		if err != nil && named && len(locks) > 0 {
 			return nil, nil, usageError{err}
 		}
 		if err == nil {
@@ -185,7 +194,7 @@ func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, 
 		pairs = append(pairs, p)
 	}
 	if len(pairs) == 0 {
-		return nil, nil, usagef("agree: no pair of scenario and lock is left")
+		return nil, nil, usagef("agree: no pair of scenario and lock is left: %s", strings.Join(left, "; "))
 	}
 	return pairs, left, nil
 }
@@ -253,8 +262,8 @@ func agreement(compared []*comparison, left, args []string, runs int) []byte {
 		}
 	}
 	fmt.Fprintf(&b, "<!-- %s agree %s -->\n\n# Simulated and live\n\n", program(), strings.Join(args, " "))
-	fmt.Fprintf(&b, "Each scenario was played in the simulated world with the seeds of its file, and %d times on %s in real time. A live run agrees if a simulated\n"+
-		"run has the same verdict and the same judges. [docs/live.md](../docs/live.md) explains the cells that do not agree.\n\n", runs, strings.Join(sortedNames(programs), ", "))
+	fmt.Fprintf(&b, "Each scenario was played in the simulated world with the seeds of its file, and %s on %s in real time. A live run agrees if a simulated\n"+
+		"run has the same verdict and the same judges. [docs/live.md](../docs/live.md) explains the cells that do not agree.\n\n", counted.Of(runs, "time"), strings.Join(sortedNames(programs), ", "))
 	fmt.Fprintf(&b, "%d of %d live runs agree.\n\n", agreed, all)
 	fmt.Fprintln(&b, "| scenario | lock | simulated | live | agree |")
 	fmt.Fprintln(&b, "|---|---|---|---|---|")

@@ -30,6 +30,7 @@ type agreedRun struct {
 	Run      int      `json:"run"`
 	Judges   int      `json:"judges"` // their version
 	Outcome  string   `json:"outcome"`
+	Bugs     []string `json:"bugs,omitempty"` // of a planted bug: the judges that find a bug
 	Note     string   `json:"note,omitempty"`
 	Programs []string `json:"programs"`
 }

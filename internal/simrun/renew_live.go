@@ -12,12 +12,29 @@ import (
 // library is the release of the Java library of which results has the reports.
 const library = "4.7.0"
 
-// agreedPorts are the scenarios and the locks, beside the ports of the Java library, of the
-// comparison of locks in Go.
-var (
-	agreedPorts = []string{"misdelete", "pause-past-lease", "acquire-reply-lost", "unlock-reply-lost", "one-failed-renewal-ends-it", "unlock-of-a-free-lock"}
-	agreedLocks = []string{"setnx-del", "setnx-cad", "reference"}
-)
+// tooLongLive are the built-in scenarios whose steps take an hour and 40 minutes, which the comparison
+// of locks in Go leaves out.
+var tooLongLive = []string{"never-unlocked", "inventory"}
+
+// agreedPorts returns the built-in scenarios of the comparison of locks in Go, and their locks.
+func agreedPorts() (names, locks []string) {
+	all, err := scenarios.Builtin()
+	if err != nil {
+		panic("simrun: " + err.Error()) // they are a part of the program
+	}
+	for _, sc := range all {
+		if slices.Contains(tooLongLive, sc.Name) {
+			continue
+		}
+		names = append(names, sc.Name)
+		for _, l := range sc.Locks {
+			if !slices.Contains(locks, l) {
+				locks = append(locks, l)
+			}
+		}
+	}
+	return names, locks
+}
 
 // peersStories is the tag of the stories of the locks in peers/, and peersAgreementFile the
 // comparison of both worlds by them.
@@ -30,28 +47,34 @@ const (
 // that a machine may lack.
 func (r *renewal) liveParts() []part {
 	now := explore.CurrentVersions()
-	var java, fair, ports []string
+	var java, fair []string
 	for _, l := range subject.All() {
 		switch l.Family() {
 		case "redisson":
-			java, ports = append(java, libraryLock+"@"+l.Release), append(ports, l.Name)
+			java = append(java, libraryLock+"@"+l.Release)
 		case "redisson-fair":
 			fair = append(fair, libraryFairLock+"@"+l.Release)
 		}
 	}
-	java, ports = append(java, fair...), append(ports, agreedLocks...)
-	agree := func(file string, args, locks []string) func(*renewal) error {
+	java = append(java, fair...)
+	builtin, ports := agreedPorts()
+	var buggy []string
+	for _, b := range subject.PlantedBugs() {
+		buggy = append(buggy, subject.PlantedPrefix+b.Name)
+	}
+	agree := func(file, runs string, args, locks []string) func(*renewal) error {
 		return func(r *renewal) error {
 			args := append([]string{"agree"}, args...)
 			for _, name := range locks {
 				args = append(args, "--lock", name)
 			}
-			return r.command(append(args, "--runs", "2", "-o", filepath.Join(r.dir, file))...)
+			return r.command(append(args, "--runs", runs, "-o", filepath.Join(r.dir, file))...)
 		}
 	}
 	all := []part{
-		{name: "agreement", file: versionsFile, uses: now.Played(), live: java, write: agree("agreement.md", nil, java)},
-		{name: "agreement-ports", file: versionsFile, uses: now.Played(), live: ports, write: agree("agreement-ports.md", agreedPorts, ports)},
+		{name: "agreement", file: versionsFile, uses: now.Played(), live: java, write: agree("agreement.md", "2", nil, java)},
+		{name: "agreement-ports", file: versionsFile, uses: now.Played(), live: ports, write: agree("agreement-ports.md", "1", builtin, nil)},
+		{name: "agreement-planted", file: versionsFile, uses: now.Played(), live: buggy, write: agree("agreement-planted.md", "2", []string{"--planted"}, nil)},
 		{name: "upstream", file: versionsFile, uses: upstreamVersions(), live: java, write: func(r *renewal) error {
 			return r.command("upstream", "--release", library, "--runs", "2", "--out", filepath.Join(r.dir, "upstream"), "--results", r.dir)
 		}},
@@ -66,7 +89,7 @@ func (r *renewal) liveParts() []part {
 			}
 		}
 		all = append(all, part{name: "agreement-peers", file: versionsFile, uses: now.Played(), live: locks, foreign: unknown, absent: absent,
-			write: agree(peersAgreementFile, []string{"--tag", peersStories}, nil)})
+			write: agree(peersAgreementFile, "2", []string{"--tag", peersStories}, nil)})
 	}
 	return all
 }

@@ -45,6 +45,10 @@ type Place interface {
 	Published(channel string) int64
 }
 
+// A Late place is not sure of lengths of time: a step may run later than the file says, and what
+// the server tells of the time to live then differs by up to Slack.
+type Late interface{ Slack() time.Duration }
+
 // Open opens the lock in a process, and returns the function that plays the steps of one of
 // its threads. prefix comes before the name of each lock when the client is asked for it.
 func Open(sc *scenarios.Scenario, l *subject.Subject, p *sim.Process, addrs []string, prefix string, at Place) (run func(Thread), err error) {
@@ -54,6 +58,9 @@ func Open(sc *scenarios.Scenario, l *subject.Subject, p *sim.Process, addrs []st
 		return nil, err
 	}
 	ps := &player{sc: sc, lock: l, place: at, prefix: prefix, client: client, perCall: sc.Processes[i].PerCall, objects: map[string]lockimpl.Lock{}, holds: map[holdKey]*hold{}}
+	if late, ok := at.(Late); ok {
+		ps.slack = late.Slack()
+	}
 	return func(t Thread) { ps.run(t, stepsOf(sc, p.Name(), t.Number())) }, nil
 }
 
@@ -80,7 +87,8 @@ type player struct {
 	sc      *scenarios.Scenario
 	lock    *subject.Subject
 	place   Place
-	prefix  string // of the names under which the client knows the locks
+	slack   time.Duration // of a Late place
+	prefix  string        // of the names under which the client knows the locks
 	client  lockimpl.Client
 	perCall bool
 
@@ -347,7 +355,7 @@ func (p *player) reply(t Thread, s scenarios.Step, op int, role model.Role, last
 		if !ok {
 			got = "none"
 		}
-		p.check(t, s, string(s.Kind)+" reply", s.Reply, got, got == s.Reply)
+		p.check(t, s, string(s.Kind)+" reply", s.Reply, got, got == s.Reply || role == model.RoleAcquire && p.sameTTL(s.Reply, got))
 	})
 }
 
@@ -422,7 +430,7 @@ func (p *player) read(t Thread, s scenarios.Step) {
 		if !ok {
 			shown = "none"
 		}
-		p.checkAbout(t, s, "deadline", who, want.String(), shown, ok && want.Min <= got && got <= want.Max)
+		p.checkAbout(t, s, "deadline", who, want.String(), shown, ok && p.within(got, want))
 	}
 }
 
@@ -434,5 +442,19 @@ func (p *player) ttl(state *model.LockState, want scenarios.TTL) (got string, me
 		return "endless", want.Endless
 	}
 	left := time.Duration(state.ExpiresMs-p.place.Now().Milliseconds()) * time.Millisecond
-	return left.String(), !want.Free && !want.Endless && want.Range.Min <= left && left <= want.Range.Max
+	return left.String(), !want.Free && !want.Endless && p.within(left, want.Range)
+}
+
+// within reports whether a length of time that the server told is in the range of the file.
+func (p *player) within(got time.Duration, want scenarios.Range) bool {
+	return want.Min-p.slack <= got && got <= want.Max+p.slack
+}
+
+// sameTTL reports whether the reply to an acquire that was not granted, a time to live in ms, is the
+// one of the file.
+func (p *player) sameTTL(want, got string) bool {
+	w, err1 := strconv.ParseInt(want, 10, 64)
+	g, err2 := strconv.ParseInt(got, 10, 64)
+	ms := time.Duration(w) * time.Millisecond
+	return err1 == nil && err2 == nil && p.within(time.Duration(g)*time.Millisecond, scenarios.Range{Min: ms, Max: ms})
 }
