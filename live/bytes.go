@@ -112,16 +112,23 @@ func (g *bytesGate) later(m *message, dir string, x *proxy.Conn, came time.Time)
 }
 
 // Pushed implements proxy.Handler. The first bytes behind a message that had no answer in time are
-// its answer.
+// its answer. The parent looks before the client gets it: what the client does with a grant would
+// otherwise be seen in one with the grant.
 func (g *bytesGate) Pushed(x *proxy.Conn, _ string, _ []byte) proxy.Fate {
-	s := g.s
+	s, came := g.s, time.Now()
+	s.mu.Lock()
+	m := g.last[x.ID]
+	delete(g.last, x.ID)
+	s.mu.Unlock()
+	if m != nil {
+		s.alone(g.node, func() { s.look(nil, look{node: g.node.index, fromNs: s.now()}) })
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := g.last[x.ID]; m != nil {
-		delete(g.last, x.ID)
-		return g.later(m, "reply", x, time.Now())
+	if m != nil {
+		return g.later(m, "reply", x, came)
 	}
-	m := &message{side: g.side, conn: g.connName(x), push: true, came: true, told: true, sentNs: s.now(), look: -1}
+	m = &message{side: g.side, conn: g.connName(x), push: true, came: true, told: true, sentNs: s.now(), look: -1}
 	s.messages = append(s.messages, m)
 	return g.later(m, "push", x, time.Now())
 }

@@ -347,6 +347,14 @@ func (s *session) begin(dir string) error {
 	}
 	// The start is at a whole millisecond of the wall clock, by which the server counts.
 	s.base = time.Now().Add(opening)
+	for _, n := range s.nodes {
+		if t, ok := n.observed.(Ticking); ok {
+			var err error
+			if s.base, err = t.Tick(opening); err != nil {
+				return err
+			}
+		}
+	}
 	wait := time.Duration(1e6 - s.base.UnixNano()%1e6)
 	s.base = s.base.Add(wait)
 	s.baseNs = monotonic() + int64(time.Until(s.base))

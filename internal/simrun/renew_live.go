@@ -19,12 +19,11 @@ var (
 	agreedLocks = []string{"setnx-del", "setnx-cad", "reference"}
 )
 
-// peersStories is the tag of the stories of the locks in peers/, and peersAgreementFile the
+// peersTags are the tags of the stories of the locks in peers/, and peersAgreementFile the
 // comparison of both worlds by them.
-const (
-	peersStories       = "stories"
-	peersAgreementFile = "agreement-peers.md"
-)
+var peersTags = []string{"stories", "fenced", peersRecord}
+
+const peersAgreementFile = "agreement-peers.md"
 
 // liveParts lists the parts that are played on real servers in real time. They need programs
 // that a machine may lack.
@@ -40,24 +39,29 @@ func (r *renewal) liveParts() []part {
 		}
 	}
 	java, ports = append(java, fair...), append(ports, agreedLocks...)
-	agree := func(file string, args, locks []string) func(*renewal) error {
+	agree := func(file, runs string, args, locks []string) func(*renewal) error {
 		return func(r *renewal) error {
 			args := append([]string{"agree"}, args...)
 			for _, name := range locks {
 				args = append(args, "--lock", name)
 			}
-			return r.command(append(args, "--runs", "2", "-o", filepath.Join(r.dir, file))...)
+			return r.command(append(args, "--runs", runs, "-o", filepath.Join(r.dir, file))...)
 		}
 	}
 	all := []part{
-		{name: "agreement", file: versionsFile, uses: now.Played(), live: java, write: agree("agreement.md", nil, java)},
-		{name: "agreement-ports", file: versionsFile, uses: now.Played(), live: ports, write: agree("agreement-ports.md", agreedPorts, ports)},
+		{name: "agreement", file: versionsFile, uses: now.Played(), live: java, write: agree("agreement.md", "2", nil, java)},
+		{name: "agreement-ports", file: versionsFile, uses: now.Played(), live: ports, write: agree("agreement-ports.md", "2", agreedPorts, ports)},
 		{name: "upstream", file: versionsFile, uses: upstreamVersions(), live: java, write: func(r *renewal) error {
 			return r.command("upstream", "--release", library, "--runs", "2", "--out", filepath.Join(r.dir, "upstream"), "--results", r.dir)
 		}},
 	}
-	_, err := scenarios.Tagged(peersStories)
-	unknown := err != nil
+	unknown := false
+	var tagged []string
+	for _, tag := range peersTags {
+		_, err := scenarios.Tagged(tag)
+		unknown = unknown || err != nil
+		tagged = append(tagged, "--tag", tag)
+	}
 	if absent := r.lacks(peersAgreementFile); !absent || !unknown {
 		var locks []string
 		for _, l := range PeersLocks {
@@ -66,7 +70,7 @@ func (r *renewal) liveParts() []part {
 			}
 		}
 		all = append(all, part{name: "agreement-peers", file: versionsFile, uses: now.Played(), live: locks, foreign: unknown, absent: absent,
-			write: agree(peersAgreementFile, []string{"--tag", peersStories}, nil)})
+			write: agree(peersAgreementFile, "1", append(tagged, "--jobs", "8"), nil)})
 	}
 	return all
 }
