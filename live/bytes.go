@@ -107,6 +107,9 @@ func (g *bytesGate) later(m *message, dir string, x *proxy.Conn, came time.Time)
 		if !stays {
 			f.Done = done
 		}
+		if late := time.Since(came.Add(latency)); late > 0 && !f.NotBefore.IsZero() {
+			f.NotBefore = f.NotBefore.Add(-late) // it was behind others
+		}
 		return f
 	}}
 }

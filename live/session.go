@@ -781,14 +781,14 @@ func (c *side) answer(a ask) {
 		out.Number = s.published[a.Channel]
 		s.mu.Unlock()
 	case askVisit:
-		s.travel(nil)
+		s.travel(0, nil)
 		s.mu.Lock()
 		out.Event = s.resources.Visit(a.Visit)
 		e := out.Event
 		e.Process, e.Thread = c.process.Name, a.Thread
 		s.record(e, nil)
 		s.mu.Unlock()
-		s.travel(nil)
+		s.travel(0, nil)
 	case askInterrupt:
 		c.interrupt(a)
 	}
@@ -827,9 +827,10 @@ func (c *side) interrupt(a ask) {
 	}
 }
 
-// travel waits as long as a message is on its way. It reports false when gone is closed.
-func (s *session) travel(gone <-chan struct{}) bool {
-	t := time.NewTimer(s.latency())
+// travel waits as long as a message is on its way that has been so for some time. It reports false when
+// gone is closed.
+func (s *session) travel(already time.Duration, gone <-chan struct{}) bool {
+	t := time.NewTimer(s.latency() - already)
 	defer t.Stop()
 	select {
 	case <-t.C:

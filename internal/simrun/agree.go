@@ -21,7 +21,7 @@ import (
 type agreeFlags struct {
 	locks, again, tags []string
 	out, differing     string
-	runs, jobs          int
+	runs, jobs         int
 }
 
 func (a *app) agreeCommand() *cobra.Command {

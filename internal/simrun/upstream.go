@@ -324,14 +324,14 @@ func (a *app) playLive(ctx context.Context, c *upstreamCase, o LiveOptions, runs
 			return err
 		}
 		c.Runs, c.Programs = n, r.Programs
-		shown := upstream.Shows(r.Verdict, c.Finding)
-		if c.Library != nil || c.lock.Port == nil {
-			// The lock is the same in both worlds, so that the cause can be looked for in the live run itself.
-			if f, ok := a.findingOf(r.Verdict, c.defect); ok {
-				shown = true
-				if c.Live == nil {
-					c.Shown = &f
-				}
+		shown := false
+		if c.lock.Port != nil {
+			shown = upstream.Shows(r.Verdict, c.Finding)
+		} else {
+			// The code is the same in both worlds, so that the cause is looked for in the live run itself.
+			var f judges.Finding
+			if f, shown = a.findingOf(r.Verdict, c.defect); shown && c.Live == nil {
+				c.Shown = &f
 			}
 		}
 		if shown {
@@ -350,8 +350,9 @@ func (c *upstreamCase) write(ctx context.Context, dir string, tries int) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	if c.Case == nil && c.Reproduced == 0 {
-		c.reason = cmp.Or(c.reason, "the library was not seen to do it")
+	tested := c.Library != nil && c.Library.Source != nil && c.Runs > 0 && tries > 0 // its test may show what no run showed
+	if c.Case == nil && c.Reproduced == 0 && !tested {
+		c.reason = cmp.Or(c.reason, unseen)
 		return nil
 	}
 	if c.lock != nil && c.lock.Port == nil && c.Library == nil {
@@ -383,8 +384,18 @@ func (c *upstreamCase) write(ctx context.Context, dir string, tries int) error {
 			return err
 		}
 	}
+	if c.Case == nil && !c.seen() {
+		c.reason = cmp.Or(c.reason, unseen)
+		return os.RemoveAll(dir)
+	}
 	return writeFiles(dir, map[string][]byte{"report.md": c.Text()})
 }
+
+// unseen is the reason why a defect has no report.
+const unseen = "the library was not seen to do it"
+
+// seen reports whether a run or a try showed the defect.
+func (c *upstreamCase) seen() bool { return c.Reproduced > 0 || c.Test != nil && c.Test.Failed > 0 }
 
 func writeFiles(dir string, files map[string][]byte) error {
 	for name, text := range files {
@@ -572,7 +583,7 @@ func (c *upstreamCase) entry() upstreamEntry {
 	if c.lock != nil {
 		e.Lock = c.lock.Name
 	}
-	e.Folder = c.Case != nil || c.Reproduced > 0 && (c.lock.Port != nil || c.Library != nil)
+	e.Folder = c.Case != nil || c.seen() && (c.lock.Port != nil || c.Library != nil)
 	if c.Runs == 0 {
 		e.Programs = nil
 	}

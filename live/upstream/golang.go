@@ -90,11 +90,15 @@ func (g golang) fault(f scenarios.Fault) (out []string, err error) {
 		}
 	case f.Kind == model.FaultServer && f.Server == "restart":
 		out = append(out, fmt.Sprintf("s.Restart(%s, %t%s)", goLength(f.At), f.KeepData, servers))
-	case f.Kind == model.FaultRule && f.When.Channel == "" && f.When.Every == 0 && slices.Contains([]string{"drop", "hold", "reset", "delay", "error"}, f.Do):
+	case f.Kind == model.FaultRule && (f.When.Channel == "" || f.When.Channel == "*") && f.When.Every == 0 && slices.Contains([]string{"drop", "hold", "reset", "delay", "error"}, f.Do):
 		w := f.When
+		direction := w.Direction
+		if w.Channel != "" {
+			direction = "push"
+		}
 		var fields []string
 		for _, x := range []struct{ name, value string }{
-			{"Client", w.Process}, {"Direction", w.Direction}, {"Role", string(w.Script)}, {"Command", g.command(w.Command)}, {"Do", f.Do}, {"With", f.With},
+			{"Client", w.Process}, {"Direction", direction}, {"Role", string(w.Script)}, {"Command", g.command(w.Command)}, {"Do", f.Do}, {"With", f.With},
 		} {
 			if x.value != "" {
 				fields = append(fields, fmt.Sprintf("%s: %q", x.name, x.value))

@@ -12,7 +12,7 @@ import (
 //go:embed stories/*.yaml
 var stories embed.FS
 
-//go:embed redsync/*.go rueidislock/*.go
+//go:embed redsync/*.go rueidislock/*.go zk/*.go natskv/*.go
 var sources embed.FS
 
 // source returns the code that opens a library.
@@ -23,6 +23,8 @@ func source(name string) fs.FS {
 	}
 	return files
 }
+
+func constant(text string) func(string) string { return func(string) string { return text } }
 
 // noTest says of a library that there is no Go test of its defects.
 const noTest = "no code opens this library in a test of its own yet"
@@ -55,9 +57,9 @@ func init() {
 			},
 		},
 		upstream.Library{
-			Name: "the client of NATS", Tracker: "github.com/nats-io/nats.go", Lacks: noTest,
+			Name: "the client of NATS", Tracker: "github.com/nats-io/nats.go", Source: source("natskv"), Value: constant("natsLock"),
 			Form:    upstream.Form{Expected: "Expected behavior", Actual: "Observed behavior", Steps: "Steps to reproduce", Server: "Server version", Library: "Client version", Configuration: "Host environment"},
-			Defects: []string{"NATS-create-finds-deleted", "NATS-update-takes-ttl"}, Modules: []string{"github.com/nats-io/nats.go"},
+			Defects: []string{"NATS-create-finds-deleted", "NATS-update-takes-ttl"}, Modules: []string{"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"},
 		},
 		upstream.Library{
 			Name: "the server of NATS", Tracker: "github.com/nats-io/nats-server", Lacks: noTest,
@@ -70,7 +72,8 @@ func init() {
 			Defects: []string{"ETCD-try-behind-try", "ETCD-unchecked-unlock", "ETCD-key-stays"}, Modules: []string{"go.etcd.io/etcd/client/v3"},
 		},
 		upstream.Library{
-			Name: "go-zookeeper", Tracker: "github.com/go-zookeeper/zk", Lacks: noTest, Form: upstream.Plain,
+			Name: "go-zookeeper", Tracker: "github.com/go-zookeeper/zk", Form: upstream.Plain, Source: source("zk"), Value: constant("zkLock"),
+			Needs:   ", with `java` on the PATH and the package `zookeeper` of Debian",
 			Defects: []string{"ZK-server-behind", "ZK-229", "ZK-close-unsent", "ZK-unlock-forgotten"}, Modules: []string{"github.com/go-zookeeper/zk"},
 		},
 		upstream.Library{

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 )
@@ -14,12 +15,14 @@ type Split struct {
 	Request func(*bufio.Reader) (raw []byte, command string, err error)
 	// Reply reads a reply. Answers reports whether it answers the oldest request that has no answer.
 	Reply func(*bufio.Reader) (raw []byte, answers bool, err error)
+	// Idle are commands that have nothing to do with locks.
+	Idle []string
 }
 
 // A Rule is what happens to the messages that it matches. A field that is zero matches every message.
 type Rule struct {
 	Client    string
-	Direction string // request or reply
+	Direction string // request, reply, or push, which answers no request
 	Role      string // what the call under way is for: acquire, unlock; renew: none is under way
 	Command   string
 	From      time.Duration
@@ -116,7 +119,7 @@ func (p *proxy) carry(client net.Conn) {
 	p.mu.Lock()
 	p.conns = append(p.conns, client, server)
 	p.mu.Unlock()
-	asked := make(chan [2]string, 1<<16) // the role and the command of each request
+	asked := make(chan [2]string, 1<<16) // the role and the command of each request that the server gets
 	up, down := make(chan sent, 1<<16), make(chan sent, 1<<16)
 	go deliver(server, up)
 	go deliver(client, down)
@@ -128,30 +131,32 @@ func (p *proxy) carry(client net.Conn) {
 			if err != nil {
 				return
 			}
-			role := p.s.asks(p.client)
-			asked <- [2]string{role, command}
-			p.pass(client, "request", role, command, raw, up, down)
+			role := ""
+			if split := p.s.library.Split; split == nil || !slices.Contains(split.Idle, command) {
+				role = p.s.asks(p.client)
+			}
+			if p.pass(client, "request", role, command, raw, up, down) {
+				asked <- [2]string{role, command}
+			}
 		}
 	}()
 	in := bufio.NewReader(server)
-	last := [2]string{"renew", ""}
+	last := [2]string{}
 	for {
 		raw, answers, err := p.reply(in)
 		if err != nil {
 			_ = client.Close()
 			return
 		}
-		role, command := last[0], last[1]
-		if answers {
-			select {
-			case last = <-asked:
-				role, command = last[0], last[1]
-			default: // more of the answer before
-			}
-		} else {
-			role, command = "renew", ""
+		if !answers {
+			p.pass(client, "push", "", "", raw, down, down)
+			continue
 		}
-		p.pass(client, "reply", role, command, raw, down, down)
+		select {
+		case last = <-asked:
+		default: // more of the answer before
+		}
+		p.pass(client, "reply", last[0], last[1], raw, down, down)
 	}
 }
 
@@ -193,8 +198,8 @@ func (s *Story) asks(client string) string {
 	return role
 }
 
-// pass sends a message on its way, or does to it what a rule says.
-func (p *proxy) pass(client net.Conn, direction, role, command string, raw []byte, on, back chan<- sent) {
+// pass sends a message on its way, or does to it what a rule says. It reports whether it is on its way.
+func (p *proxy) pass(client net.Conn, direction, role, command string, raw []byte, on, back chan<- sent) bool {
 	at := time.Now().Add(p.s.latency)
 	if r := p.s.meet(p.client, direction, role, command); r != nil {
 		switch r.Do {
@@ -206,15 +211,17 @@ func (p *proxy) pass(client net.Conn, direction, role, command string, raw []byt
 			p.s.mu.Unlock()
 		case "error":
 			back <- sent{[]byte("-" + r.With + "\r\n"), at}
-			return
+			return false
 		default:
 			abort(client)
-			return
+			return false
 		}
 	}
-	if !p.isAway() {
-		on <- sent{raw, at}
+	if p.isAway() {
+		return false
 	}
+	on <- sent{raw, at}
+	return true
 }
 
 // meet returns the rule that strikes a message; nil: none.

@@ -85,6 +85,7 @@ var Resp = &Split{
 		raw, _, push, err := respValue(in)
 		return raw, !push, err
 	},
+	Idle: []string{"PING", "HELLO", "CLIENT", "AUTH", "SELECT"},
 }
 
 // respValue reads a value, with the texts in it.
