@@ -124,7 +124,14 @@ func (g *bytesGate) Pushed(x *proxy.Conn, _ string, _ []byte) proxy.Fate {
 	delete(g.last, x.ID)
 	s.mu.Unlock()
 	if m != nil {
-		s.alone(g.node, func() { s.look(nil, look{node: g.node.index, fromNs: s.now()}) })
+		select {
+		case g.node.turn <- struct{}{}:
+			s.mu.Lock()
+			s.look(nil, look{node: g.node.index, fromNs: s.now()})
+			s.mu.Unlock()
+			<-g.node.turn
+		case <-time.After(turnMost): // the next message of this connection may have it, whose answer is read behind this one
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,6 +169,9 @@ func (g *gate) breaks(x *proxy.Conn) {
 		x.Reset()
 	}()
 }
+
+// turnMost is how long a late answer waits for a look.
+const turnMost = 30 * time.Millisecond
 
 // lateMost is how long after the answer to a message something may change by that message.
 const lateMost = 100 * time.Millisecond

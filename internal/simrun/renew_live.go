@@ -62,15 +62,21 @@ func (r *renewal) liveParts() []part {
 		unknown = unknown || err != nil
 		tagged = append(tagged, "--tag", tag)
 	}
-	if absent := r.lacks(peersAgreementFile); !absent || !unknown {
-		var locks []string
-		for _, l := range PeersLocks {
-			if l.Live && !unknown {
-				locks = append(locks, l.Name)
-			}
+	var locks []string
+	for _, l := range PeersLocks {
+		if l.Live && !unknown {
+			locks = append(locks, l.Name)
 		}
+	}
+	if absent := r.lacks(peersAgreementFile); !absent || !unknown {
 		all = append(all, part{name: "agreement-peers", file: versionsFile, uses: now.Played(), live: locks, foreign: unknown, absent: absent,
 			write: agree(peersAgreementFile, "1", append(tagged, "--jobs", "8"), nil)})
+	}
+	if absent := r.lacks(peersUpstream + ".md"); !absent || !unknown {
+		all = append(all, part{name: peersUpstream, file: versionsFile, uses: upstreamVersions(), live: locks, foreign: unknown, absent: absent,
+			write: func(r *renewal) error {
+				return r.command("upstream", "--peers", "--runs", "3", "--tries", "3", "--out", filepath.Join(r.dir, peersUpstream), "--results", r.dir)
+			}})
 	}
 	return all
 }

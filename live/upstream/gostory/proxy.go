@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -28,8 +29,8 @@ type Rule struct {
 	From      time.Duration
 	Until     time.Duration
 	Nth       int // the only one of the messages that match
-	// Do is drop, which resets the connection, since a stream loses no piece; delay; hold, until the rule
-	// ends; reset; or error, which is the answer of the proxy.
+	// Do is drop, which resets the connection with the next request, since a stream loses no piece; delay;
+	// hold, until the rule ends; reset; or error, which is the answer of the proxy.
 	Do    string
 	Delay time.Duration
 	With  string
@@ -120,6 +121,7 @@ func (p *proxy) carry(client net.Conn) {
 	p.conns = append(p.conns, client, server)
 	p.mu.Unlock()
 	asked := make(chan [2]string, 1<<16) // the role and the command of each request that the server gets
+	var torn atomic.Bool                 // something was dropped
 	up, down := make(chan sent, 1<<16), make(chan sent, 1<<16)
 	go deliver(server, up)
 	go deliver(client, down)
@@ -135,7 +137,11 @@ func (p *proxy) carry(client net.Conn) {
 			if split := p.s.library.Split; split == nil || !slices.Contains(split.Idle, command) {
 				role = p.s.asks(p.client)
 			}
-			if p.pass(client, "request", role, command, raw, up, down) {
+			if torn.Load() {
+				abort(client)
+				return
+			}
+			if p.pass(client, "request", role, command, raw, up, down, &torn) {
 				asked <- [2]string{role, command}
 			}
 		}
@@ -149,14 +155,14 @@ func (p *proxy) carry(client net.Conn) {
 			return
 		}
 		if !answers {
-			p.pass(client, "push", "", "", raw, down, down)
+			p.pass(client, "push", "", "", raw, down, down, &torn)
 			continue
 		}
 		select {
 		case last = <-asked:
 		default: // more of the answer before
 		}
-		p.pass(client, "reply", last[0], last[1], raw, down, down)
+		p.pass(client, "reply", last[0], last[1], raw, down, down, &torn)
 	}
 }
 
@@ -198,8 +204,11 @@ func (s *Story) asks(client string) string {
 	return role
 }
 
+// tornMost is how long a connection may go on that has lost a message.
+const tornMost = 3200 * time.Millisecond
+
 // pass sends a message on its way, or does to it what a rule says. It reports whether it is on its way.
-func (p *proxy) pass(client net.Conn, direction, role, command string, raw []byte, on, back chan<- sent) bool {
+func (p *proxy) pass(client net.Conn, direction, role, command string, raw []byte, on, back chan<- sent, torn *atomic.Bool) bool {
 	at := time.Now().Add(p.s.latency)
 	if r := p.s.meet(p.client, direction, role, command); r != nil {
 		switch r.Do {
@@ -209,6 +218,10 @@ func (p *proxy) pass(client net.Conn, direction, role, command string, raw []byt
 			p.s.mu.Lock()
 			at = p.s.begun.Add(r.Until)
 			p.s.mu.Unlock()
+		case "drop":
+			torn.Store(true)
+			time.AfterFunc(tornMost, func() { abort(client) })
+			return false
 		case "error":
 			back <- sent{[]byte("-" + r.With + "\r\n"), at}
 			return false

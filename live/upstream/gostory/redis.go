@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // redisServer is a redis-server of its own.
@@ -55,20 +54,6 @@ func (r *redisServer) Addr() string { return "127.0.0.1:" + r.port }
 func (r *redisServer) Restart(bool) {
 	r.end()
 	r.start()
-}
-
-// Await waits until somebody accepts connections at an address.
-func Await(t *testing.T, addr string) {
-	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		c, err := net.Dial("tcp", addr)
-		if err == nil {
-			_ = c.Close()
-			return
-		}
-		if time.Since(begun) > time.Minute {
-			t.Fatal(err)
-		}
-	}
 }
 
 // Resp takes the protocol of Redis apart.

@@ -134,7 +134,7 @@ func (s *Story) Restart(at time.Duration, keepData bool, servers ...int) {
 	}})
 }
 
-// Play plays the story for so long.
+// Play plays the story until all threads have ended, or for so long.
 func (s *Story) Play(length time.Duration) {
 	s.t.Helper()
 	s.begun = time.Now().Add(time.Hour) // no rule strikes before the start
@@ -151,9 +151,10 @@ func (s *Story) Play(length time.Duration) {
 	s.mu.Lock()
 	s.begun = time.Now()
 	s.mu.Unlock()
+	var threads sync.WaitGroup
 	for _, w := range s.threads {
 		w.ctx, w.cancel = context.WithCancel(context.Background())
-		go w.do(w)
+		threads.Go(func() { w.do(w) })
 	}
 	for _, e := range s.events {
 		time.AfterFunc(e.at, func() {
@@ -162,7 +163,15 @@ func (s *Story) Play(length time.Duration) {
 			}
 		})
 	}
-	time.Sleep(time.Until(s.begun.Add(length)))
+	done := make(chan struct{})
+	go func() {
+		threads.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(time.Until(s.begun.Add(length))):
+	}
 	s.mu.Lock()
 	s.over = true
 	s.mu.Unlock()
