@@ -192,7 +192,11 @@ func (a *app) upstreamCases(ids []string, release string, locks []*subject.Subje
 		on := slices.DeleteFunc(slices.Clone(locks), func(l *subject.Subject) bool { return !d.Applies(simulated(l)) })
 		if len(on) == 0 {
 			if len(ids) > 0 {
-				return nil, usagef("upstream: no lock that live plays of %s has the defect %s", cmp.Or(release, "the program in peers/"), d.ID)
+				where := "the program in peers/"
+				if release != "" {
+					where = "release " + release
+				}
+				return nil, usagef("upstream: no lock that live plays of %s has the defect %s", where, d.ID)
 			}
 			continue
 		}
