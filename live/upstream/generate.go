@@ -117,6 +117,17 @@ func (g *generator) body() (string, error) {
 	return g.out.String(), nil
 }
 
+// threads counts the threads of the client of a thread.
+func (g *generator) threads(thread string) (n int) {
+	client, _, _ := strings.Cut(thread, "/")
+	for _, t := range g.sc.Threads {
+		if t.Process == client {
+			n++
+		}
+	}
+	return n
+}
+
 // length is how long the story must be watched: until what the judge found, and a little.
 func (g *generator) length() time.Duration {
 	end := g.f.AtNs

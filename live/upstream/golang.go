@@ -144,6 +144,9 @@ func (golang) assertion(g *generator) (string, error) {
 			return fmt.Sprintf("s.AssertWaiterIsServed(%q, %q, %s)", f.Lock, f.Thread, goLength(bound-bound/10)), nil
 		}
 	case model.JudgeTraffic:
+		if g.threads(f.Thread) > 1 {
+			return "", inexpressible("it does not tell the requests of the threads of a client apart")
+		}
 		return fmt.Sprintf("s.AssertAsksSeldom(%q, %d)", f.Thread, busiest), nil
 	case model.JudgeLinearizable, model.JudgeWant, model.JudgeWaitBound:
 		if len(f.Ops) == 0 {
