@@ -2,6 +2,4 @@ module lockreport
 
 go 1.25
 
-require (
-	github.com/go-zookeeper/zk v1.0.4
-)
+require github.com/go-zookeeper/zk v1.0.4
