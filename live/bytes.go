@@ -107,21 +107,38 @@ func (g *bytesGate) later(m *message, dir string, x *proxy.Conn, came time.Time)
 		if !stays {
 			f.Done = done
 		}
+		if late := time.Since(came.Add(latency)); late > 0 && !f.NotBefore.IsZero() {
+			f.NotBefore = f.NotBefore.Add(-late) // it was behind others
+		}
 		return f
 	}}
 }
 
 // Pushed implements proxy.Handler. The first bytes behind a message that had no answer in time are
-// its answer.
+// its answer. The parent looks before the client gets it: what the client does with a grant would
+// otherwise be seen in one with the grant.
 func (g *bytesGate) Pushed(x *proxy.Conn, _ string, _ []byte) proxy.Fate {
-	s := g.s
+	s, came := g.s, time.Now()
+	s.mu.Lock()
+	m := g.last[x.ID]
+	delete(g.last, x.ID)
+	s.mu.Unlock()
+	if m != nil {
+		select {
+		case g.node.turn <- struct{}{}:
+			s.mu.Lock()
+			s.look(nil, look{node: g.node.index, fromNs: s.now()})
+			s.mu.Unlock()
+			<-g.node.turn
+		case <-time.After(turnMost): // the next message of this connection may have it, whose answer is read behind this one
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if m := g.last[x.ID]; m != nil {
-		delete(g.last, x.ID)
-		return g.later(m, "reply", x, time.Now())
+	if m != nil {
+		return g.later(m, "reply", x, came)
 	}
-	m := &message{side: g.side, conn: g.connName(x), push: true, came: true, told: true, sentNs: s.now(), look: -1}
+	m = &message{side: g.side, conn: g.connName(x), push: true, came: true, told: true, sentNs: s.now(), look: -1}
 	s.messages = append(s.messages, m)
 	return g.later(m, "push", x, time.Now())
 }
@@ -152,6 +169,9 @@ func (g *gate) breaks(x *proxy.Conn) {
 		x.Reset()
 	}()
 }
+
+// turnMost is how long a late answer waits for a look.
+const turnMost = 30 * time.Millisecond
 
 // lateMost is how long after the answer to a message something may change by that message.
 const lateMost = 100 * time.Millisecond

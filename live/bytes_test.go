@@ -194,3 +194,52 @@ func TestWhatAMessageDidIsSeenLate(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 }
+
+// quiet is a server that holds nothing.
+type quiet struct{ Observed }
+
+func (quiet) Look([]string) ([]any, error) { return nil, nil }
+
+func (quiet) Settle() Settle { return Settle{} }
+
+func (quiet) Addr() string { return "quiet" }
+
+// Before a client gets an answer that did not come in time, the parent looks: what the client does next
+// must not be seen in one with what the answer tells. It does not wait for ever for its turn, which the
+// next message of the connection may have.
+func TestALateAnswerIsLookedAtFirst(t *testing.T) {
+	for _, busy := range []bool{false, true} {
+		s := viewed(t)
+		n := newNode(0, quiet{})
+		s.nodes = []*node{n}
+		m := asked(s, "SEGMENT", model.RoleAcquire)
+		x := &proxy.Conn{ID: 7}
+		g := &bytesGate{&gate{side: m.side, node: n, conns: map[int]string{}, torn: map[int]bool{}}, map[int]*message{7: m}}
+		if busy {
+			n.turn <- struct{}{}
+		}
+		if f := g.Pushed(x, "", []byte("granted")); f.Later == nil {
+			t.Errorf("busy %v: the answer does not wait for its turn", busy)
+		}
+		if got, want := len(s.looks), map[bool]int{false: 1, true: 0}[busy]; got != want {
+			t.Errorf("busy %v: the parent looked %d times, want %d", busy, got, want)
+		}
+		if len(s.messages) != 0 || len(g.last) != 0 {
+			t.Errorf("busy %v: the answer is taken for a message of its own", busy)
+		}
+	}
+}
+
+// A message that was behind others of its connection has been on its way meanwhile.
+func TestAMessageTravelsBehindOthers(t *testing.T) {
+	s := viewed(t)
+	s.sc.Latency.Min, s.sc.Latency.Max = time.Hour, time.Hour
+	if !s.travel(2*time.Hour, nil) {
+		t.Error("it is lost")
+	}
+	gone := make(chan struct{})
+	close(gone)
+	if s.travel(time.Minute, gone) {
+		t.Error("it is there too early")
+	}
+}

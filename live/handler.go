@@ -67,6 +67,7 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 		}
 	}
 	p.Data = m
+	queued := time.Duration(max(s.now()-m.sentNs, 0)) // behind others of its connection, on its way with them
 	if m.request.Streams && c.streams != nil {
 		c.streams[p.Conn.ID] = true
 	}
@@ -90,7 +91,7 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 		return proxy.Fate{Drop: true}
 	}
 	s.mu.Unlock()
-	if !m.greets() && !s.travel(p.Conn.Gone()) {
+	if !m.greets() && !s.travel(queued, p.Conn.Gone()) {
 		c.lost(m, "request", model.LostReset)
 		return proxy.Fate{Drop: true}
 	}
@@ -289,7 +290,7 @@ func (c *gate) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays 
 		return proxy.Fate{Drop: true}, true
 	case "delay":
 		if dir == "request" {
-			return f, !s.wait(r.fault.For, nil, x, m, dir)
+			return f, !s.wait(r.fault.For-time.Duration(max(s.now()-m.sentNs, 0)), nil, x, m, dir)
 		}
 		f.NotBefore = time.Now().Add(r.fault.For + s.twice()/2)
 		return f, false
@@ -380,8 +381,12 @@ func (s *session) wait(d time.Duration, until <-chan struct{}, x *proxy.Conn, m 
 // Guarded by mu.
 func (s *session) rule(m *message, dir string, n *node) *rule {
 	var found *rule
+	now := s.now()
+	if dir == "request" {
+		now = m.sentNs // it may have been behind others
+	}
 	for _, r := range s.rules {
-		if r.ended || s.calm || !sim.Meets(r.fault, s.now(), sim.Passing{
+		if r.ended || s.calm || !sim.Meets(r.fault, now, sim.Passing{
 			Process: m.side.process.Name, Dir: dir, Script: m.cmd.Script, Command: m.request.Name,
 			Node: n.name, Channel: m.channel, Channels: m.request.Channels,
 		}) {

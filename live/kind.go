@@ -101,6 +101,14 @@ type Vague interface {
 	EndsWithin() time.Duration
 }
 
+// A Ticking server has a clock that shows whole steps. A run begins when the clock ticks, since the
+// clock of a server of a world begins with the run.
+type Ticking interface {
+	Observed
+	// Tick returns an instant at which the clock ticks, the first one after that time from now.
+	Tick(in time.Duration) (time.Time, error)
+}
+
 // kinds are the kinds of servers by their registration.
 var kinds struct {
 	sync.Mutex

@@ -350,6 +350,14 @@ func (s *session) begin(dir string) error {
 	}
 	// The start is at a whole millisecond of the wall clock, by which the server counts.
 	s.base = time.Now().Add(opening)
+	for _, n := range s.nodes {
+		if t, ok := n.observed.(Ticking); ok {
+			var err error
+			if s.base, err = t.Tick(opening); err != nil {
+				return err
+			}
+		}
+	}
 	wait := time.Duration(1e6 - s.base.UnixNano()%1e6)
 	s.base = s.base.Add(wait)
 	s.baseNs = monotonic() + int64(time.Until(s.base))
@@ -776,14 +784,14 @@ func (c *side) answer(a ask) {
 		out.Number = s.published[a.Channel]
 		s.mu.Unlock()
 	case askVisit:
-		s.travel(nil)
+		s.travel(0, nil)
 		s.mu.Lock()
 		out.Event = s.resources.Visit(a.Visit)
 		e := out.Event
 		e.Process, e.Thread = c.process.Name, a.Thread
 		s.record(e, nil)
 		s.mu.Unlock()
-		s.travel(nil)
+		s.travel(0, nil)
 	case askInterrupt:
 		c.interrupt(a)
 	}
@@ -822,9 +830,10 @@ func (c *side) interrupt(a ask) {
 	}
 }
 
-// travel waits as long as a message is on its way. It reports false when gone is closed.
-func (s *session) travel(gone <-chan struct{}) bool {
-	t := time.NewTimer(s.latency())
+// travel waits as long as a message is on its way that has been so for some time. It reports false when
+// gone is closed.
+func (s *session) travel(already time.Duration, gone <-chan struct{}) bool {
+	t := time.NewTimer(s.latency() - already)
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -20,10 +20,10 @@ import (
 
 // agreeFlags are the options of simrun agree.
 type agreeFlags struct {
-	locks, again        []string
-	tag, out, differing string
-	runs, jobs          int
-	planted             bool
+	locks, again, tags []string
+	out, differing     string
+	runs, jobs         int
+	planted            bool
 }
 
 func (a *app) agreeCommand() *cobra.Command {
@@ -42,7 +42,7 @@ func (a *app) agreeCommand() *cobra.Command {
 	})
 	f := c.Flags()
 	lockFlag(f, &o.locks, "another `LOCK` than the scenario names; may be repeated")
-	tagFlag(f, &o.tag)
+	f.Var(tags{&o.tags}, "tag", tagUsage+"; may be repeated")
 	whole(f, &o.runs, "runs", 3, bounds{1, runsMost}, "how often each scenario is played live")
 	liveJobsFlag(f, &o.jobs, "live runs at a time")
 	f.StringVarP(&o.out, "out", "o", "", "write the comparison to `FILE`")
@@ -56,12 +56,12 @@ func (a *app) agreeCommand() *cobra.Command {
 
 // agree plays scenarios in the simulated world and on real servers, and compares the verdicts.
 func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
-	names, tag, locks, runs, jobs, out, keep := in.names, flags.tag, flags.locks, flags.runs, flags.jobs, flags.out, flags.differing
+	names, tags, locks, runs, jobs, out, keep := in.names, flags.tags, flags.locks, flags.runs, flags.jobs, flags.out, flags.differing
 	o, err := liveOptions("", "")
 	if err != nil {
 		return 0, err
 	}
-	pairs, left, err := playableInBoth(names, tag, locks)
+	pairs, left, err := playableInBoth(names, tags, locks)
 	if err != nil {
 		return 0, realServerError{err}
 	}
@@ -164,17 +164,27 @@ func simulated(l *subject.Subject) *subject.Subject {
 }
 
 // playableInBoth returns the pairs of scenario and lock that can be played in both worlds: those
-// of the names or the tag; without either, of the track record. left says what was left out
+// of the names or the tags; without either, of the track record. left says what was left out
 // because it is not possible live, and scenario and lock were not both named, or because it asks
 // what the lock does not claim.
-func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, left []string, err error) {
+func playableInBoth(names, tags, locks []string) (pairs []*pair, left []string, err error) {
 	named := len(names) > 0
-	if !named && tag == "" {
-		tag = "track-record"
+	switch {
+	case !named && len(tags) == 0:
+		tags = []string{"track-record"}
+	case len(tags) == 0:
+		tags = []string{""}
 	}
-	chosen, err := choose(names, tag, locks, "")
-	if err != nil {
-		return nil, nil, err
+	var chosen []*pair
+	for i, tag := range tags {
+		if i > 0 {
+			names = nil // they are chosen already
+		}
+		these, err := choose(names, tag, locks, "")
+		if err != nil {
+			return nil, nil, err
+		}
+		chosen = append(chosen, these...)
 	}
 	for _, p := range chosen {
 		err := Live.Check(p.sc, p.lock, LiveOptions{})

@@ -106,7 +106,7 @@ func (a *app) agreePlanted(in invocation, flags agreeFlags) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(flags.locks) > 0 || flags.tag != "" || len(flags.again) > 0 {
+	if len(flags.locks) > 0 || len(flags.tags) > 0 || len(flags.again) > 0 {
 		return 0, usagef("agree: --planted plays the stories of planted bugs; it has no --lock, --tag and --again")
 	}
 	cells, err := plantedCells(in.names)

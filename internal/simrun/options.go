@@ -176,14 +176,32 @@ func (t tag) Set(text string) error {
 	return nil
 }
 
+// tags is tag for an option that may be repeated.
+type tags struct{ to *[]string }
+
+func (t tags) String() string { return strings.Join(*t.to, ",") }
+
+func (tags) Type() string { return "TAG" }
+
+func (t tags) Set(text string) error {
+	var one string
+	if err := (tag{&one}).Set(text); err != nil {
+		return err
+	}
+	*t.to = append(*t.to, one)
+	return nil
+}
+
 // The options that several commands have.
+
+const tagUsage = "the scenarios with this `TAG`: track-record, six-properties; in peers peers-track-record, stories"
 
 func lockFlag(f *pflag.FlagSet, to *[]string, usage string) {
 	f.StringSliceVar(to, "lock", nil, usage)
 }
 
 func tagFlag(f *pflag.FlagSet, to *string) {
-	f.Var(tag{to}, "tag", "the scenarios with this `TAG`: track-record, six-properties; in peers peers-track-record, stories")
+	f.Var(tag{to}, "tag", tagUsage)
 }
 
 func seedFlag(f *pflag.FlagSet, to *string, value, usage string) {

@@ -2,6 +2,7 @@ package simrun
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,5 +82,28 @@ func TestEveryNumberHasBounds(t *testing.T) {
 	}
 	if numbers < 15 {
 		t.Errorf("only %d numbers", numbers)
+	}
+}
+
+// An option that takes tags may be repeated, and takes no empty one.
+func TestTagsMayBeRepeated(t *testing.T) {
+	var all []string
+	for _, text := range []string{"stories", "fenced", ""} {
+		if err := (tags{&all}).Set(text); (err != nil) != (text == "") {
+			t.Errorf("--tag %q: %v", text, err)
+		}
+	}
+	if got := (tags{&all}).String(); got != "stories,fenced" {
+		t.Errorf("the tags are %s", got)
+	}
+	setLive(t, &fakeLive{})
+	pairs, _, err := playableInBoth(nil, []string{"track-record", "six-properties"}, []string{"setnx-del"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tag := range []string{"track-record", "six-properties"} {
+		if !slices.ContainsFunc(pairs, func(p *pair) bool { return p.sc.Tag() == tag }) {
+			t.Errorf("no pair is tagged %s", tag)
+		}
 	}
 }

@@ -76,7 +76,7 @@ type renewal struct {
 // is also a part for each folder below them, such as explore/FOLDER.
 var partNames = []string{
 	"verdicts", "track-record", "six-properties", peersRecord, "repeatability", "kill", "exhaustive", "explore", "peers",
-	"exhaustive-summary", "explore-summary", "peers-summary", "survey", "agreement", "agreement-ports", "agreement-planted", "agreement-peers", "upstream", "performance",
+	"exhaustive-summary", "explore-summary", "peers-summary", "survey", "agreement", "agreement-ports", "agreement-planted", "agreement-peers", "upstream", peersUpstream, "performance",
 }
 
 func (a *app) resultsCommand() *cobra.Command {
@@ -87,7 +87,7 @@ func (a *app) resultsCommand() *cobra.Command {
 		use: "results [DIR]", short: "write all of a folder of results anew",
 		long: "Results writes all of a folder of results anew, and prints the cost of each part. All campaigns take hours. After an interruption the same command goes on. Without a name the folder is results.\n" +
 			"The parts are " + strings.Join(partNames, ", ") + ", and a folder of campaigns, such as explore/FOLDER. " +
-			"Those that are played live (agreement, agreement-ports, agreement-planted, agreement-peers, upstream) are left out where redis-server, Java or Maven is missing, unless --only names them.",
+			"Those that are played live (agreement, agreement-ports, agreement-planted, agreement-peers, upstream, upstream-peers) are left out where redis-server, Java or Maven is missing, unless --only names them.",
 		examples: []string{"results --check", "results --only verdicts,track-record,six-properties"},
 	}, func(in invocation) (int, error) { return a.renew(in, r, only, check, older) })
 	f := c.Flags()

@@ -36,12 +36,11 @@ func agreedPorts() (names, locks []string) {
 	return names, locks
 }
 
-// peersStories is the tag of the stories of the locks in peers/, and peersAgreementFile the
+// peersTags are the tags of the stories of the locks in peers/, and peersAgreementFile the
 // comparison of both worlds by them.
-const (
-	peersStories       = "stories"
-	peersAgreementFile = "agreement-peers.md"
-)
+var peersTags = []string{"stories", "fenced", peersRecord}
+
+const peersAgreementFile = "agreement-peers.md"
 
 // liveParts lists the parts that are played on real servers in real time. They need programs
 // that a machine may lack.
@@ -79,17 +78,28 @@ func (r *renewal) liveParts() []part {
 			return r.command("upstream", "--release", library, "--runs", "2", "--out", filepath.Join(r.dir, "upstream"), "--results", r.dir)
 		}},
 	}
-	_, err := scenarios.Tagged(peersStories)
-	unknown := err != nil
-	if absent := r.lacks(peersAgreementFile); !absent || !unknown {
-		var locks []string
-		for _, l := range PeersLocks {
-			if l.Live && !unknown {
-				locks = append(locks, l.Name)
-			}
+	unknown := false
+	var tagged []string
+	for _, tag := range peersTags {
+		_, err := scenarios.Tagged(tag)
+		unknown = unknown || err != nil
+		tagged = append(tagged, "--tag", tag)
+	}
+	var locks []string
+	for _, l := range PeersLocks {
+		if l.Live && !unknown {
+			locks = append(locks, l.Name)
 		}
+	}
+	if absent := r.lacks(peersAgreementFile); !absent || !unknown {
 		all = append(all, part{name: "agreement-peers", file: versionsFile, uses: now.Played(), live: locks, foreign: unknown, absent: absent,
-			write: agree(peersAgreementFile, "2", []string{"--tag", peersStories}, nil)})
+			write: agree(peersAgreementFile, "1", append(tagged, "--jobs", "8"), nil)})
+	}
+	if absent := r.lacks(peersUpstream + ".md"); !absent || !unknown {
+		all = append(all, part{name: peersUpstream, file: versionsFile, uses: upstreamVersions(), live: locks, foreign: unknown, absent: absent,
+			write: func(r *renewal) error {
+				return r.command("upstream", "--peers", "--runs", "3", "--tries", "3", "--out", filepath.Join(r.dir, peersUpstream), "--results", r.dir)
+			}})
 	}
 	return all
 }

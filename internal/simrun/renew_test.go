@@ -34,7 +34,7 @@ func TestThePartsOfResultsAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := map[string]bool{"repeatability": true, "agreement-peers": true} // which only the program in peers writes
+	there := map[string]bool{"repeatability": true, "agreement-peers": true, peersUpstream: true} // which only the program in peers writes
 	for _, p := range parts {
 		folder, _, _ := strings.Cut(p.name, "/")
 		there[folder] = true

@@ -20,7 +20,7 @@ import (
 // otherwise matches the files of results/ that another command than run writes: explore,
 // findings, kill, survey, repeat, agree, upstream or bench. The figures of bench differ from
 // machine to machine, and agree and upstream play in real time.
-var otherwise = regexp.MustCompile(`^((explore|exhaustive|peers|peers-track-record|survey|upstream)/|(findings|exhaustive|peers|kill-table|performance|survey|upstream|agreement|agreement-ports|agreement-planted|agreement-peers|repeatability)\.md$|(agreement|agreement-ports|agreement-planted|agreement-peers|kill-table|performance|upstream)\.jsonl$|survey\.(html|jsonl)$)`)
+var otherwise = regexp.MustCompile(`^((explore|exhaustive|peers|peers-track-record|survey|upstream|upstream-peers)/|(findings|exhaustive|peers|kill-table|performance|survey|upstream|upstream-peers|agreement|agreement-ports|agreement-planted|agreement-peers|repeatability)\.md$|(agreement|agreement-ports|agreement-planted|agreement-peers|kill-table|performance|upstream|upstream-peers)\.jsonl$|survey\.(html|jsonl)$)`)
 
 // stepsMost is how many steps the runs of a scenario may have, all locks and seeds together,
 // where a short test plays it. Eight scenarios have more, which are four fifths of all steps.

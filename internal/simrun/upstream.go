@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -31,15 +33,16 @@ import (
 type upstreamFlags struct {
 	release, out, results string
 	runs, tries, jobs     int
-	again                 bool
+	again, peers          bool
 }
 
 func (a *app) upstreamCommand() *cobra.Command {
 	var o upstreamFlags
 	c := a.command(guide{
-		use: "upstream [DEFECT ...]", short: "say which known defects the Java library itself has",
+		use: "upstream [DEFECT ...]", short: "say which known defects the libraries themselves have",
 		long: "Upstream looks for the known defects of a release of Redisson on the Java library itself. It writes results/upstream.md, which lists them, and a report with a JUnit test for each. " +
-			"It needs the Java library and Maven. The same command goes on where it ended.",
+			"It needs the Java library and Maven. With --peers it looks for the known defects of the locks of the program in peers/ on real servers, and writes a report with a Go test for each of a library. " +
+			"The same command goes on where it ended.",
 		examples: []string{"upstream", "upstream R-6025 --tries 0 --out upstream-of-mine"},
 	}, func(in invocation) (int, error) { return a.upstream(in, o) })
 	f := c.Flags()
@@ -47,9 +50,10 @@ func (a *app) upstreamCommand() *cobra.Command {
 	whole(f, &o.runs, "runs", 3, bounds{1, runsMost}, "live runs of each defect")
 	whole(f, &o.tries, "tries", 3, bounds{0, 100}, "runs of its test; 0: there is no test")
 	liveJobsFlag(f, &o.jobs, "defects at a time")
-	f.StringVar(&o.out, "out", "results/upstream", "write to `DIR`, and to DIR.md beside it")
+	f.StringVar(&o.out, "out", upstreamFolder, "write to `DIR`, and to DIR.md beside it")
 	f.StringVar(&o.results, "results", "results", "`DIR` with what campaigns kept")
 	f.BoolVar(&o.again, "again", false, "play all anew")
+	f.BoolVar(&o.peers, "peers", false, "the defects of the locks of the program in peers/; they are written to results/upstream-peers")
 	a.progressFlag(f)
 	c.ValidArgsFunction = only(defectIDs)
 	return c
@@ -64,7 +68,14 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	locks, err := libraryOf(release)
+	locksOf := libraryOf
+	if flags.peers {
+		locksOf, release = peersLive, ""
+		if out == upstreamFolder {
+			out = filepath.Join(filepath.Dir(out), peersUpstream)
+		}
+	}
+	locks, err := locksOf(release)
 	if err != nil {
 		return 0, err
 	}
@@ -95,7 +106,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	err = sideBySide(ctx, len(cases), jobs, func(i int) error {
 		c := cases[i]
 		c.Tries = tries
-		if err := c.playLive(ctx, o, runs); err != nil {
+		if err := a.playLive(ctx, c, o, runs); err != nil {
 			return fmt.Errorf("%s: %w", c.ID, err)
 		}
 		if err := c.write(ctx, filepath.Join(out, c.ID), tries); err != nil {
@@ -119,10 +130,30 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	return exitOK, table.write(args())
 }
 
+// upstreamFolder is where the reports are written, and peersUpstream the name of its sister for the
+// locks of the program in peers/.
+const upstreamFolder, peersUpstream = "results/upstream", "upstream-peers"
+
+// peersLive returns the locks of the program in peers/ that live plays.
+func peersLive(string) (locks []*subject.Subject, err error) {
+	for _, x := range PeersLocks {
+		if !x.Live {
+			continue
+		}
+		l, err := subject.Find(x.Name)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("upstream: %w", err)}
+		}
+		locks = append(locks, l)
+	}
+	return locks, nil
+}
+
 // An upstreamCase is a defect under way.
 type upstreamCase struct {
 	upstream.Report
 	lock   *subject.Subject // of the library itself; nil: the defect is a Case
+	defect *known.Defect    // nil: the same
 	source string           // of the scenario
 	reason string           // why there is no folder, or no live run; "": there is
 }
@@ -158,15 +189,19 @@ func (a *app) upstreamCases(ids []string, release string, locks []*subject.Subje
 		if !wanted(d.ID) {
 			continue
 		}
-		on := slices.DeleteFunc(slices.Clone(locks), func(l *subject.Subject) bool { return !d.Applies(l.Port) })
+		on := slices.DeleteFunc(slices.Clone(locks), func(l *subject.Subject) bool { return !d.Applies(simulated(l)) })
 		if len(on) == 0 {
 			if len(ids) > 0 {
-				return nil, usagef("upstream: no lock that live plays of release %s has the defect %s", release, d.ID)
+				where := "the program in peers/"
+				if release != "" {
+					where = "release " + release
+				}
+				return nil, usagef("upstream: no lock that live plays of %s has the defect %s", where, d.ID)
 			}
 			continue
 		}
 		a.status("simulated: %s", d.ID)
-		c := &upstreamCase{Report: upstream.Report{Defect: upstream.Defect{ID: d.ID, Title: d.Title, Story: d.Story, Issues: d.Issues, Release: release}}}
+		c := &upstreamCase{Report: upstream.Report{Defect: upstream.Defect{ID: d.ID, Title: d.Title, Story: d.Story, Issues: d.Issues, Release: release, Library: upstream.LibraryOf(d.ID)}}, defect: d}
 		if err := a.show(c, d, on, results); err != nil {
 			return nil, err
 		}
@@ -218,7 +253,11 @@ func (a *app) show(c *upstreamCase, d *known.Defect, on []*subject.Subject, resu
 		all = append(all, candidate{sc, d.Row})
 	}
 	for _, l := range on {
-		files, err := filepath.Glob(filepath.Join(results, "explore", l.Port.Name+"*", "*.bug.*."+d.ID, "*.lockstep"))
+		campaigns := "explore"
+		if l.Port == nil {
+			campaigns = "peers"
+		}
+		files, err := filepath.Glob(filepath.Join(results, campaigns, simulated(l).Name+"*", "*.bug.*."+d.ID, "*.lockstep"))
 		if err != nil {
 			return err
 		}
@@ -237,7 +276,7 @@ func (a *app) show(c *upstreamCase, d *known.Defect, on []*subject.Subject, resu
 	c.reason = "no scenario of it is at hand"
 	for _, x := range all {
 		for _, l := range on {
-			if !slices.Contains(x.sc.Locks, l.Port.Name) {
+			if !slices.Contains(x.sc.Locks, simulated(l).Name) {
 				continue
 			}
 			if err := Live.Check(x.sc, l, LiveOptions{}); err != nil {
@@ -245,13 +284,13 @@ func (a *app) show(c *upstreamCase, d *known.Defect, on []*subject.Subject, resu
 				continue
 			}
 			for n := range uint64(seedsMost) {
-				v := play.Run(a.host, x.sc, l.Port, x.sc.SeedFirst+n)
+				v := play.Run(a.host, x.sc, simulated(l), x.sc.SeedFirst+n)
 				if f, ok := a.findingOf(v, d); ok {
 					c.Simulated, c.Finding, c.lock, c.source, c.reason, c.Fair = v, f, l, x.source, "", l.Fair
 					return nil
 				}
 			}
-			c.reason = "the port does not show it in " + x.source
+			c.reason = "a simulated run does not show it in " + x.source
 		}
 	}
 	return nil
@@ -276,7 +315,7 @@ func (a *app) findingOf(v play.Verdict, d *known.Defect) (found judges.Finding, 
 }
 
 // playLive plays the scenario by the library itself.
-func (c *upstreamCase) playLive(ctx context.Context, o LiveOptions, runs int) error {
+func (a *app) playLive(ctx context.Context, c *upstreamCase, o LiveOptions, runs int) error {
 	if c.lock == nil {
 		if text, err := exec.CommandContext(ctx, "redis-server", "--version").Output(); err == nil {
 			c.Programs = []string{string(bytes.TrimSpace(text))}
@@ -289,7 +328,17 @@ func (c *upstreamCase) playLive(ctx context.Context, o LiveOptions, runs int) er
 			return err
 		}
 		c.Runs, c.Programs = n, r.Programs
-		if upstream.Shows(r.Verdict, c.Finding) {
+		shown := false
+		if c.lock.Port != nil {
+			shown = upstream.Shows(r.Verdict, c.Finding)
+		} else {
+			// The code is the same in both worlds, so that the cause is looked for in the live run itself.
+			var f judges.Finding
+			if f, shown = a.findingOf(r.Verdict, c.defect); shown && c.Live == nil {
+				c.Shown = &f
+			}
+		}
+		if shown {
 			c.Reproduced++
 			if c.Live == nil {
 				c.Live = &r
@@ -305,8 +354,13 @@ func (c *upstreamCase) write(ctx context.Context, dir string, tries int) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	if c.Case == nil && c.Reproduced == 0 {
-		c.reason = cmp.Or(c.reason, "the library was not seen to do it")
+	tested := c.Library != nil && c.Library.Source != nil && c.Runs > 0 && tries > 0 // its test may show what no run showed
+	if c.Case == nil && c.Reproduced == 0 && !tested {
+		c.reason = cmp.Or(c.reason, unseen)
+		return nil
+	}
+	if c.lock != nil && c.lock.Port == nil && c.Library == nil {
+		c.reason = "no library has this lock; it is a way to use the server"
 		return nil
 	}
 	files, err := c.Project()
@@ -323,13 +377,29 @@ func (c *upstreamCase) write(ctx context.Context, dir string, tries int) error {
 	if err := writeFiles(dir, files); err != nil {
 		return err
 	}
-	if err == nil && tries > 0 && files["pom.xml"] != nil {
-		if c.Test, err = runMaven(ctx, dir); err != nil {
+	if err == nil && tries > 0 {
+		switch {
+		case files["pom.xml"] != nil:
+			c.Test, err = runMaven(ctx, dir)
+		case files["go.mod"] != nil:
+			c.Test, err = runGo(ctx, dir)
+		}
+		if err != nil {
 			return err
 		}
 	}
+	if c.Case == nil && !c.seen() {
+		c.reason = cmp.Or(c.reason, unseen)
+		return os.RemoveAll(dir)
+	}
 	return writeFiles(dir, map[string][]byte{"report.md": c.Text()})
 }
+
+// unseen is the reason why a defect has no report.
+const unseen = "the library was not seen to do it"
+
+// seen reports whether a run or a try showed the defect.
+func (c *upstreamCase) seen() bool { return c.Reproduced > 0 || c.Test != nil && c.Test.Failed > 0 }
 
 func writeFiles(dir string, files map[string][]byte) error {
 	for name, text := range files {
@@ -389,6 +459,89 @@ func runMaven(ctx context.Context, project string) (*upstream.TestRun, error) {
 	return nil, fmt.Errorf("maven: %s", out.String())
 }
 
+// runGo plays the test of a Go module, in a copy that is removed. The copy's go.mod and go.sum, which Go
+// has completed, replace those of the module.
+func runGo(ctx context.Context, module string) (*upstream.TestRun, error) {
+	folder, free, err := Live.Folder()
+	if err != nil {
+		return nil, err
+	}
+	defer free()
+	dir, programs := filepath.Join(folder, "module"), filepath.Join(folder, "programs")
+	if err := os.CopyFS(dir, os.DirFS(module)); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(programs, 0o777); err != nil {
+		return nil, err
+	}
+	if err := guarded(programs, "redis-server"); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	for _, args := range [][]string{{"mod", "tidy"}, {"test", "-count=1", "-json", "."}} {
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
+		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &out, &out, time.Minute
+		out.Reset()
+		err := Live.Spawn(cmd)
+		if err == nil {
+			err = cmd.Wait()
+		}
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil && args[0] == "mod":
+			return nil, fmt.Errorf("go mod tidy: %w: %s", err, out.String())
+		}
+	}
+	for _, name := range []string{"go.mod", "go.sum"} {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		if err := writeFiles(module, map[string][]byte{name: text}); err != nil {
+			return nil, err
+		}
+	}
+	return readGoTest(out.Bytes())
+}
+
+// readGoTest reads the tries of a test, which are its subtests, from the output of go test -json. A try
+// that failed with "the test did not work" says nothing of the defect.
+func readGoTest(out []byte) (*upstream.TestRun, error) {
+	r := &upstream.TestRun{}
+	said := map[string]string{}
+	for line := range bytes.Lines(out) {
+		var e struct{ Action, Test, Output string }
+		if json.Unmarshal(line, &e) != nil || !strings.Contains(e.Test, "/") {
+			continue
+		}
+		switch e.Action {
+		case "output":
+			if text := strings.TrimSpace(e.Output); !strings.HasPrefix(text, "=== ") && !strings.HasPrefix(text, "--- ") {
+				if _, message, ok := strings.Cut(text, ".go:"); ok {
+					_, text, _ = strings.Cut(message, ": ")
+				}
+				said[e.Test] = strings.TrimSpace(said[e.Test] + " " + text)
+			}
+		case "pass":
+			r.Tries++
+		case "fail":
+			r.Tries++
+			if strings.Contains(said[e.Test], "the test did not work") {
+				r.Errors++
+				continue
+			}
+			r.Failed++
+			r.Message = cmp.Or(r.Message, said[e.Test])
+		}
+	}
+	if r.Tries == 0 {
+		return nil, fmt.Errorf("go test played nothing: %s", out)
+	}
+	return r, nil
+}
+
 // readSurefire reads what Maven wrote of the tests.
 func readSurefire(dir fs.FS) (*upstream.TestRun, error) {
 	files, err := fs.Glob(dir, "target/surefire-reports/TEST-*.xml")
@@ -434,7 +587,7 @@ func (c *upstreamCase) entry() upstreamEntry {
 	if c.lock != nil {
 		e.Lock = c.lock.Name
 	}
-	e.Folder = c.Case != nil || c.Reproduced > 0
+	e.Folder = c.Case != nil || c.seen() && (c.lock.Port != nil || c.Library != nil)
 	if c.Runs == 0 {
 		e.Programs = nil
 	}

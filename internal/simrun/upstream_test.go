@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -164,5 +165,28 @@ func TestAPauseCannotBeExpressedInOneJVM(t *testing.T) {
 	r := upstream.Report{Defect: upstream.Defect{ID: "R-x", Title: "x"}, Simulated: v, Finding: v.Findings[0], Tries: 1}
 	if _, err := r.Project(); !upstream.Inexpressible(err) || !strings.Contains(err.Error(), "pause of a") {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestTheTriesOfAGoTestAreCounted(t *testing.T) {
+	line := func(action, test, output string) string {
+		return fmt.Sprintf("{\"Action\":%q,\"Test\":%q,\"Output\":%q}\n", action, test, output)
+	}
+	r, err := readGoTest([]byte("no JSON\n" + line("output", "TestX/1", "=== RUN   TestX/1\n") + line("output", "TestX/1", "    reproduce_test.go:41: b/1 waited for x\n") + line("fail", "TestX/1", "") +
+		line("pass", "TestX/2", "") + line("output", "TestX/3", "    reproduce_test.go:9: b/1 has made 0 calls; the test did not work\n") + line("fail", "TestX/3", "") + line("fail", "TestX", "")))
+	if err != nil || r.Tries != 3 || r.Failed != 1 || r.Errors != 1 || r.Message != "b/1 waited for x" {
+		t.Errorf("%v: %+v", err, r)
+	}
+	if r, err := readGoTest([]byte(line("fail", "", "undefined: x"))); err == nil {
+		t.Errorf("a test that does not compile counts as %+v", r)
+	}
+}
+
+// The locks of other libraries are those of another program.
+func TestUpstreamOfPeersNeedsTheirProgram(t *testing.T) {
+	setLive(t, &fakeLive{})
+	code, _, stderr := call(t, "upstream", "--peers", "--out", filepath.Join(t.TempDir(), "upstream"))
+	if code != exitUsage || !strings.Contains(stderr, "the program in peers/ knows") {
+		t.Errorf("exit %d, %s", code, stderr)
 	}
 }

@@ -1,11 +1,8 @@
 package upstream
 
 import (
-	"cmp"
 	"embed"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -22,14 +19,6 @@ import (
 //go:embed java/*.java java/pom.xml java/cases/*.java
 var sources embed.FS
 
-// ErrInexpressible says that a test in one JVM cannot make what a scenario has, or cannot see what
-// a judge found.
-var ErrInexpressible = errors.New("a test in one JVM cannot express it")
-
-func inexpressible(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrInexpressible, fmt.Sprintf(format, args...))
-}
-
 // className returns the name of the test class of a defect.
 func className(id string) string {
 	var b strings.Builder
@@ -41,7 +30,7 @@ func className(id string) string {
 
 // test writes the test class of a story whose simulated run has that finding.
 func test(id, title string, fair bool, v play.Verdict, f judges.Finding, tries int) (string, error) {
-	g := &generator{sc: v.Scenario, t: v.Played.Trace, f: f}
+	g := &generator{dialect: java{}, sc: v.Scenario, t: v.Played.Trace, f: f}
 	body, err := g.body()
 	if err != nil {
 		return "", err
@@ -68,78 +57,54 @@ func test(id, title string, fair bool, v play.Verdict, f judges.Finding, tries i
 
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// generator writes a scenario as Java.
-type generator struct {
-	sc    *scenarios.Scenario
-	t     *trace.Run
-	f     judges.Finding
-	out   strings.Builder
-	depth int
+// java is the dialect of a JUnit test.
+type java struct{}
+
+func (java) depth() int     { return 3 }
+func (java) indent() string { return "    " }
+
+func (java) latency(l scenarios.Range) string {
+	return fmt.Sprintf("story.latency(%s, %s);", ms(l.Min), ms(l.Max))
 }
 
-func (g *generator) line(format string, args ...any) {
-	fmt.Fprintf(&g.out, "%s%s\n", strings.Repeat("    ", 3+g.depth), fmt.Sprintf(format, args...))
+func (java) thread(name string) (begin, end string) {
+	return fmt.Sprintf("story.thread(%q, t -> {", name), "});"
 }
 
-// method names the test after the promise that is broken.
-func (g *generator) method() string {
-	words := strings.Split(g.f.Judge, "-")
-	for i := 1; i < len(words); i++ {
-		words[i] = capital(words[i])
-	}
-	return strings.Join(words, "")
+func (java) at(d time.Duration) string                { return fmt.Sprintf("t.at(%s);", ms(d)) }
+func (java) sleep(d time.Duration) string             { return fmt.Sprintf("t.sleep(%s);", ms(d)) }
+func (java) acquire(s scenarios.Step) (string, error) { return acquire(s), nil }
+func (java) statement(expression string) string       { return expression + ";" }
+func (java) ifSo(expression string) string            { return fmt.Sprintf("if (%s) {", expression) }
+func (java) until(d time.Duration) string             { return fmt.Sprintf("while (t.before(%s)) {", ms(d)) }
+func (java) times(n int) string                       { return fmt.Sprintf("for (int i = 0; i < %d; i++) {", n) }
+func (java) unlock(name string) string                { return fmt.Sprintf("t.unlock(%q);", name) }
+func (java) interrupt(thread string) string           { return fmt.Sprintf("story.interrupt(%q);", thread) }
+
+func (java) forceUnlock(name string) (string, error) {
+	return fmt.Sprintf("t.forceUnlock(%q);", name), nil
 }
 
-func (g *generator) body() (string, error) {
-	assertion, err := g.assertion()
-	if err != nil {
-		return "", err
-	}
-	if g.sc.Server.Replicas > 0 {
-		return "", inexpressible("the story has replicas")
-	}
-	if l := g.sc.Latency; l.Max > 200*time.Microsecond {
-		g.line("story.latency(%s, %s);", ms(l.Min), ms(l.Max))
-	}
-	for _, p := range g.sc.Processes {
-		g.client(p)
-	}
-	for _, t := range g.sc.Threads {
-		g.line("story.thread(%q, t -> {", model.ThreadName(t.Process, t.Thread))
-		g.depth++
-		if err := g.steps(t.Process, t.Steps); err != nil {
-			return "", err
-		}
-		g.depth--
-		g.line("});")
-	}
-	for _, f := range g.sc.Faults {
-		if err := g.fault(f); err != nil {
-			return "", err
-		}
-	}
+func (java) extend(string) (string, error) {
+	return "", inexpressible("the library extends no hold by hand")
+}
+
+func (java) shut(process string) (string, error) {
+	return fmt.Sprintf("%s.redisson.shutdown();", variable(process)), nil
+}
+
+func (java) play(length time.Duration, names []string) string {
 	var locks []string
-	for _, name := range play.LockNames(g.sc) {
+	for _, name := range names {
 		locks = append(locks, fmt.Sprintf("%q", name))
 	}
-	g.line("story.play(%d, %s);", g.length().Milliseconds(), strings.Join(locks, ", "))
-	g.line("%s", assertion)
-	return g.out.String(), nil
+	return fmt.Sprintf("story.play(%d, %s);", length.Milliseconds(), strings.Join(locks, ", "))
 }
 
-// length is how long the story must be watched: until what the judge found, and a little.
-func (g *generator) length() time.Duration {
-	end := g.f.AtNs
-	for _, o := range g.f.Ops {
-		end = max(end, o.CallNs)
-	}
-	return (time.Duration(end) + 4*time.Second).Round(time.Second)
-}
-
-func (g *generator) client(p scenarios.Process) {
+func (java) client(sc *scenarios.Scenario, p scenarios.Process) (out []string, err error) {
 	var set []string
-	if g.sc.Watchdog != 30*time.Second {
-		set = append(set, fmt.Sprintf("config.setLockWatchdogTimeout(%d);", g.sc.Watchdog.Milliseconds()))
+	if sc.Watchdog != 30*time.Second {
+		set = append(set, fmt.Sprintf("config.setLockWatchdogTimeout(%d);", sc.Watchdog.Milliseconds()))
 	}
 	if d := p.ClientOptions.FairWait; d != nil {
 		set = append(set, fmt.Sprintf("config.setFairLockWaitTimeout(%d);", d.Milliseconds()))
@@ -157,84 +122,19 @@ func (g *generator) client(p scenarios.Process) {
 	if p.PerCall {
 		end = ".objectPerCall();"
 	}
+	begin := fmt.Sprintf("Story.Client %s = story.client(%q, (config, server) -> {", variable(p.Name), p.Name)
 	if len(set) == 0 {
-		g.line("Story.Client %s = story.client(%q, (config, server) -> {})%s", variable(p.Name), p.Name, end)
-		return
+		return []string{begin + "})" + end}, nil
 	}
-	g.line("Story.Client %s = story.client(%q, (config, server) -> {", variable(p.Name), p.Name)
+	out = append(out, begin)
 	for _, s := range set {
-		g.line("    %s", s)
+		out = append(out, "    "+s)
 	}
-	g.line("})%s", end)
+	return append(out, "})"+end), nil
 }
 
 // variable names the client of a process.
 func variable(process string) string { return strings.ReplaceAll(process, "-", "_") }
-
-func (g *generator) steps(process string, steps []scenarios.Step) error {
-	for _, s := range steps {
-		if err := g.step(process, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (g *generator) step(process string, s scenarios.Step) error {
-	switch s.Kind {
-	case scenarios.StepAt:
-		g.line("t.at(%s);", ms(s.D))
-	case scenarios.StepSleep:
-		g.line("t.sleep(%s);", ms(s.D))
-	case scenarios.StepUse:
-		if s.For > 0 {
-			g.line("t.sleep(%s);", ms(s.For))
-		}
-	case scenarios.StepLock, scenarios.StepTryLock:
-		g.line("%s;", acquire(s))
-	case scenarios.StepUnlock:
-		g.line("t.unlock(%q);", s.Name)
-	case scenarios.StepForceUnlock:
-		g.line("t.forceUnlock(%q);", s.Name)
-	case scenarios.StepInterrupt:
-		g.line("story.interrupt(%q);", s.Target)
-	case scenarios.StepClose:
-		g.line("%s.redisson.shutdown();", variable(process))
-	case scenarios.StepRead, scenarios.StepPublished: // they look, and do nothing
-	case scenarios.StepWithLock:
-		if s.UnlockAlways {
-			g.line("%s;", acquire(s))
-			if err := g.steps(process, s.Steps); err != nil {
-				return err
-			}
-			g.line("t.unlock(%q);", s.Name)
-			return nil
-		}
-		g.line("if (%s) {", acquire(s))
-		g.depth++
-		if err := g.steps(process, s.Steps); err != nil {
-			return err
-		}
-		g.line("t.unlock(%q);", s.Name)
-		g.depth--
-		g.line("}")
-	case scenarios.StepRepeat:
-		if s.Until != nil {
-			g.line("while (t.before(%s)) {", ms(*s.Until))
-		} else {
-			g.line("for (int i = 0; i < %d; i++) {", s.Times)
-		}
-		g.depth++
-		if err := g.steps(process, s.Steps); err != nil {
-			return err
-		}
-		g.depth--
-		g.line("}")
-	default:
-		return inexpressible("line %d has the step %s", s.Pos.Line, s.Kind)
-	}
-	return nil
-}
 
 // acquire writes the call of the library's method.
 func acquire(s scenarios.Step) string {
@@ -271,19 +171,19 @@ func acquire(s scenarios.Step) string {
 	return fmt.Sprintf("t.lock(%q, 0, lock -> lock.%s())", s.Name, method)
 }
 
-func (g *generator) fault(f scenarios.Fault) error {
+func (java) fault(f scenarios.Fault) (out []string, err error) {
 	switch f.Kind {
 	case model.FaultCrash:
-		g.line("story.at(%s, () -> %s.crash());", ms(f.At), variable(f.Processes[0]))
+		out = append(out, fmt.Sprintf("story.at(%s, () -> %s.crash());", ms(f.At), variable(f.Processes[0])))
 	case model.FaultPartition:
 		for _, p := range f.Processes {
-			g.line("story.at(%s, () -> %s.proxy.cut(%s));", ms(f.At), variable(p), ms(f.For))
+			out = append(out, fmt.Sprintf("story.at(%s, () -> %s.proxy.cut(%s));", ms(f.At), variable(p), ms(f.For)))
 		}
 	case model.FaultKey:
 		if f.KeyDo != "delete" {
-			return inexpressible("line %d lets a key expire", f.Pos.Line)
+			return nil, inexpressible("line %d lets a key expire", f.Pos.Line)
 		}
-		g.line("story.at(%s, () -> story.delete(%q));", ms(f.At), f.Key)
+		out = append(out, fmt.Sprintf("story.at(%s, () -> story.delete(%q));", ms(f.At), f.Key))
 	case model.FaultRule:
 		w := f.When
 		rule := "new Proxy.Rule()"
@@ -321,17 +221,16 @@ func (g *generator) fault(f scenarios.Fault) error {
 		case "error":
 			rule += fmt.Sprintf(".error(%q)", f.With)
 		default:
-			return inexpressible("line %d has a rule that does %s", f.Pos.Line, f.Do)
+			return nil, inexpressible("line %d has a rule that does %s", f.Pos.Line, f.Do)
 		}
-		g.line("story.rule(%s);", rule)
+		out = append(out, fmt.Sprintf("story.rule(%s);", rule))
 	default:
-		return inexpressible("line %d has the fault %s", f.Pos.Line, f.FaultSpec)
+		return nil, inexpressible("line %d has the fault %s", f.Pos.Line, f.FaultSpec)
 	}
-	return nil
+	return out, nil
 }
 
-// assertion writes what the library should do, which the finding says that it does not.
-func (g *generator) assertion() (string, error) {
+func (java) assertion(g *generator) (string, error) {
 	f := g.f
 	who := fmt.Sprintf("%q, %q", f.Lock, f.Thread)
 	switch f.Judge {
@@ -368,54 +267,25 @@ func (g *generator) assertion() (string, error) {
 		if len(f.Ops) == 0 {
 			return "", inexpressible("the finding names no call")
 		}
-		return g.answer(f.Ops[0])
+		return javaAnswer(g.call(f.Ops[0]))
 	}
 	return "", inexpressible("no assertion sees %s, form %q", f.Judge, f.Form)
 }
 
-// waited returns how long a waiter may have to wait before the judge says that it was forgotten,
-// and whether the lock is free on the server at that time.
-func (g *generator) waited() (bound time.Duration, free bool) {
-	since := int64(0)
-	for _, o := range g.f.Ops {
-		since = max(since, o.CallNs)
-	}
-	for _, c := range g.t.Changes(g.f.Lock) {
-		if c.AtNs < g.f.AtNs && c.Ended() {
-			since = max(since, c.AtNs)
-		}
-	}
-	return max(time.Second, time.Duration(g.f.AtNs-since).Round(time.Millisecond)), !g.t.StateAt(g.f.Lock, g.f.AtNs).Held()
-}
-
-// answer writes that a call comes to something else than in the run.
-func (g *generator) answer(ref judges.OpRef) (string, error) {
-	who := model.ThreadName(ref.Process, ref.Thread)
-	for _, s := range g.sc.Threads {
-		if model.ThreadName(s.Process, s.Thread) == who && slices.ContainsFunc(s.Steps, func(x scenarios.Step) bool { return x.Kind == scenarios.StepRepeat }) {
-			return "", inexpressible("the call is one of several in a loop")
-		}
-	}
-	var mine []*trace.Call
-	for _, c := range g.t.Calls {
-		if c.Caller == who {
-			mine = append(mine, c)
-		}
-	}
-	slices.SortFunc(mine, func(a, b *trace.Call) int { return cmp.Compare(a.AtNs, b.AtNs) })
-	i := slices.IndexFunc(mine, func(c *trace.Call) bool { return c.AtNs == ref.CallNs })
-	if i < 0 {
-		return "", inexpressible("the finding names no call of %s", who)
+// javaAnswer writes that a call comes to something else than in the run.
+func javaAnswer(who string, n int, c *trace.Call, err error) (string, error) {
+	if err != nil {
+		return "", err
 	}
 	outcome, ok := map[model.Outcome]string{
 		model.Granted: "granted", model.Busy: "busy", model.Released: "released", model.StillHeld: "released", model.NotHeld: "not_held",
 		model.Failed: "error", model.Unknown: "unknown",
-	}[mine[i].Outcome]
+	}[c.Outcome]
 	if !ok {
-		return "", inexpressible("the call came to %q", mine[i].Outcome)
+		return "", inexpressible("the call came to %q", c.Outcome)
 	}
-	if outcome == "not_held" && mine[i].Action == model.ActForceUnlock {
+	if outcome == "not_held" && c.Action == model.ActForceUnlock {
 		outcome = "free"
 	}
-	return fmt.Sprintf("story.assertCallIsNot(%q, %d, %q);", who, i+1, outcome), nil
+	return fmt.Sprintf("story.assertCallIsNot(%q, %d, %q);", who, n, outcome), nil
 }

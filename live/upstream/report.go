@@ -27,6 +27,8 @@ type Defect struct {
 	Fair    bool
 	// Case is set for one that no scenario can make, see Cases.
 	Case *Case
+	// Library is set for one of another library than Redisson.
+	Library *Library
 }
 
 // A Case is a defect that no scenario can make, with a test of its own.
@@ -77,6 +79,8 @@ var expected = map[string]string{
 	model.JudgeLease:           "A hold is renewed as long as its owner holds the lock without a lease, has the lease that was asked for, and is not renewed when the lock was given up.",
 	model.JudgeLiveness:        "A thread that waits for a lock that nobody holds is granted it.",
 	model.JudgeTraffic:         "A thread that waits sends few commands.",
+	model.JudgeWaitBound:       "A try returns when its time is over.",
+	model.JudgeMisdelete:       "Nobody but its owner ends a hold.",
 	model.JudgeTidy:            "A thread that does not wait has no place in the queue.",
 	model.JudgeWant:            "The calls come to what their callers may expect.",
 }
@@ -88,8 +92,10 @@ type Report struct {
 	// found. They are not set for a Case.
 	Simulated play.Verdict
 	Finding   judges.Finding
-	// Live is a live run of the library that showed it; nil: none did.
-	Live *play.LiveRun
+	// Live is a live run of the library that showed it; nil: none did. Shown is its finding; nil: the same
+	// as Finding.
+	Live  *play.LiveRun
+	Shown *judges.Finding
 	// Reproduced of Runs live runs had the finding.
 	Reproduced, Runs int
 	// Tries is how often the test plays the story.
@@ -121,9 +127,12 @@ func (t *TestRun) says() string {
 	return "The test fails because of the defect."
 }
 
-// Project returns the files of a Maven project with the test, by their names. The error is
-// ErrInexpressible if there is no such test.
+// Project returns the files of the test, by their names: of a Maven project, or of a Go module. The error
+// is ErrInexpressible if there is no such test.
 func (r *Report) Project() (map[string][]byte, error) {
+	if r.Library != nil {
+		return r.module()
+	}
 	read := func(name string) []byte {
 		text, err := sources.ReadFile("java/" + name)
 		if err != nil {
@@ -158,17 +167,21 @@ func (r *Report) Text() []byte {
 	if len(r.Issues) > 0 {
 		p("Issues that tell of it: %s.\n\n", Issues(r.Issues))
 	}
-	p("**Expected behavior**\n\n")
+	form := form
+	if r.Library != nil {
+		form = r.Library.Form
+	}
+	p("**%s**\n\n", form.Expected)
 	switch {
 	case r.Case != nil:
 		p("%s\n\n", r.Case.Expected)
 	default:
 		p("%s\n\n", expected[r.Finding.Judge])
 	}
-	p("**Actual behavior**\n\n%s\n\n", r.Story)
+	p("**%s**\n\n%s\n\n", form.Actual, r.Story)
 	if r.Live != nil {
 		for _, f := range r.Live.Findings {
-			if same(f, r.Finding) {
+			if r.Shown == nil && same(f, r.Finding) || r.Shown != nil && same(f, *r.Shown) {
 				p("In a run of the library: %s.\n\n", sentence.Finding(f))
 				break
 			}
@@ -177,7 +190,7 @@ func (r *Report) Text() []byte {
 	if r.Test != nil && r.Test.Message != "" {
 		p("In the test below: %s.\n\n", strings.TrimSuffix(r.Test.Message, "."))
 	}
-	p("**Steps to reproduce or test case**\n\n")
+	p("**%s**\n\n", form.Steps)
 	steps := r.steps()
 	for i, s := range steps {
 		p("%d. %s\n", i+1, s)
@@ -187,13 +200,21 @@ func (r *Report) Text() []byte {
 	}
 	p("\n")
 	if r.Test != nil {
-		p("`mvn test` in this folder plays it, with `redis-server` on the PATH, or with `-Dredis.port=PORT` on an empty one. %s\n\n", r.Test.says())
+		if r.Library != nil {
+			p("`go test -v` in this folder plays it%s. %s\n\n", r.Library.with(), r.Test.says())
+		} else {
+			p("`mvn test` in this folder plays it, with `redis-server` on the PATH, or with `-Dredis.port=PORT` on an empty one. %s\n\n", r.Test.says())
+		}
 		p("How often: %d of %d tries of the test.", r.Test.Failed, r.Test.Tries)
 	}
 	if r.Runs > 0 {
 		p(" %d of %d runs of the library in processes of their own.", r.Reproduced, r.Runs)
 	}
-	p("\n\n**Redis version**\n\n%s\n\n**Redisson version**\n\n%s\n\n**Redisson configuration**\n\n%s\n", cmp.Or(strings.Join(r.Programs, ", "), "redis-server"), r.Release, r.configuration())
+	release := r.Release
+	if r.Library != nil {
+		release = strings.Join(r.Library.versions(), ", ")
+	}
+	p("\n\n**%s**\n\n%s\n\n**%s**\n\n%s\n\n**%s**\n\n%s\n", form.Server, cmp.Or(strings.Join(r.Programs, ", "), "redis-server"), form.Library, release, form.Configuration, r.configuration())
 	return b.Bytes()
 }
 
@@ -308,8 +329,11 @@ func (r *Report) wire() (out []string) {
 }
 
 func (r *Report) configuration() string {
-	if r.Case != nil {
+	switch {
+	case r.Case != nil:
 		return "One server; the rest is in the test."
+	case r.Library != nil:
+		return "As in the test."
 	}
 	sc := r.Simulated.Scenario
 	var out []string

@@ -18,14 +18,18 @@ import (
 //go:embed stories/*.yaml
 var stories embed.FS
 
+// more has the stories that were registered.
+var more []fs.FS
+
 // Story returns the scenario that shows the defect with that ID in real time; nil: there is none.
 func Story(id string) (*scenarios.Scenario, error) {
 	name := path.Join("stories", id+".yaml")
-	text, err := stories.ReadFile(name)
-	if err != nil {
-		return nil, nil
+	for _, files := range append([]fs.FS{stories}, more...) {
+		if text, err := fs.ReadFile(files, name); err == nil {
+			return scenarios.Parse("live/upstream/"+name, text, subject.Find)
+		}
 	}
-	return scenarios.Parse("live/upstream/"+name, text, subject.Find)
+	return nil, nil
 }
 
 // IDs returns the defects of which there is a story, in the order of their names.

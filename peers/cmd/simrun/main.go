@@ -18,6 +18,7 @@ import (
 	"lockstep/peers/redislock"
 	"lockstep/peers/redsync"
 	"lockstep/peers/rueidislock"
+	_ "lockstep/peers/upstream"
 	"lockstep/peers/zookeeper"
 )
 

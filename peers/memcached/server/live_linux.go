@@ -46,6 +46,7 @@ type realServer struct {
 	locks  []string
 	uptime int64     // in seconds, when it was read last
 	ticked time.Time // when the server began to show uptime, as far as it was seen
+	ticks  int       // that were seen
 }
 
 // link is a connection of the run.
@@ -96,7 +97,7 @@ func (r *realServer) meet() (version string, err error) {
 		return "", err
 	}
 	r.mu.Lock()
-	r.uptime, r.ticked = uptime, time.Now()
+	r.uptime, r.ticked, r.ticks = uptime, time.Now(), 0
 	r.mu.Unlock()
 	return strings.TrimSpace(strings.TrimPrefix(answer, "VERSION ")), nil
 }
@@ -193,6 +194,7 @@ func (r *realServer) differs(last map[string]string) (changed bool) {
 	r.mu.Lock()
 	if uptime != r.uptime {
 		r.uptime, r.ticked = uptime, time.Now()
+		r.ticks++
 	}
 	locks := r.locks
 	r.mu.Unlock()
@@ -209,6 +211,20 @@ func (r *realServer) differs(last map[string]string) (changed bool) {
 		last[lock] = now
 	}
 	return changed
+}
+
+// Tick implements live.Ticking.
+func (r *realServer) Tick(in time.Duration) (time.Time, error) {
+	for began := time.Now(); time.Since(began) < patience; time.Sleep(pollEvery) {
+		r.mu.Lock()
+		ticked, seen := r.ticked, r.ticks > 0
+		r.mu.Unlock()
+		if seen {
+			whole := (time.Since(ticked) + in + time.Second - 1).Truncate(time.Second)
+			return ticked.Add(whole), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%s: its clock does not tick", program)
 }
 
 // Settle implements live.Observed. Nearly each request has an answer.

@@ -134,19 +134,9 @@ func (r *realServer) look(locks []string) (view shown, err error) {
 			view.Holders[lock] = r.nameOf(uint32(session.Int64), lock)
 		}
 	}
-	rows, err = r.db.QueryContext(ctx, "SELECT ID, INFO FROM information_schema.PROCESSLIST WHERE STATE = 'User lock' ORDER BY ID")
-	if err != nil {
-		return view, err
-	}
-	for rows.Next() {
-		var session uint32
-		var statement sql.NullString
-		if err := rows.Scan(&session, &statement); err != nil {
+	if len(view.Holders) > 0 { // nobody waits otherwise, and mariadbd has crashed where the list of processes was read
+		if err := r.waiting(ctx, &view, there); err != nil {
 			return view, err
-		}
-		if m := getLock.FindStringSubmatch(statement.String); m != nil && !there[session] {
-			there[session] = true
-			view.Waiting[m[1]] = append(view.Waiting[m[1]], r.nameOf(session, m[1]))
 		}
 	}
 	for session := range r.names {
@@ -154,7 +144,27 @@ func (r *realServer) look(locks []string) (view shown, err error) {
 			delete(r.names, session)
 		}
 	}
-	return view, rows.Err()
+	return view, nil
+}
+
+// waiting reads which sessions wait for user locks. It adds them to there. Guarded by mu.
+func (r *realServer) waiting(ctx context.Context, view *shown, there map[uint32]bool) error {
+	rows, err := r.db.QueryContext(ctx, "SELECT ID, INFO FROM information_schema.PROCESSLIST WHERE STATE = 'User lock' ORDER BY ID")
+	if err != nil {
+		return err
+	}
+	for rows.Next() {
+		var session uint32
+		var statement sql.NullString
+		if err := rows.Scan(&session, &statement); err != nil {
+			return err
+		}
+		if m := getLock.FindStringSubmatch(statement.String); m != nil && !there[session] {
+			there[session] = true
+			view.Waiting[m[1]] = append(view.Waiting[m[1]], r.nameOf(session, m[1]))
+		}
+	}
+	return rows.Err()
 }
 
 // nameOf names a session that has a user lock or waits for one, after its turn to ask. Guarded by

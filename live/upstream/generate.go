@@ -1,0 +1,258 @@
+package upstream
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/linearizability/judges"
+	"lockstep/model"
+	"lockstep/model/trace"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+)
+
+// ErrInexpressible says that a test in one process cannot make what a scenario has, or cannot see what
+// a judge found.
+var ErrInexpressible = errors.New("a test in one process cannot express it")
+
+func inexpressible(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", ErrInexpressible, fmt.Sprintf(format, args...))
+}
+
+// A dialect is the language of a test. Its methods return statements, of which each is a line.
+type dialect interface {
+	// depth is that of the statements of the test.
+	depth() int
+	indent() string
+	latency(l scenarios.Range) string
+	client(sc *scenarios.Scenario, p scenarios.Process) ([]string, error)
+	thread(name string) (begin, end string)
+	at(d time.Duration) string
+	sleep(d time.Duration) string
+	// acquire is a statement without its end, which tells whether the lock was granted.
+	acquire(s scenarios.Step) (string, error)
+	statement(expression string) string
+	ifSo(expression string) string
+	until(d time.Duration) string
+	times(n int) string
+	unlock(name string) string
+	// Of the following a language may lack some.
+	extend(name string) (string, error)
+	forceUnlock(name string) (string, error)
+	interrupt(thread string) string
+	shut(process string) (string, error)
+	fault(f scenarios.Fault) ([]string, error)
+	play(length time.Duration, locks []string) string
+	// assertion writes what the library should do, which the finding says that it does not.
+	assertion(g *generator) (string, error)
+}
+
+// generator writes a scenario as a test.
+type generator struct {
+	dialect
+	sc    *scenarios.Scenario
+	t     *trace.Run
+	f     judges.Finding
+	out   strings.Builder
+	depth int
+}
+
+func (g *generator) line(text string) {
+	fmt.Fprintf(&g.out, "%s%s\n", strings.Repeat(g.indent(), g.dialect.depth()+g.depth), text)
+}
+
+func (g *generator) lines(all []string, err error) error {
+	for _, text := range all {
+		g.line(text)
+	}
+	return err
+}
+
+// method names the test after the promise that is broken.
+func (g *generator) method() string {
+	words := strings.Split(g.f.Judge, "-")
+	for i := 1; i < len(words); i++ {
+		words[i] = capital(words[i])
+	}
+	return strings.Join(words, "")
+}
+
+func (g *generator) body() (string, error) {
+	assertion, err := g.assertion(g)
+	if err != nil {
+		return "", err
+	}
+	if g.sc.Server.Replicas > 0 {
+		return "", inexpressible("the story has replicas")
+	}
+	if l := g.sc.Latency; l.Max > 200*time.Microsecond {
+		g.line(g.latency(l))
+	}
+	for _, p := range g.sc.Processes {
+		if err := g.lines(g.client(g.sc, p)); err != nil {
+			return "", err
+		}
+	}
+	for _, t := range g.sc.Threads {
+		begin, end := g.thread(model.ThreadName(t.Process, t.Thread))
+		g.line(begin)
+		g.depth++
+		if err := g.steps(t.Process, t.Steps); err != nil {
+			return "", err
+		}
+		g.depth--
+		g.line(end)
+	}
+	for _, f := range g.sc.Faults {
+		if err := g.lines(g.fault(f)); err != nil {
+			return "", err
+		}
+	}
+	g.line(g.play(g.length(), play.LockNames(g.sc)))
+	g.line(assertion)
+	return g.out.String(), nil
+}
+
+// threads counts the threads of the client of a thread.
+func (g *generator) threads(thread string) (n int) {
+	client, _, _ := strings.Cut(thread, "/")
+	for _, t := range g.sc.Threads {
+		if t.Process == client {
+			n++
+		}
+	}
+	return n
+}
+
+// length is how long the story must be watched: until what the judge found, and a little.
+func (g *generator) length() time.Duration {
+	end := g.f.AtNs
+	for _, o := range g.f.Ops {
+		end = max(end, o.CallNs)
+	}
+	return (time.Duration(end) + 4*time.Second).Round(time.Second)
+}
+
+func (g *generator) steps(process string, steps []scenarios.Step) error {
+	for _, s := range steps {
+		if err := g.step(process, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *generator) step(process string, s scenarios.Step) error {
+	switch s.Kind {
+	case scenarios.StepAt:
+		g.line(g.at(s.D))
+	case scenarios.StepSleep:
+		g.line(g.sleep(s.D))
+	case scenarios.StepUse:
+		if s.For > 0 {
+			g.line(g.sleep(s.For))
+		}
+	case scenarios.StepLock, scenarios.StepTryLock:
+		text, err := g.acquire(s)
+		if err != nil {
+			return err
+		}
+		g.line(g.statement(text))
+	case scenarios.StepUnlock:
+		g.line(g.unlock(s.Name))
+	case scenarios.StepExtend:
+		return g.one(g.extend(s.Name))
+	case scenarios.StepForceUnlock:
+		return g.one(g.forceUnlock(s.Name))
+	case scenarios.StepInterrupt:
+		g.line(g.interrupt(s.Target))
+	case scenarios.StepClose:
+		return g.one(g.shut(process))
+	case scenarios.StepRead, scenarios.StepPublished: // they look, and do nothing
+	case scenarios.StepWithLock:
+		text, err := g.acquire(s)
+		if err != nil {
+			return err
+		}
+		if s.UnlockAlways {
+			g.line(g.statement(text))
+			if err := g.steps(process, s.Steps); err != nil {
+				return err
+			}
+			g.line(g.unlock(s.Name))
+			return nil
+		}
+		g.line(g.ifSo(text))
+		g.depth++
+		if err := g.steps(process, s.Steps); err != nil {
+			return err
+		}
+		g.line(g.unlock(s.Name))
+		g.depth--
+		g.line("}")
+	case scenarios.StepRepeat:
+		if s.Until != nil {
+			g.line(g.until(*s.Until))
+		} else {
+			g.line(g.times(s.Times))
+		}
+		g.depth++
+		if err := g.steps(process, s.Steps); err != nil {
+			return err
+		}
+		g.depth--
+		g.line("}")
+	default:
+		return inexpressible("line %d has the step %s", s.Pos.Line, s.Kind)
+	}
+	return nil
+}
+
+// one writes a statement that the language may lack.
+func (g *generator) one(text string, err error) error {
+	if err == nil {
+		g.line(text)
+	}
+	return err
+}
+
+// waited returns how long a waiter may have to wait before the judge says that it was forgotten,
+// and whether the lock is free on the server at that time.
+func (g *generator) waited() (bound time.Duration, free bool) {
+	since := int64(0)
+	for _, o := range g.f.Ops {
+		since = max(since, o.CallNs)
+	}
+	for _, c := range g.t.Changes(g.f.Lock) {
+		if c.AtNs < g.f.AtNs && c.Ended() {
+			since = max(since, c.AtNs)
+		}
+	}
+	return max(time.Second, time.Duration(g.f.AtNs-since).Round(time.Millisecond)), !g.t.StateAt(g.f.Lock, g.f.AtNs).Held()
+}
+
+// call returns a call of the run: the number-th one of the thread who, counted from 1.
+func (g *generator) call(ref judges.OpRef) (who string, number int, c *trace.Call, err error) {
+	who = model.ThreadName(ref.Process, ref.Thread)
+	for _, s := range g.sc.Threads {
+		if model.ThreadName(s.Process, s.Thread) == who && slices.ContainsFunc(s.Steps, func(x scenarios.Step) bool { return x.Kind == scenarios.StepRepeat }) {
+			return "", 0, nil, inexpressible("the call is one of several in a loop")
+		}
+	}
+	var mine []*trace.Call
+	for _, c := range g.t.Calls {
+		if c.Caller == who {
+			mine = append(mine, c)
+		}
+	}
+	slices.SortFunc(mine, func(a, b *trace.Call) int { return cmp.Compare(a.AtNs, b.AtNs) })
+	i := slices.IndexFunc(mine, func(c *trace.Call) bool { return c.AtNs == ref.CallNs })
+	if i < 0 {
+		return "", 0, nil, inexpressible("the finding names no call of %s", who)
+	}
+	return who, i + 1, mine[i], nil
+}
