@@ -74,8 +74,8 @@ func quarries(h *sim.Host) ([]quarry, error) {
 }
 
 // bugsOfRow returns the bugs of a row of the track record: those that its scenario shows in the
-// first lock that has any, and the defects whose row it is, each in the first lock that has it. A
-// want that is not met is no such bug: drawn scenarios have no wants.
+// first lock that has any, and the defects whose row it is, each in the first lock that has it. It
+// leaves out wants that are not met, since drawn scenarios have no wants.
 func bugsOfRow(h *sim.Host, sc *scenarios.Scenario) (bugs []explore.Bug, err error) {
 	var locks []*subject.Subject // in which the scenario shows a bug
 	for _, name := range sc.Locks {
@@ -147,8 +147,8 @@ func (b *bench) hunt() (section, error) {
 	return b.huntEach(quarries, limit, keepHunts)
 }
 
-// huntEach hunts each quarry with each strategy and each seed. It goes on where an earlier call
-// was interrupted, and keeps what it has whenever it has used so much processor time.
+// huntEach hunts each quarry with each strategy and each seed. It continues an earlier call that
+// was interrupted, and keeps its results whenever it has used the processor time keep.
 func (b *bench) huntEach(quarries []quarry, limit, keep time.Duration) (section, error) {
 	var all []hunted
 	kept := processorTime()
@@ -188,8 +188,8 @@ func (b *bench) huntEach(quarries []quarry, limit, keep time.Duration) (section,
 	return b.huntSection(all, len(quarries), limit), nil
 }
 
-// huntSection returns the section of the bugs that were hunted with each strategy and seed. It
-// has no goals before all bugs were.
+// huntSection returns the section of the bugs that were hunted with each strategy and seed. It has
+// no goals before all bugs were hunted.
 func (b *bench) huntSection(all []hunted, bugs int, limit time.Duration) section {
 	s := section{
 		Title: "Time to bug",
