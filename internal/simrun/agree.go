@@ -98,7 +98,7 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 			return 0, err
 		}
 	}
-	// From here on nothing is simulated.
+	// Nothing is simulated from here on.
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	t := a.tellLive(len(compared) * runs)
 	err = sideBySide(ctx, len(compared)*runs, jobs, func(i int) error {
@@ -154,10 +154,10 @@ func simulated(l *subject.Subject) *subject.Subject {
 	return l
 }
 
-// playableInBoth returns the pairs of scenario and lock that can be played in both worlds: those
-// of the names or the tag; without either, of the track record. left says what was left out
-// because the scenario was not named and is not possible live, or because it asks what the lock
-// does not claim.
+// playableInBoth returns the pairs of scenario and lock that can be played in both worlds: the
+// scenarios with these names or this tag, or else those of the track record. left lists the pairs
+// that were left out because the scenario was not named and is not possible live, or because the
+// lock does not claim the property that it tests.
 func playableInBoth(names []string, tag string, locks []string) (pairs []*pair, left []string, err error) {
 	named := len(names) > 0
 	if !named && tag == "" {
@@ -196,7 +196,7 @@ type comparison struct {
 	simulated []string // the outcomes of the seeds
 	runs      []agreedRun
 	live      []string // the outcomes of the runs, each once
-	times     []int    // how often each outcome of live came
+	times     []int    // how often each outcome of live occurred
 }
 
 func (c *comparison) add(r agreedRun) {
@@ -214,7 +214,7 @@ func (c *comparison) sort() {
 	slices.SortFunc(c.runs, func(x, y agreedRun) int { return cmp.Compare(x.Run, y.Run) })
 }
 
-// agreed counts the live runs whose outcome a simulated run had.
+// agreed counts the live runs whose outcome equals that of some simulated run.
 func (c *comparison) agreed() (n int) {
 	for i, x := range c.live {
 		if slices.Contains(c.simulated, x) {
@@ -224,8 +224,8 @@ func (c *comparison) agreed() (n int) {
 	return n
 }
 
-// outcome is the verdict and the judges that found a promise broken. Of a run that is
-// undecided it says which judge could not tell.
+// outcome returns the verdict and the judges that found a promise broken. For an undecided run it
+// names the judges that could not decide.
 func outcome(v play.Verdict) string {
 	var names []string
 	for _, f := range v.Findings {

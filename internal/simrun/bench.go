@@ -79,7 +79,7 @@ func (a *app) bench(in invocation, o command.Options, out string) (int, error) {
 	}
 	o.Progress = func(part string) { a.advance("measuring: %s", part) }
 	var page, figures bytes.Buffer
-	err := NewBenchmarks(o).Run(func(r command.Report) error { // writes what there is, so that an interrupt loses no figures
+	err := NewBenchmarks(o).Run(func(r command.Report) error { // writes the figures so far, so that an interrupt loses none
 		page.Reset()
 		figures.Reset()
 		if err := errors.Join(r.WritePage(&page), r.WriteData(&figures)); err != nil || out == "-" {

@@ -28,8 +28,8 @@ func commandsOf(t *testing.T) []*cobra.Command {
 	return all
 }
 
-// The help shows the commands first, then the exit codes, then a scenario. The help of a command has
-// its own matters only.
+// The help shows the commands first, then the exit codes, then a scenario. The help of a command
+// shows only matters of that command.
 func TestTheHelpBeginsWithTheCommands(t *testing.T) {
 	_, help, _ := call(t, "help")
 	rest := help
@@ -95,8 +95,8 @@ func TestThePartsOfCommandsAreHidden(t *testing.T) {
 	}
 }
 
-// tooLong are the examples that the next test does not play: they take long or go on until an
-// interrupt, or need a server, or folders of an earlier command.
+// tooLong lists the beginnings of examples that the next test does not play: they take long, go on
+// until an interrupt, need a server, or need folders of an earlier command.
 var tooLong = []string{"serve", "survey", "live", "agree", "upstream", "results", "bench", "matrix --lock", "merge", "check", "kill", "site"}
 
 // Every example is played, or at least has options that its command takes.

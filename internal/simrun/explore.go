@@ -121,9 +121,9 @@ type campaigning struct {
 	limit  time.Duration // of the whole command; 0: none
 	jobs   int           // processes that make failures small
 	asJSON bool
-	// begin says who plays the campaign, until playing has ended. It sets the Player or the Family of the
-	// campaign. The player ends the campaign by fail. end is called when all is played, or when the play
-	// ended before.
+	// begin sets the Player or the Family of the campaign, which play it until the context playing ends.
+	// The player calls fail to end the campaign. end is called when all runs are played, or when the play
+	// ended early.
 	begin func(playing context.Context, fail func(error)) (end func(complete bool), err error)
 	// cleanup is called before the program ends by a second interrupt.
 	cleanup func()
@@ -138,7 +138,7 @@ type watcher interface {
 	concluded(o explore.Tally, small []explore.Shrunk)
 }
 
-// campaign plays a campaign or a shard, makes small what it found, and tells and keeps it.
+// campaign plays a campaign or a shard, makes the failures small, and prints and keeps the result.
 func (a *app) campaign(c campaigning) (int, error) {
 	stop, quiet := a.interrupts(c.cleanup)
 	defer quiet()
@@ -216,14 +216,14 @@ const lateMost = 5 * time.Second
 
 // timing is the time of a command that makes failures small.
 type timing struct {
-	// stop ends with an interrupt. hard ends also when the time is over and a worker does
-	// not come to an end.
+	// stop ends with an interrupt. hard also ends when the time is over and a worker still has not
+	// finished.
 	stop, hard context.Context
 	until      time.Time // when the time is over; zero: never
 	end        func()
 }
 
-// newTime returns the time of a command that begins now; limit 0: as long as it takes.
+// newTime returns the time of a command that begins now; limit 0 means no limit.
 func newTime(stop context.Context, limit time.Duration) timing {
 	if limit == 0 {
 		hard, end := context.WithCancel(stop)
@@ -245,7 +245,7 @@ func (t timing) over() string {
 	return "interrupted"
 }
 
-// planWords are the options of a plan that become fields of it only when they are checked.
+// planWords has the options of a plan that become its fields only after they are checked.
 type planWords struct {
 	faults         []string
 	profile, seeds string
@@ -300,8 +300,9 @@ func (w planWords) complete(p *explore.Plan) (err error) {
 	return nil
 }
 
-// togetherMost is how far two signals are apart, at most, that are one interrupt: timeout, for
-// one, sends its signal to the program, and at once again to all of its group.
+// togetherMost is the largest distance between two signals that count as one interrupt. The program
+// timeout, for example, sends its signal to a program, and at once again to the whole process
+// group.
 const togetherMost = time.Second
 
 func (a *app) clock() time.Time {
@@ -311,8 +312,8 @@ func (a *app) clock() time.Time {
 	return time.Now()
 }
 
-// interrupts returns a context that the first interrupt ends. The command then tells what it
-// has. A second interrupt calls cleanup and ends the program.
+// interrupts returns a context that the first interrupt ends. The command then reports its results
+// so far. A second interrupt calls cleanup and ends the program.
 func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) {
 	a.caught.Store(true)
 	stop, end := context.WithCancel(context.Background())
@@ -484,7 +485,7 @@ func (a *app) worker([]string) (int, error) {
 	questions, asked := io.Pipe()
 	go func() {
 		_, _ = io.Copy(asked, os.Stdin)
-		os.Exit(exitOK) // nobody wants the answer that is under way
+		os.Exit(exitOK) // nobody needs the answer that is under way
 	}()
 	return exitOK, explore.Serve(a.host, questions, os.Stdout)
 }
@@ -553,7 +554,7 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 		}
 	}
 	o, small, err := s.Conclude(runs)
-	t.end() // the progress is over
+	t.end() // ends the progress
 	told.clear()
 	if err != nil {
 		return 0, err
@@ -571,13 +572,13 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 	return tallyCode(o, t.inTime()), nil
 }
 
-// shrinkingCost says what making failures small may cost.
+// shrinkingCost returns a sentence about the cost of making failures small.
 func shrinkingCost(p explore.ShrinkProgress, budget int, left string) string {
 	return fmt.Sprintf("%d of %s small, each within %d runs of smaller scenarios%s; a failure of a run of more than %d steps stays as it was found",
 		p.Of-p.Done, counted.Of(p.Of, "failure"), budget, left, shrink.LongestRun)
 }
 
-// cutShort says how far a campaign came that ended before it was done, and how to go on with it.
+// cutShort says how far a campaign came that ended early, and how to continue it.
 func cutShort(o explore.Tally, why string, kept bool) string {
 	s := fmt.Sprintf("%s after %d of %d runs", why, o.Runs, o.Plan.Runs)
 	if o.Missing == 0 {
@@ -606,8 +607,8 @@ func (a *app) result(o explore.Tally, small []explore.Shrunk, dir string, asJSON
 	return nil
 }
 
-// tallyCode returns the exit code of a campaign. A campaign that ended with its time did what
-// was asked for, if it played a run. A search of all schedules did not.
+// tallyCode returns the exit code of a campaign. A campaign that ended with its time did its task
+// if it played a run. An exhaustive search did not.
 func tallyCode(o explore.Tally, inTime bool) int {
 	switch {
 	case len(o.Died) > 0:
@@ -625,8 +626,8 @@ func tallyCode(o explore.Tally, inTime bool) int {
 // neverMost is the number of empty cells that the terminal names.
 const neverMost = 4
 
-// neverMet names cells that the campaign never met, and says where all of them are; "": it met
-// all, or has none.
+// neverMet names some cells that the campaign never met, and the file that lists all of them. It
+// returns "" if the campaign met all cells, or has none.
 func neverMet(o explore.Tally, dir string) string {
 	if o.Cells == nil {
 		return ""
@@ -647,7 +648,7 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 	if text := neverMet(o, dir); text != "" && !a.quiet {
 		fmt.Fprint(a.out, wrap(text, "    ", 100))
 	}
-	unkept := false // a failure that is told has no recording
+	unkept := false // a failure that is printed has no recording
 	for i, g := range o.Groups {
 		if a.quiet && g.Class != judges.ClassBug {
 			continue

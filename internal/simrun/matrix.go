@@ -150,7 +150,8 @@ func sparse(pairs []*pair) bool {
 // A table is a matrix with one cell per pair.
 type table struct {
 	command string
-	// different: the scenarios are about different locks, and no lock plays all of them.
+	// different reports that the scenarios are about different locks, and that no lock plays all of
+	// them.
 	different bool
 	rows      []*scenarios.Scenario
 	cells     []cell
@@ -182,8 +183,8 @@ func (t *table) add(p *pair) {
 	t.cells = append(t.cells, c)
 }
 
-// wordOf returns the verdict of a run if only these judges counted. An undecided or
-// nondeterministic run keeps its verdict, and so does one that was not played.
+// wordOf returns the verdict that a run would have if only these judges counted. A run that is
+// undecided, nondeterministic or not played keeps its verdict.
 func wordOf(v play.Verdict, about []string) string {
 	if v.Word == play.VerdictNotApplicable {
 		return string(v.Word)
@@ -287,7 +288,7 @@ type entry struct {
 	gap        bool
 }
 
-// entry returns the entry of a cell, whose text show may change.
+// entry returns the entry of a cell. show may change its text.
 func (c *cell) entry(show showing) entry {
 	if c == nil {
 		return entry{text: c.say(), gap: true}

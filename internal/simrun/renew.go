@@ -72,8 +72,8 @@ type renewal struct {
 	stop context.Context
 }
 
-// partNames are the parts that a folder of results may have. Of the names of campaignFolders there
-// is also a part for each folder below them, such as explore/FOLDER.
+// partNames are the parts that a folder of results may have. Each folder inside one of the
+// campaignFolders is a part, too, such as explore/FOLDER.
 var partNames = []string{
 	"verdicts", "track-record", "six-properties", peersRecord, "repeatability", "kill", "exhaustive", "explore", "peers",
 	"exhaustive-summary", "explore-summary", "peers-summary", "survey", "agreement", "agreement-ports", "agreement-peers", "upstream", "performance",
@@ -325,7 +325,7 @@ func (r *renewal) versions(p part) (v explore.Versions, err error) {
 	}
 	switch {
 	case p.names > 0 && p.names <= v.Names && v.Names < p.uses.Names:
-		v.Names = p.uses.Names // no defect of its lock has changed since
+		v.Names = p.uses.Names // no defect of the part's lock has changed since
 	case p.foreign && v.Names > p.uses.Names:
 		v.Names = p.uses.Names // the program that wrote it knows the defects of more locks
 	}
@@ -549,7 +549,7 @@ func (r *renewal) run(args ...string) (string, error) {
 	switch code {
 	case exitUndecided:
 		if r.stop != nil && r.stop.Err() != nil {
-			return "", r.stop.Err() // what it printed is not all
+			return "", r.stop.Err() // its output is incomplete
 		}
 	case exitUsage, exitDefect:
 		return "", fmt.Errorf("simrun %s: exit %d\n%s", strings.Join(args, " "), code, quiet.String())

@@ -101,8 +101,8 @@ func (a *app) shrink(in invocation, out, judge string) (int, error) {
 	return exitOK, nil
 }
 
-// sameOrigin says what a failure and the smaller one have in common besides the judge. Both have the
-// origin.
+// sameOrigin describes the origin that a failure and its smaller form have in common, besides the
+// judge.
 func sameOrigin(o failure.Origin) string {
 	switch {
 	case o.Defect != "":

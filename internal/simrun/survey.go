@@ -114,8 +114,8 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 	return exitOK, nil
 }
 
-// goesOn says what an interrupted command that plays lock after lock has kept in a folder; "" if
-// there is no folder.
+// goesOn says that the same command continues, for an interrupted command that plays lock after
+// lock and keeps each in a folder; "" if there is no folder.
 func goesOn(dir string) string {
 	if dir == "" {
 		return ""
@@ -227,9 +227,9 @@ func surveyKept(stop context.Context, lock string, o survey.Options, dir string)
 	return answer.Lock, err
 }
 
-// kept returns the answer to a task that an interrupted command kept in a folder under this
-// name. If there is none, or another task's, it asks, and keeps the answer. If dir is "",
-// it keeps nothing.
+// kept returns the answer to a task that an interrupted command kept in a folder under this name.
+// If there is none, or if it belongs to another task, kept calls ask and keeps the answer. If dir
+// is "", it keeps nothing.
 func kept[Task comparable, Answer any](dir, name string, task Task, ask func(Task) (Answer, error)) (Answer, error) {
 	var done struct {
 		Task   Task

@@ -21,8 +21,8 @@ var versionText = sync.OnceValue(func() string {
 	return versionOf(info, explore.CurrentVersions())
 })
 
-// versionOf describes a program that was built so: the version of its module, the commit, and
-// the versions that recordings and results name.
+// versionOf describes a program with this build information: the version of its module, the commit,
+// and the versions that recordings and results name.
 func versionOf(info *debug.BuildInfo, v explore.Versions) string {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
