@@ -292,7 +292,7 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 		fmt.Fprintf(&md, "| %d | %d |\n", p.Runs, p.States)
 	}
 	if o.Cells != nil && len(o.Cells.Rows) > 0 {
-		fmt.Fprintf(&md, "\n## What the faults met\n\nA row is a kind of fault, and a column a moment of an operation. *3 of 24*: at this moment, such faults could meet 24 cells, each of which is an operation and who had the lock then, and met 3 of them. The first empty cells of each kind are below; `verdicts.jsonl` has all of them, as `never`.\n\n%s", o.Cells.Markdown())
+		fmt.Fprintf(&md, "\n## What the faults met\n\nA row is a kind of fault, and a column a moment of an operation. *3 of 24*: at this moment, such faults could meet 24 cells, each of which is an operation with an owner of the lock and its waiters, and met 3 of them. The first empty cells of each kind are below; `verdicts.jsonl` has all of them, as `never`.\n\n%s", o.Cells.Markdown())
 	}
 	if err := o.WriteJSON(&lines, small); err != nil {
 		return err

@@ -162,18 +162,20 @@ func TestWorldsOfParallelTestsTakeTurnsAndRepeat(t *testing.T) {
 	})
 }
 
-func TestAGuestDoesNotTakeOtherGoroutinesForItsOwn(t *testing.T) {
-	outside, gone := make(chan struct{}), make(chan struct{})
-	go func() {
-		<-outside
-		close(gone)
-	}()
-	r := playOn(GuestHost(t), Config{}, nil, map[string]func(*Thread){"a": func(*Thread) {
-		go time.Sleep(2 * time.Minute) // leaves by itself, later than the first look
-		close(outside)                 // the program has as many goroutines as before
-		<-gone
-	}})
-	equal(t, "left", events(r, model.KindLeft), "")
+func TestAWorldDoesNotTakeOtherGoroutinesForItsOwn(t *testing.T) {
+	for name, host := range map[string]*Host{"of its own": NewHost(t), "guest": GuestHost(t)} {
+		outside, gone := make(chan struct{}), make(chan struct{})
+		go func() {
+			<-outside
+			close(gone)
+		}()
+		r := playOn(host, Config{}, nil, map[string]func(*Thread){"a": func(*Thread) {
+			go time.Sleep(2 * time.Minute) // leaves by itself, later than the first look
+			close(outside)                 // the program has as many goroutines as before
+			<-gone
+		}})
+		equal(t, name+": left", events(r, model.KindLeft), "")
+	}
 }
 
 // hangs plays a world that has to hang, and returns its error.

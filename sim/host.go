@@ -166,9 +166,6 @@ func (h *Host) guard(f func()) (panicked any) {
 // enter makes a new world one of this host. The world's root calls it.
 func (h *Host) enter(w *World, alive *pulse) {
 	w.alive = alive
-	if h.guest {
-		w.goroutines = -1 // others begin and end goroutines as well
-	}
 	if h.traced {
 		w.writers = map[int][]string{}
 	}

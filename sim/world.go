@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -101,15 +100,13 @@ type World struct {
 	calm      bool
 	leaving   bool
 	// orphans are the calls in which the threads of dead processes are when all leave.
-	orphans []*call
-	// goroutines is the number of goroutines that the program had at the start.
-	goroutines int
-	alive      *pulse
-	over       bool  // connections are gone, nothing is recorded
-	faultsDue  int   // timed faults that have not ended
-	moved      int64 // the last time a thread took a step or a fault began or ended
-	endAt      int64 // the end of the leaving
-	instants   int   // the number of Instants given out; guarded by mu
+	orphans   []*call
+	alive     *pulse
+	over      bool  // connections are gone, nothing is recorded
+	faultsDue int   // timed faults that have not ended
+	moved     int64 // the last time a thread took a step or a fault began or ended
+	endAt     int64 // the end of the leaving
+	instants  int   // the number of Instants given out; guarded by mu
 	// stirred says that the scheduler or time may have woken a goroutine since all were
 	// blocked. It is so after every event but those that are known to wake nobody.
 	stirred bool
@@ -185,7 +182,7 @@ func newWorld(cfg Config) *World {
 		cfg: cfg, chooser: cfg.Chooser,
 		rec:       &model.Record{Params: cfg.Params, Events: eventSpace.take(0)},
 		resources: NewResources(cfg.Resources),
-		notify:    make(chan struct{}, 1), goroutines: runtime.NumGoroutine(), stirred: true,
+		notify:    make(chan struct{}, 1), stirred: true,
 	}
 	w.rec.Params.Faults = cfg.Faults
 	if cfg.Orders != nil {
@@ -507,6 +504,7 @@ func (w *World) end() (clean bool) {
 			n.Server.Stop() // its timers would go on
 		}
 	}
+	var left []string
 	for range 4 { // sleepers may start others
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -517,8 +515,8 @@ func (w *World) end() (clean bool) {
 				w.disconnect(c)
 			}
 		}
-		// Listing goroutines costs more than counting them.
-		if runtime.NumGoroutine() == w.goroutines || len(bubbleGoroutines()) == 0 {
+		// Their number in the program says nothing: others may begin and end beside the world.
+		if left = bubbleGoroutines(); len(left) == 0 {
 			break
 		}
 	}
@@ -528,10 +526,12 @@ func (w *World) end() (clean bool) {
 		}
 	}
 	synctest.Wait()
+	if len(left) > 0 {
+		left = bubbleGoroutines() // some may have ended with their server
+	}
 	w.over = false
-	var left []string
-	for _, g := range bubbleGoroutines() { // not only counted: one outside the world may have ended meanwhile
-		left = append(left, "goroutine "+topFunction(g))
+	for i, g := range left {
+		left[i] = "goroutine " + topFunction(g)
 	}
 	slices.Sort(left) // the runtime lists them in no order that repeats
 	for _, text := range left {

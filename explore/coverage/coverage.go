@@ -32,23 +32,44 @@ const (
 // Moments are all moments.
 var Moments = []Moment{BeforeRequest, ToServer, FromServer, Waiting, WakeUp, InSection, AtRenewal, AfterLease}
 
-// State is the state of a lock as a thread finds it.
+// State is the state of a lock and of its waiters as a thread finds them: an owner, with words
+// about the waiters.
 type State string
 
-// The states of a lock. The words after "and" say that another thread waits for the lock.
+// The owners.
 const (
-	Free           State = "free"
-	Own            State = "held by the thread"
-	OwnAgain       State = "entered again"
-	Others         State = "held by another"
-	FreeWaited     State = "free and waited for"
-	OwnWaited      State = "held by the thread and waited for"
-	OwnAgainWaited State = "entered again and waited for"
-	OthersWaited   State = "held by another and waited for"
+	Free     State = "free"
+	Own      State = "held by the thread"
+	OwnAgain State = "entered again"
+	Others   State = "held by another"
+)
+
+// Waiters are the words of a state about those who wait for the lock.
+type Waiters string
+
+// The waiters. The last two need a queue on the server. A situation has the last one that fits. A
+// waiter is dead if its process is gone, or if its call has ended.
+const (
+	NobodyWaits  Waiters = ""                          // no other thread waits
+	AnotherWaits Waiters = " and waited for"           // another thread waits
+	WaiterAhead  Waiters = " with a waiter ahead"      // another thread waits before the thread in the queue
+	DeadAhead    Waiters = " with a dead waiter ahead" // the thread is in the queue behind a dead waiter, or outside of a queue with one
 )
 
 // States are all states.
-var States = []State{Free, Own, OwnAgain, Others, FreeWaited, OwnWaited, OwnAgainWaited, OthersWaited}
+var States = states()
+
+func states() (all []State) {
+	for _, w := range []Waiters{NobodyWaits, AnotherWaits, WaiterAhead, DeadAhead} {
+		for _, owner := range []State{Free, Own, OwnAgain, Others} {
+			all = append(all, owner.With(w))
+		}
+	}
+	return all
+}
+
+// With returns the state of a lock with an owner and waiters.
+func (owner State) With(w Waiters) State { return owner + State(w) }
 
 // Operations are the operations of situations. A hold has the operation that gained it.
 var Operations = []model.Action{model.ActLock, model.ActTryLock, model.ActTryLockTimed, model.ActUnlock, model.ActForceUnlock, model.ActExtend}
@@ -294,7 +315,7 @@ func (w *walk) turns(lock string, from, to int64) []int64 {
 	}
 	for _, c := range w.run.CallsOn(lock) {
 		note(c.AtNs)
-		note(c.ReturnedNs())
+		note(w.left(c))
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -343,13 +364,40 @@ func (w *walk) state(call *index.Call, atNs int64) State {
 	case s.Held():
 		state = Own
 	}
-	waits := slices.ContainsFunc(w.run.CallsOn(call.Lock), func(c *index.Call) bool {
-		return c.Caller != call.Caller && c.Action.Acquires() && c.AtNs <= atNs && atNs < c.ReturnedNs() && s.Owner != c.Caller
-	})
-	if waits {
-		return States[slices.Index(States, state)+len(States)/2]
+	return state.With(w.waiters(call, s, atNs))
+}
+
+// left returns when a call no longer waits: it has returned, or its process is gone.
+func (w *walk) left(c *index.Call) int64 { return min(c.ReturnedNs(), w.run.GoneNs(c.Process)) }
+
+// waiters returns the words about the waiters that the thread of a call finds at an instant. A place
+// in the queue counts only if its name is that of a thread, since a server may not tell the thread.
+func (w *walk) waiters(call *index.Call, s *model.LockState, atNs int64) Waiters {
+	calls := w.run.CallsOn(call.Lock)
+	waits := func(c *index.Call) bool {
+		return c.Action.Acquires() && c.AtNs <= atNs && atNs < w.left(c) && s.Owner != c.Caller
 	}
-	return state
+	found := NobodyWaits
+	if slices.ContainsFunc(calls, func(c *index.Call) bool { return c.Caller != call.Caller && waits(c) }) {
+		found = AnotherWaits
+	}
+	ahead := s.Queue
+	place := slices.Index(s.Queue, call.Caller)
+	if place >= 0 {
+		ahead = ahead[:place]
+	}
+	for _, thread := range ahead {
+		by := func(c *index.Call) bool { return c.Caller == thread }
+		switch {
+		case slices.ContainsFunc(calls, func(c *index.Call) bool { return by(c) && waits(c) }):
+			if place >= 0 {
+				found = WaiterAhead
+			}
+		case slices.ContainsFunc(calls, func(c *index.Call) bool { return by(c) && c.AtNs <= atNs }):
+			return DeadAhead
+		}
+	}
+	return found
 }
 
 // thread adds the openings of one thread.

@@ -40,20 +40,33 @@ func TestCodesStandForCells(t *testing.T) {
 // two plays two threads on one lock: a/1 holds it for 15 s, and b/1 waits for it from 1 s on.
 func two(t *testing.T, faults string) (openings []coverage.Opening, cells []string) {
 	t.Helper()
+	return played(t, "redisson@4.7.0", `
+  a/1: [{lock: x}, {sleep: 15s}, {unlock: x}]
+  b/1: [{at: 1s}, {lock: {name: x, lease: 2s}}, {sleep: 3s}, {unlock: x}]`, faults)
+}
+
+// cellsOf returns the cells of a run.
+func cellsOf(t *testing.T, lock, steps, faults string) []string {
+	t.Helper()
+	_, cells := played(t, lock, steps, faults)
+	return cells
+}
+
+// played plays a run of the processes a, b and c, and returns its openings and its cells in words.
+func played(t *testing.T, lock, steps, faults string) (openings []coverage.Opening, cells []string) {
+	t.Helper()
 	h := sim.NewHost(t)
 	sc := scenariotest.Parse(t, `
 lockstep: 1
-name: two
-about: Two threads.
-locks: [redisson@4.7.0]
+name: threads
+about: Some threads.
+locks: [`+lock+`]
 network: {latency: 1ms}
-processes: {a: {}, b: {}}
-steps:
-  a/1: [{lock: x}, {sleep: 15s}, {unlock: x}]
-  b/1: [{at: 1s}, {lock: {name: x, lease: 2s}}, {sleep: 3s}, {unlock: x}]
+processes: {a: {}, b: {}, c: {}}
+steps:`+steps+`
 faults: [`+faults+`]
 `)
-	run := trace.New(play.Play(h, sc, scenariotest.Lock(t, "redisson@4.7.0"), sim.NewSeeded(1)).Record)
+	run := trace.New(play.Play(h, sc, scenariotest.Lock(t, lock), sim.NewSeeded(1)).Record)
 	openings = coverage.Openings(run)
 	for _, code := range coverage.Cells(run, openings) {
 		c, ok := coverage.CellOf(code)
@@ -120,12 +133,63 @@ func TestCellsThatFaultsMeet(t *testing.T) {
 	}
 }
 
+// Three threads want a fair lock. The one in the middle dies, or gives up and its message is lost.
+func TestWaitersOfAQueue(t *testing.T) {
+	const ahead = "lock, while waiting, held by another with a waiter ahead"
+	dead := []string{
+		"lock, while waiting, held by another with a dead waiter ahead", // c, behind b
+		"lock, in the critical section, held by the thread with a dead waiter ahead",
+		"unlock, between request and effect, held by the thread with a dead waiter ahead",
+	}
+	for _, c := range []struct {
+		b, fault string
+		dead     bool
+	}{
+		{"{lock: x}, {sleep: 1s}, {unlock: x}", "", false},
+		{"{lock: x}", "{at: 5s, crash: b}", true},
+		{"{try_lock: {name: x, wait: 3s}}", "", false},
+		{"{try_lock: {name: x, wait: 3s}}", "{at: 3s, partition: b, for: 40s}", true},
+	} {
+		cells := cellsOf(t, "redisson-fair@3.21.3", `
+  a/1: [{lock: x}, {sleep: 15s}, {unlock: x}]
+  b/1: [{at: 1s}, `+c.b+`]
+  c/1: [{at: 2s}, {lock: x}, {sleep: 1s}, {unlock: x}]`, c.fault)
+		if !slices.Contains(cells, ahead) {
+			t.Errorf("%s, %s: %q is missing in\n%s", c.b, c.fault, ahead, strings.Join(cells, "\n"))
+		}
+		for _, want := range dead {
+			if slices.Contains(cells, want) != c.dead {
+				t.Errorf("%s, %s: %q is there: %v, want %v, in\n%s", c.b, c.fault, want, !c.dead, c.dead, strings.Join(cells, "\n"))
+			}
+		}
+	}
+}
+
+// A lock without a queue tells no order of its waiters, and a dead one does not wait.
+func TestWaitersWithoutAQueue(t *testing.T) {
+	cells := cellsOf(t, "redisson@4.7.0", `
+  a/1: [{lock: x}, {sleep: 15s}, {unlock: x}]
+  b/1: [{at: 1s}, {lock: x}]`, "{at: 5s, crash: b}")
+	for want, there := range map[string]bool{
+		"lock, in the critical section, held by the thread and waited for":      true,
+		"unlock, between request and effect, held by the thread":                true,
+		"unlock, between request and effect, held by the thread and waited for": false,
+	} {
+		if slices.Contains(cells, want) != there {
+			t.Errorf("%q is there: %v, want %v, in\n%s", want, !there, there, strings.Join(cells, "\n"))
+		}
+	}
+	if i := slices.IndexFunc(cells, func(c string) bool { return strings.Contains(c, " ahead") }); i >= 0 {
+		t.Errorf("there is an order of waiters: %s", cells[i])
+	}
+}
+
 // The empty cells are named by kind of fault. Where they are many, some of each kind are named,
 // and the number of the others.
 func TestEmptyCellsAreNamed(t *testing.T) {
 	anywhere := func(coverage.Moment) string { return "" }
 	var met, open []int
-	for _, state := range coverage.States {
+	for _, state := range coverage.States[:8] {
 		for _, m := range []coverage.Moment{coverage.ToServer, coverage.FromServer, coverage.AtRenewal} {
 			for _, op := range []model.Action{model.ActLock, model.ActUnlock, model.ActExtend} {
 				c := coverage.Cell{State: state, Op: op, Moment: m}
@@ -169,7 +233,7 @@ func TestEmptyCellsAreNamed(t *testing.T) {
 func TestTheTableCountsSituations(t *testing.T) {
 	section := coverage.Cell{State: coverage.Own, Op: model.ActLock, Moment: coverage.InSection}
 	waited := section
-	waited.State = coverage.OwnWaited
+	waited.State = coverage.Own.With(coverage.AnotherWaits)
 	crashed := section
 	crashed.Fault = coverage.Crash
 	renewal := coverage.Cell{State: coverage.Own, Op: model.ActLock, Moment: coverage.AtRenewal, Fault: coverage.Drop}
@@ -188,7 +252,7 @@ func TestTheTableCountsSituations(t *testing.T) {
 	want := []coverage.Situation{
 		{Op: model.ActLock, State: coverage.Own, Moment: coverage.InSection, Met: []coverage.Kind{coverage.Crash}},
 		{Op: model.ActLock, State: coverage.Own, Moment: coverage.AtRenewal, Met: []coverage.Kind{coverage.Drop}, Never: []coverage.Kind{coverage.Crash}},
-		{Op: model.ActLock, State: coverage.OwnWaited, Moment: coverage.InSection, Never: []coverage.Kind{coverage.Crash}},
+		{Op: model.ActLock, State: coverage.Own.With(coverage.AnotherWaits), Moment: coverage.InSection, Never: []coverage.Kind{coverage.Crash}},
 	}
 	if !reflect.DeepEqual(table.Grid, want) {
 		t.Errorf("the situations are %+v", table.Grid)

@@ -246,9 +246,23 @@ func (r *run) metRenewals(lock, who string, from, to int64) []trace.Fault {
 			continue
 		}
 		for _, h := range m.Hits {
-			// The rule may have met an earlier message, behind which the renewal came.
-			if at := max(h.AtNs, m.AtNs); from <= at && at <= to {
-				last[h.Fault] = max(last[h.Fault], at)
+			at := max(h.AtNs, m.AtNs)
+			end := at
+			if h.Msg != m.Msg {
+				// The rule met an earlier message. The renewal, and any that its client sends
+				// only when this one is answered, waits behind that message.
+				end = max(at, min(m.EndNs(), m.AtNs+int64(r.Record.Params.GiveUp)))
+			}
+			if at <= to && end >= from {
+				last[h.Fault] = max(last[h.Fault], min(end, to))
+			}
+		}
+	}
+	// A client whose connection does not come about, or is reset, sends no renewal.
+	for _, x := range r.heldConnections(model.ProcessOf(who)) {
+		for _, f := range x.faults {
+			if x.from <= to && x.to >= from {
+				last[f] = max(last[f], min(x.to, to))
 			}
 		}
 	}

@@ -1024,6 +1024,39 @@ func TestSettledAndBlind(t *testing.T) {
 	}
 }
 
+// Servers that have a queue may end a lease, and grant the lock to the next, as the millisecond of
+// its end begins. The lease then lasts less than its milliseconds, since it began within one.
+func TestALeaseMayEndAsItsLastMillisecondBegins(t *testing.T) {
+	for _, c := range []struct {
+		rule, ends string
+		want       linearizability.Verdict
+	}{
+		{"at its end", `1001 server expire -> b/1 1 4000`, linearizability.OK},
+		{"before its end", `
+			1001 b/1 send acquire
+			1001 b/1 exec acquire -> b/1 1 4000`, linearizability.Broken},
+	} {
+		rec := recordOf(t, plainLock, `
+			1    a/1 invoke lock lease=1000
+			1    a/1 send acquire
+			1    a/1 exec acquire -> a/1 1 1001
+			1    a/1 return granted
+			500  b/1 waits lock`+"\n"+c.ends+`
+			1001 b/1 return granted
+			9000 server leave`)
+		for i := range rec.Events {
+			if e := &rec.Events[i]; e.AtNs == millisecond {
+				e.AtNs += 600_000
+			}
+		}
+		for _, settled := range []bool{true, false} {
+			if got := traced(rec).check("l", linearizability.Options{}, settled); got.Verdict != c.want {
+				t.Errorf("%s, settled %t: %s, want %s: %+v", c.rule, settled, got.Verdict, c.want, got.Reason)
+			}
+		}
+	}
+}
+
 func TestHoldCount(t *testing.T) {
 	ownForce := `
 		0    a/1 invoke force_unlock
@@ -1564,6 +1597,48 @@ func TestLease(t *testing.T) {
 			40004 server expire -> free
 			59000 server leave`},
 
+		{rule: "a renewal behind a held message of a connection that ended", record: `
+			0     a/1 takes
+			10000 a/1 renews -> a/1 1 40001
+			19000 a push hit hold
+			20000 a/1 send renew
+			20001 a/1 exec renew -> a/1 1 50001
+			42000 a push lost connection reset
+			42000 a/1 lost renew reply connection reset
+			50002 server expire -> free
+			59000 server leave`},
+		{rule: "a renewal without an answer on a connection that carried no held message", finds: "lease bug: the hold of a/1 on l ended with its lease at 50.002s while a/1 believed to hold it and its watchdog should have renewed it; no fault met its messages", record: `
+			0     a/1 takes
+			10000 a/1 renews -> a/1 1 40001
+			20000 a/1 send renew
+			20001 a/1 exec renew -> a/1 1 50001
+			21000 a push hit hold
+			42000 a push lost connection reset
+			42000 a/1 lost renew reply connection reset
+			50002 server expire -> free
+			59000 server leave`},
+		{rule: "a connection that does not come about carries no renewal", record: `
+			0     a/1 takes
+			10000 a/1 renews -> a/1 1 40001
+			20000 a/1 send ping nobody=y
+			20000 a/1 hit 1 ping reset
+			20000 a/1 lost ping request connection reset
+			35000 a/1 send hello nobody=y
+			35000 a/1 hit 1 hello reset
+			35000 a/1 lost hello request connection reset
+			40002 server expire -> free
+			49000 server leave`},
+		{rule: "but one that came about long ago does", finds: "lease bug: the hold of a/1 on l ended with its lease at 40.002s while a/1 believed to hold it and its watchdog should have renewed it; the last fault that met its messages was reset of ping at 20.000s", record: `
+			0     a/1 takes
+			10000 a/1 renews -> a/1 1 40001
+			20000 a/1 send ping nobody=y
+			20000 a/1 hit 1 ping reset
+			20000 a/1 lost ping request connection reset
+			20001 a/1 send hello nobody=y
+			20001 a/1 exec hello
+			20001 a/1 deliver hello
+			40002 server expire -> free
+			49000 server leave`},
 		{rule: "a watchdog that renews nothing", finds: "lease bug: the hold of a/1 on l ended with its lease at 30.002s while a/1 believed to hold it and its watchdog should have renewed it; no fault met its messages", record: `
 			0     a/1 takes
 			30002 server expire -> free
@@ -2046,13 +2121,29 @@ func TestLiveness(t *testing.T) {
 			59000 server leave`},
 		{rule: "an unknown acquire counts from its return, not from its call", record: idle + `
 			0     c/1 waits lock
-			3000  c/1 return unknown
-			33999 b/1 gets
+			1900  c/1 return unknown
+			32899 b/1 gets
 			39000 server leave`},
-		{rule: "and no more after that return", finds: "liveness bug: b/1 waited for l from 1.002s to 34.001s while nobody believed to hold it; the bound is 32.998s", record: idle + `
+		{rule: "and no more after that return", finds: "liveness bug: b/1 waited for l from 1.002s to 32.901s while nobody believed to hold it; the bound is 31.898s", record: idle + `
+			0     c/1 waits lock
+			1900  c/1 return unknown
+			32900 b/1 gets
+			39000 server leave`},
+		{rule: "it excuses no wait that was too long already", finds: `
+			liveness bug: c/1 waited for l from 1.002s to 3.000s while nobody believed to hold it; the bound is 1s
+			liveness bug: b/1 waited for l from 1.002s to 4.001s while nobody believed to hold it; the bound is 1s`, record: idle + `
 			0     c/1 waits lock
 			3000  c/1 return unknown
-			34000 b/1 gets
+			4000  b/1 gets
+			9000 server leave`},
+		{rule: "unless the fault that made it so came in time", record: idle + `
+			0     c/1 takes lock=m
+			1010  c/1 releases lock=m
+			1100  c/1 invoke try_lock
+			1100  c/1 send acquire
+			1100  c/1 hit 1 acquire hold
+			4000  c/1 return unknown
+			34999 b/1 gets
 			39000 server leave`},
 
 		{rule: "a waiter is served while it waits for the replicas of a grant that it gives back", record: givenBack + `
@@ -2335,6 +2426,20 @@ func TestAnInterruptExcusesOnlyWhatComesAfter(t *testing.T) {
 			9000 server leave`},
 		{rule: "interrupted before it starved", record: idle + `
 			1900 a/2 interrupts b/1
+			9000 server leave`},
+		{rule: "the interrupted call ends at the interrupt", finds: "liveness bug: b/1 waited for l from 1.002s to 4.000s while nobody believed to hold it; the bound is 1s", record: idle + `
+			4000 a/2 interrupts b/1
+			4000 b/1 return error
+			9000 server leave`},
+		{rule: "or a millisecond later", finds: "liveness bug: b/1 waited for l from 1.002s to 4.000s while nobody believed to hold it; the bound is 1s", record: idle + `
+			4000 a/2 interrupts b/1
+			4001 b/1 return error
+			9000 server leave`},
+		{rule: "another waits after an interrupt that came in time", record: idle + `
+			1000 c/1 waits lock
+			1900 a/2 interrupts c/1
+			1901 c/1 return error
+			5000 b/1 gets
 			9000 server leave`},
 	})
 }

@@ -187,12 +187,27 @@ func unanswered(o *trace.Call) []span {
 	return out
 }
 
-// connecting returns the times in which a fault held up a request of the process that
-// belongs to no call, such as the beginning of a connection or of a session. The calls that
-// are sent on the connection wait for it. A request that listens to a channel holds up
-// nothing but the messages of that channel.
+// connecting returns the times in which a fault held up the connections of a process.
 func (r *run) connecting(process string) []span {
 	var out []span
+	for _, x := range r.heldConnections(process) {
+		out = append(out, x.span)
+	}
+	return out
+}
+
+// heldConnection is a time in which faults held up a connection of a process.
+type heldConnection struct {
+	span
+	faults []int
+}
+
+// heldConnections returns the times in which a fault held up a request of the process that
+// belongs to no call, such as the beginning of a connection or of a session. Calls and
+// renewals that are sent on the connection wait for it. A request that listens to a channel holds up
+// nothing but the messages of that channel.
+func (r *run) heldConnections(process string) []heldConnection {
+	var out []heldConnection
 	for _, m := range r.CommandsFrom(process) {
 		if m.Call != nil || m.Script != "" || m.Listens != model.ListensNot || len(m.Hits) == 0 {
 			continue
@@ -206,7 +221,11 @@ func (r *run) connecting(process string) []span {
 		case m.Executed != nil && !slices.ContainsFunc(m.Hits, func(h *model.Event) bool { return h.Dir == "reply" }):
 			to = m.Executed.AtNs // it needs no reply
 		}
-		out = append(out, span{m.AtNs, to})
+		x := heldConnection{span: span{m.AtNs, to}}
+		for _, h := range m.Hits {
+			x.faults = append(x.faults, h.Fault)
+		}
+		out = append(out, x)
 	}
 	// A message that the server sends of itself and on no channel, such as its greeting, begins
 	// a connection or belongs to its stream.
@@ -217,7 +236,7 @@ func (r *run) connecting(process string) []span {
 		for _, later := range r.Pushes[i+1:] {
 			if later.Msg == e.Msg && (later.Kind == model.KindDeliver || later.Kind == model.KindLost) {
 				if later.Channel == "" {
-					out = append(out, span{e.AtNs, later.AtNs})
+					out = append(out, heldConnection{span{e.AtNs, later.AtNs}, []int{e.Fault}})
 				}
 				break
 			}
@@ -365,15 +384,21 @@ func (r *run) disturbances(lock string) []disturbance {
 		}
 	}
 	for _, x := range r.CallsOn(lock) {
+		d := disturbance{from: troubled(x)}
 		switch {
 		case x.Outcome == "":
+			continue
 		case x.InterruptedNs < math.MaxInt64:
-			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: Disturbance{Kind: DisturbedInterrupted}})
+			d.what.Kind = DisturbedInterrupted
 		case x.Outcome == model.Unknown:
-			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: Disturbance{Kind: DisturbedUnknown}})
+			d.what.Kind = DisturbedUnknown
 		case x.Action == model.ActUnlock && x.Outcome == model.Failed:
-			out = append(out, disturbance{from: x.ReturnedNs(), at: r.lastTouch(x), what: Disturbance{Kind: DisturbedRelease}})
+			d.what.Kind = DisturbedRelease
+		default:
+			continue
 		}
+		d.at = r.lastTouch(x)
+		out = append(out, d)
 	}
 	if r.Record.Params.PerGrant {
 		for _, c := range r.Changes(lock) {
@@ -402,6 +427,18 @@ func (r *run) disturbances(lock string) []disturbance {
 		}
 	}
 	return out
+}
+
+// troubled returns when it began that a call was to end badly: when an interrupt or a fault met
+// it first, or else when it returned.
+func troubled(o *trace.Call) int64 {
+	at := min(o.ReturnedNs(), o.InterruptedNs)
+	for _, m := range o.Sent {
+		for _, h := range m.Hits {
+			at = min(at, h.AtNs)
+		}
+	}
+	return at
 }
 
 // outlasted returns the holds that lasted on servers that fail over when their owners were told
@@ -521,7 +558,8 @@ func (r *run) lastTouch(x *trace.Call) int64 {
 // if its first try failed because others tried at the same time.
 const RoundTrips = 8
 
-// bound returns how long a waiter may get nothing from the instant from on.
+// bound returns how long a waiter may get nothing from the instant from on, if it gets nothing
+// until the instant to.
 func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound {
 	b := Bound{Ns: int64(time.Second)}
 	if trip := int64(2 * r.Record.Params.Latency); RoundTrips*trip > b.Ns {
@@ -533,7 +571,14 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound 
 			lease = max(lease, time.Duration(x.LeaseNs))
 		}
 	}
+	// An event extends the bound only of a wait that is not too long yet when it comes. Else
+	// the end of the wait would decide whether an event at that very instant excuses it.
+	disturbed = slices.Clone(disturbed)
+	slices.SortStableFunc(disturbed, func(a, b disturbance) int { return cmp.Compare(a.from, b.from) })
 	for _, d := range disturbed {
+		if d.from > from+b.Ns+int64(r.Record.Params.Uncertainty) {
+			break
+		}
 		cost := lease
 		switch {
 		case d.extra > 0:
@@ -544,7 +589,7 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound 
 		if d.lasts {
 			d.at = max(d.from, from)
 		}
-		if d.from > to || d.at+int64(cost) < from {
+		if d.at+int64(cost) < from {
 			continue
 		}
 		if until := min(max(d.at, from), to) + int64(time.Second) + int64(cost); until-from > b.Ns {

@@ -38,7 +38,7 @@ import (
 //	7    a/1 hit 1 renew                      # fault 1 met that command; hit 1 renew delay: and put it off
 //	8    a/1 lost renew reply dropped         # request or reply, and why
 //	9    b push lost dropped                  # a published message that never came to b
-//	9    b push hit                           # one that fault 1 puts off
+//	9    b push hit                           # one that fault 1 puts off; hit hold: until it ends
 //	9    b woken                              # one that came, the one put off if there was one
 //	10   c/1 interrupts b/1
 //	11   a/1 read stock 100
@@ -363,7 +363,8 @@ func (b *recorder) add(l recordLine) {
 		e.Kind, e.Msg, e.Dir, e.Channel, e.Why = model.KindLost, b.push(), "push", "channel", strings.Join(l.words[1:], " ")
 		if word(0) == "hit" {
 			b.late = e.Msg
-			e.Kind, e.Fault, e.Text = model.KindHit, 1, "delay of a message"
+			e.Kind, e.Fault, e.Do, e.Text = model.KindHit, 1, cmp.Or(strings.Join(l.words[1:], " "), "delay"), "delay of a message"
+			e.Why = ""
 		}
 	case "interrupts":
 		e.Kind, e.Phase, e.Text, e.Met = model.KindUse, "interrupt", word(0), true

@@ -560,12 +560,18 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 	ms := c.After.ExpiresMs - c.AtNs/millisecond
 	op.LeaseMs = &ms
 	if !settled {
+		// Redis keeps a hold through the millisecond of its expiry. Other servers end it, and may
+		// give the lock to the next in the queue, as that millisecond begins.
+		if end := r.ranOut(op.Lock, c); end != nil {
+			ms = min(ms, (end.AtNs-c.AtNs)/millisecond)
+		}
 		ms = max(ms, r.msUntilProlonged(op, c))
 		return
 	}
 	op.NeverExpires = true
+	end := r.ranOut(op.Lock, c)
 	for _, later := range r.ChangesAfter(op.Lock, c.AtNs) {
-		if later.Expired && later.Before.Owner == c.After.Owner && later.Before.ExpiresMs == c.After.ExpiresMs && later.Ended() {
+		if later == end {
 			at := max(later.AtNs, op.CallNs)
 			op.ExpireNs, op.NeverExpires = &at, false
 			return
@@ -587,6 +593,20 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 			return
 		}
 	}
+}
+
+// ranOut returns the change in which the lease that a change started ran out; nil if it did
+// not.
+func (r *run) ranOut(lock string, c *trace.Change) *trace.Change {
+	for _, later := range r.ChangesAfter(lock, c.AtNs) {
+		switch {
+		case later.Expired && later.Before.Owner == c.After.Owner && later.Before.ExpiresMs == c.After.ExpiresMs && later.Ended():
+			return later
+		case later.Before.Owner != later.After.Owner || later.Before.ExpiresMs != later.After.ExpiresMs:
+			return nil
+		}
+	}
+	return nil
 }
 
 // inTurn reports whether a call has a turn from its first try on. A call that does not

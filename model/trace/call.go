@@ -71,6 +71,29 @@ func (m *Command) deliver(atNs int64) {
 	}
 }
 
+// requestEndNs returns when the request arrived or was lost; Never if the record does not say.
+func (m *Command) requestEndNs() int64 {
+	switch {
+	case m.Executed != nil:
+		return m.Executed.AtNs
+	case m.Lost != nil:
+		return m.Lost.AtNs
+	}
+	return Never
+}
+
+// EndNs returns when the reply arrived, or when it or the request was lost; Never if the record
+// does not say.
+func (m *Command) EndNs() int64 {
+	switch {
+	case m.RepliedNs >= 0:
+		return m.RepliedNs
+	case m.Lost != nil:
+		return m.Lost.AtNs
+	}
+	return Never
+}
+
 // Reply returns what the server answered; "" if it did not execute the command.
 func (m *Command) Reply() string {
 	if m.Executed == nil {

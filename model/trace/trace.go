@@ -41,7 +41,7 @@ type Run struct {
 	commands  map[int]*Command
 	firstHits map[int]*model.Event // by the number of the fault
 	hits      []*model.Event
-	delivered map[int]*model.Event // pushes, by the number of the message
+	pushEnds  map[int]*model.Event // the arrivals and losses of pushes, by the number of the message
 }
 
 // lock has the facts about one lock.
@@ -68,7 +68,7 @@ func New(rec *model.Record) *Run {
 	r := &Run{
 		Record: rec, CalmNs: Never, LeaveNs: Never,
 		locks: map[string]*lock{}, processes: map[string]*process{}, threads: map[string][]*Call{}, commands: map[int]*Command{}, firstHits: map[int]*model.Event{},
-		delivered: map[int]*model.Event{},
+		pushEnds: map[int]*model.Event{},
 	}
 	var now instant
 	for i := range rec.Events {
@@ -93,43 +93,55 @@ func New(rec *model.Record) *Run {
 	return r
 }
 
-// late is a message that a rule put off and that arrived.
+// late is a message that a rule put off.
 type late struct {
-	hit       *model.Event
-	reply     bool // or a push, which travels the same way
-	arrivedNs int64
+	hit   *model.Event
+	reply bool  // or a push, which travels the same way
+	endNs int64 // when it arrived or was lost, or Never
+	// lost reports whether it is a push that was lost. The record does not say on which
+	// connection of the process, so that only commands without a reply are behind it.
+	lost bool
 }
 
-// fallBehind gives each command the hits of the messages that it arrived behind. A
-// connection carries its messages in order, so that what is sent after a late message is
-// late, too.
+// fallBehind gives each command the hits of the messages behind which it arrived or was lost. A
+// connection carries its messages in order, so that what is sent after a late message is late,
+// too. If the connection ends before the late message arrives, neither arrives.
 func (r *Run) fallBehind() {
-	all := map[int][]late{} // by connection
+	all := map[int][]late{}     // by connection
+	lost := map[string][]late{} // pushes, by process
 	for _, e := range r.hits {
 		if e.Do != "delay" && e.Do != "hold" {
 			continue
 		}
 		switch m := r.commands[e.Msg]; {
 		case m == nil:
-			if p := r.delivered[e.Msg]; p != nil {
-				all[p.Conn] = append(all[p.Conn], late{e, true, p.AtNs})
+			switch p := r.pushEnds[e.Msg]; {
+			case p == nil:
+				lost[e.Process] = append(lost[e.Process], late{hit: e, reply: true, endNs: Never, lost: true})
+			case p.Kind == model.KindLost:
+				lost[e.Process] = append(lost[e.Process], late{hit: e, reply: true, endNs: p.AtNs, lost: true})
+			default:
+				all[p.Conn] = append(all[p.Conn], late{hit: e, reply: true, endNs: p.AtNs})
 			}
-		case e.Dir == "reply" && m.RepliedNs >= 0:
-			all[m.Conn] = append(all[m.Conn], late{e, true, m.RepliedNs})
-		case e.Dir == "request" && m.Executed != nil:
-			all[m.Conn] = append(all[m.Conn], late{e, false, m.Executed.AtNs})
+		case e.Dir == "reply":
+			all[m.Conn] = append(all[m.Conn], late{hit: e, reply: true, endNs: m.EndNs()})
+		case e.Dir == "request":
+			all[m.Conn] = append(all[m.Conn], late{hit: e, endNs: m.requestEndNs()})
 		}
 	}
 	for _, m := range r.Commands {
-		for _, l := range all[m.Conn] {
-			if m.Executed == nil || slices.Contains(m.Hits, l.hit) {
+		for _, l := range slices.Concat(all[m.Conn], lost[m.Process]) {
+			if slices.Contains(m.Hits, l.hit) || l.lost && m.RepliedNs >= 0 {
 				continue
 			}
-			sent, arrived := m.AtNs, m.Executed.AtNs
+			sent, end := m.AtNs, m.requestEndNs()
 			if l.reply {
-				sent, arrived = m.Executed.AtNs, m.RepliedNs
+				if m.Executed == nil {
+					continue
+				}
+				sent, end = m.Executed.AtNs, m.EndNs()
 			}
-			if l.hit.AtNs <= sent && sent < l.arrivedNs && l.arrivedNs <= arrived {
+			if l.hit.AtNs <= sent && sent < l.endNs && l.endNs <= end {
 				m.Hits = append(m.Hits, l.hit)
 			}
 		}
@@ -171,11 +183,13 @@ func (r *Run) add(e *model.Event, i int, now *instant) {
 		if m != nil {
 			m.deliver(e.AtNs)
 		} else if e.Dir == "push" {
-			r.delivered[e.Msg] = e
+			r.pushEnds[e.Msg] = e
 		}
 	case model.KindLost:
 		if m != nil {
 			m.Lost = e
+		} else if e.Dir == "push" {
+			r.pushEnds[e.Msg] = e
 		}
 	case model.KindHit:
 		if r.firstHits[e.Fault] == nil {

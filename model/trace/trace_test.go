@@ -258,3 +258,59 @@ func TestWhatArrivesBehindALateMessageIsLateToo(t *testing.T) {
 		t.Errorf("the rules that met each command are %v, want %v", got, want)
 	}
 }
+
+// A late message that is lost makes late what is lost behind it. The record does not say on which
+// connection a push was lost, so that a command of the process without a reply is behind it.
+func TestWhatIsLostBehindALateMessageIsLateToo(t *testing.T) {
+	var events []model.Event
+	add := func(at int64, kind model.Kind, msg, conn int, more model.Event) {
+		more.AtNs, more.Kind, more.Msg, more.Conn = at*ms, kind, msg, conn
+		if more.Process == "" {
+			more.Process = "a"
+		}
+		events = append(events, more)
+	}
+	none, lost := model.Event{}, model.Event{Dir: "request", Why: model.LostReset}
+	sent := func(at int64, msg, conn int) {
+		add(at, model.KindSend, msg, conn, model.Event{Script: "renew", Locks: []string{"l"}})
+	}
+	sent(0, 1, 1) // the held one
+	add(0, model.KindHit, 1, 0, model.Event{Fault: 1, Dir: "request", Do: "hold"})
+	sent(1, 2, 1) // lost behind it
+	sent(1, 3, 2) // lost on another connection
+	add(5, model.KindLost, 3, 0, lost)
+	add(5, model.KindLost, 1, 0, lost)
+	add(5, model.KindLost, 2, 0, lost)
+	sent(6, 4, 1) // after that
+	add(7, model.KindLost, 4, 0, lost)
+
+	sent(20, 10, 3) // before a held push
+	add(21, model.KindExec, 10, 3, none)
+	add(22, model.KindHit, 11, 0, model.Event{Fault: 2, Dir: "push", Do: "hold"})
+	sent(22, 12, 3) // its reply is lost behind the push
+	add(23, model.KindExec, 12, 3, none)
+	sent(22, 13, 4) // its reply arrives, so that it is on another connection
+	add(23, model.KindExec, 13, 4, none)
+	add(24, model.KindDeliver, 13, 4, model.Event{Dir: "reply"})
+	add(22, model.KindSend, 14, 5, model.Event{Process: "b", Script: "renew", Locks: []string{"l"}})
+	add(23, model.KindExec, 14, 5, model.Event{Process: "b"})
+	add(30, model.KindLost, 11, 0, model.Event{Dir: "push", Why: model.LostReset})
+	add(30, model.KindLost, 12, 0, model.Event{Dir: "reply", Why: model.LostReset})
+	sent(31, 15, 3) // after that
+	add(32, model.KindExec, 15, 3, none)
+
+	add(40, model.KindHit, 20, 0, model.Event{Fault: 3, Dir: "push", Do: "hold"}) // without an end in the record
+	sent(41, 21, 6)
+	add(42, model.KindExec, 21, 6, none)
+
+	r := New(&model.Record{Events: events})
+	got := map[int][]int{}
+	for _, m := range r.Commands {
+		for _, h := range m.Hits {
+			got[m.Msg] = append(got[m.Msg], h.Fault)
+		}
+	}
+	if want := map[int][]int{1: {1}, 2: {1}, 12: {2}, 21: {3}}; !maps.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("the rules that met each command are %v, want %v", got, want)
+	}
+}
