@@ -444,7 +444,7 @@ func (l *lock) ForceUnlock(ctx context.Context) (bool, error) {
 	l.c.watchdog.drop(l)
 	l.c.holds.forced(l.name)
 	if l.c.rel.LeaseField != FieldOfAttempt {
-		l.setField(l.c.watchdogT) // whatever the answer is
+		l.setField(l.c.watchdogT) // whatever the answer will be
 	}
 	r, err := l.c.await(ctx, l.doing("force unlock", 0), l.eval(ctx, l.forceUnlock, operands{}, nil))
 	n, _ := r.long()
