@@ -206,7 +206,7 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 		{"check " + recording, recording + " is a recording; go run ./cmd/simrun replay " + recording + " plays it"},
 		{"replay commands.go", "commands.go:1:1: not a recording: "},
 		{"report nowhere", "there is no file nowhere; report takes a recording, a file SEED.lockstep, or a folder of results"},
-		{"findings ../../docs", "findings: ../../docs has no campaign, which explore --out DIR writes: it has no verdicts.jsonl"},
+		{"findings ../../docs", "findings: ../../docs is not the folder of a campaign, which explore --out DIR writes: it has no verdicts.jsonl"},
 		{"version x", `version takes no argument, got "x"`},
 		{"--versoin", `unknown option --versoin; did you mean "--version"?`},
 		{"run misdelet", `no scenario "misdelet" and no such file; did you mean "misdelete"? go run ./cmd/simrun list names all `},

@@ -78,7 +78,7 @@ func TestExploreRefusesBadInput(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"", "merge takes the folders"},
-		{dir, dir + " has no campaign, which explore --out DIR writes: it has no campaign.json"},
+		{dir, dir + " is not the folder of a campaign, which explore --out DIR writes: it has no campaign.json"},
 		{filepath.Join(dir, "nothing"), "there is no folder "},
 	} {
 		code, _, stderr := call(t, append([]string{"merge"}, strings.Fields(c.args)...)...)

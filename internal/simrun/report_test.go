@@ -161,7 +161,7 @@ func TestReport(t *testing.T) {
 		{"two", []string{recording, recording}, "got 2"},
 		{"no such file", []string{"no.lockstep"}, "simrun: there is no file no.lockstep; report takes a recording, a file SEED.lockstep, or a folder of results\n"},
 		{"no recording", []string{"out.html"}, "out.html:1:"},
-		{"into itself", []string{recording, "-o", recording}, "is the recording itself"},
+		{"into itself", []string{recording, "-o", recording}, "is the recording itself; name another file"},
 		{"into a folder", []string{recording, "-o", "r"}, "is a folder"},
 		{"text and diagram", []string{recording, "--text", "--mermaid"}, "one of them"},
 		{"a diagram with a curve", []string{recording, "--blame", "--mermaid"}, "no curve"},

@@ -132,7 +132,7 @@ func newTarget(file, from string) (*target, error) {
 		return nil, usagef("-o %s is no ordinary file; without -o the result goes to stdout", file)
 	default:
 		if read, err := os.Stat(from); err == nil && os.SameFile(info, read) {
-			return nil, usagef("-o %s is the recording itself", file)
+			return nil, usagef("-o %s is the recording itself; name another file", file)
 		}
 		// Replace the file that a link names, not the link.
 		if t.file, err = filepath.EvalSymlinks(file); err != nil {
