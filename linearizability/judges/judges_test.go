@@ -2435,6 +2435,12 @@ func TestAnInterruptExcusesOnlyWhatComesAfter(t *testing.T) {
 			4000 a/2 interrupts b/1
 			4001 b/1 return error
 			9000 server leave`},
+		{rule: "an interrupt that its call outlives excuses nobody else", finds: "liveness bug: c/1 waited for l from 1.002s to 5.001s while nobody believed to hold it; the bound is 1s", record: idle + `
+			1000 c/1 waits lock
+			1900 a/2 interrupts b/1
+			5000 c/1 gets
+			5100 b/1 return error
+			9000 server leave`},
 		{rule: "another waits after an interrupt that came in time", record: idle + `
 			1000 c/1 waits lock
 			1900 a/2 interrupts c/1

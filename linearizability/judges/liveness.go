@@ -428,10 +428,10 @@ func (r *run) disturbances(lock string) []disturbance {
 	return out
 }
 
-// troubled returns when it began that a call was to end badly: when an interrupt or a fault met
-// it first, or else when it returned.
+// troubled returns when it began that a call was to end badly: when a fault met it first, or else
+// when it returned. An interrupt of a call that cannot be interrupted ends nothing.
 func troubled(o *trace.Call) int64 {
-	at := min(o.ReturnedNs(), o.InterruptedNs)
+	at := o.ReturnedNs()
 	for _, m := range o.Sent {
 		for _, h := range m.Hits {
 			at = min(at, h.AtNs)
