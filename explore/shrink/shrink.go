@@ -174,7 +174,7 @@ type shrinker struct {
 	phase  string
 	runs   map[string]int
 	did    map[string]string
-	times  int // how often the scenario was changed
+	times  int // the amounts that were changed
 }
 
 // candidate is a scenario that shows the failure.

@@ -27,13 +27,13 @@ type agreeFlags struct {
 func (a *app) agreeCommand() *cobra.Command {
 	var o agreeFlags
 	c := a.command(guide{
-		use: "agree [SCENARIO or FILE ...]", short: "play scenarios simulated and live, and say whether they come to the same",
+		use: "agree [SCENARIO or FILE ...]", short: "play scenarios simulated and live, and say whether the verdicts agree",
 		long: "Agree plays scenarios in the simulated world and on real servers and compares the verdicts. Without a name and a tag it plays the track record. " +
 			"With -o the same command goes on where it was interrupted.",
 		examples: []string{"agree misdelete --lock setnx-del", "agree -o agreement.md --differing differing"},
 	}, func(in invocation) (int, error) { return a.agree(in, o) })
 	f := c.Flags()
-	lockFlag(f, &o.locks, "another `LOCK` than the scenario names; may be repeated")
+	lockFlag(f, &o.locks, "play on `LOCK` in place of the locks of the scenario; may be repeated")
 	tagFlag(f, &o.tag)
 	whole(f, &o.runs, "runs", 3, bounds{1, runsMost}, "how often each scenario is played live")
 	liveJobsFlag(f, &o.jobs, "live runs at a time")

@@ -60,7 +60,11 @@ func (a *app) command(g guide, run func(invocation) (int, error)) *cobra.Command
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, names []string) (err error) {
 			if g.optionsOnly && len(names) > 0 {
-				return usagef("%s: %q is no option; %s takes options only", c.Name(), names[0], c.Name())
+				hint := ""
+				if lock := c.Flags().Lookup("lock"); lock != nil && !lock.Changed {
+					hint = "; name a lock with --lock"
+				}
+				return usagef("%s: %q is no option; %s takes options only%s", c.Name(), names[0], c.Name(), hint)
 			}
 			defer a.endOnInterrupt()()
 			a.code, err = run(invocation{a.args[slices.Index(a.args, c.Name())+1:], names, c.Flags()})
@@ -95,7 +99,7 @@ A file needs no command: simrun FILE.lockstep replays a recording, simrun FILE.y
 Exit codes:
   0    as expected (check: linearizable; explore: no bug)
   1    a bug, or a verdict that was not expected
-  2    undecided, not the same run again, or ended by an interrupt
+  2    undecided, a run that did not repeat, or ended by an interrupt
   64   bad input; nothing was run
   70   a defect of simrun
   74   reading or writing failed, as on a full disk

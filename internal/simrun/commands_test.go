@@ -218,6 +218,7 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 		{"explore --lock redisson@3.44.0", `unknown lock "redisson@3.44.0"; did you mean "redisson@3.43.0"? go run ./cmd/simrun list names all `},
 		{"run misdelete --lock qqqqqqqq", `unknown lock "qqqqqqqq"; go run ./cmd/simrun list names all `},
 		{"explore --lock etcd-mutex", `unknown lock "etcd-mutex"; the program in peers/ knows etcd-mutex: (cd peers && go run ./cmd/simrun list)`},
+		{"survey setnx-del", `survey: "setnx-del" is no option; survey takes options only; name a lock with --lock`},
 		{"explore", "--lock is missing; go run ./cmd/simrun list names the locks"},
 		{"run --tag=", `run: --tag "": an empty tag; without --tag`},
 		{"matrix --tag=", `matrix: --tag "": an empty tag; without --tag`},

@@ -48,12 +48,12 @@ func (a *app) exploreCommand() *cobra.Command {
 	o := exploreFlags{plan: explore.Plan{World: sim.Version}}
 	c := a.command(guide{
 		use: "explore --lock LOCK", optionsOnly: true, short: "look for schedules that break a lock",
-		long: "Explore draws workloads and faults, plays them, and tells each kind of failure once, made small. The exit code is 1 if it found a bug. " +
+		long: "Explore draws workloads and faults, plays them, and reports each kind of failure once, with a run that is made small. The exit code is 1 if it found a bug. " +
 			"With --out the same command goes on where it was interrupted.\n" +
-			"A campaign with faults ends before its last run if it is full: its faults met each cell that they can meet, and the last 300 runs brought no new one. --keep-going plays on. " +
+			"A campaign with faults ends before its last run when it is full: its faults have met each cell that they can meet, and the last 300 runs met no new one. With --keep-going it plays on. " +
 			"A cell is an operation, who has the lock then, a moment of the operation, and a kind of fault.\n" +
-			"The strategies: plain (each run is drawn anew), aimed (every second run adds faults at moments that had none), " +
-			"tapct (--depth orderings of messages that it is to get right), and exhaustive: all schedules of two clients, with --faults network one message lost; --scenario FILE: of this one.",
+			"The strategies: plain draws each run anew. Aimed adds faults to every second run, at moments that had none. Tapct orders messages by chance, to find bugs that need --depth orderings of messages. " +
+			"Exhaustive plays all schedules of two clients, with --faults network also those in which one message is lost; or all schedules of --scenario.",
 		examples: []string{
 			"explore --lock setnx-del --faults pause --runs 300", "explore --lock setnx-del --faults network --strategy exhaustive",
 			"explore --lock setnx-cad --faults all --runs 100 --out campaign",
@@ -262,16 +262,16 @@ func texts[W ~string](words []W) (all []string) {
 
 // planFlags declares the options of explore that determine a plan.
 func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
-	f.StringVar(&p.Lock, "lock", "", "the `LOCK`")
+	f.StringVar(&p.Lock, "lock", "", "the `LOCK` to play")
 	someOf(f, &w.faults, "faults", append(texts(draw.Classes), "all"), "the failures that you fear: "+strings.Join(texts(draw.Classes), ", ")+", or all; default: none")
 	oneOf(f, &w.profile, "profile", string(draw.Simple), texts(draw.Profiles), "how wild the callers are: simple, orderly or full")
 	whole(f, &p.Runs, "runs", 1000, atLeast(1), "how many runs are played")
-	whole(f, &p.Steps, "steps", 0, atLeast(0), "a budget of steps besides; 0: none")
+	whole(f, &p.Steps, "steps", 0, atLeast(0), "also end after so many steps; 0: no such limit")
 	seedFlag(f, &w.seeds, "1", "the seeds, `N or A..B`; several share the runs, a hundred at a time")
-	oneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the next run comes about: plain draws each anew, aimed adds faults at moments that had none to every second run, tapct orders messages by chance, exhaustive plays all schedules of two clients")
-	whole(f, &p.Depth, "depth", 0, atLeast(1), "of --strategy tapct; default 3")
+	oneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the runs are chosen, see above: plain, aimed, tapct or exhaustive")
+	whole(f, &p.Depth, "depth", 0, atLeast(1), "with --strategy tapct: find bugs that need `N` orderings of messages; default 3")
 	f.BoolVar(&w.keepGoing, "keep-going", false, "play on when the campaign is full")
-	f.StringVar(&p.Case, "scenario", "", "of --strategy exhaustive: the `SCENARIO` or file to play")
+	f.StringVar(&p.Case, "scenario", "", "with --strategy exhaustive: the `SCENARIO` or file to play")
 }
 
 // complete checks the words and sets the fields of the plan that they are about. An
@@ -494,7 +494,7 @@ func (a *app) mergeCommand() *cobra.Command {
 	out, asJSON := "", false
 	c := a.command(guide{
 		use: "merge DIR ...", short: "make one campaign out of its shards",
-		long:     "Merge makes one campaign out of the folders that explore --shard I/N --out wrote, and tells what it found as explore does.",
+		long:     "Merge makes one campaign out of the folders that explore --shard I/N --out wrote, and reports what it found as explore does.",
 		examples: []string{"merge shard-1 shard-2 --out campaign"},
 	}, func(in invocation) (int, error) { return a.merge(in.names, out, asJSON) })
 	f := c.Flags()

@@ -88,7 +88,7 @@ func (a *app) liveCommand() *cobra.Command {
 		examples: []string{"live misdelete --lock setnx-del", "live misdelete --lock redisson-java@4.7.0 --runs 3 --out live-runs"},
 	}, func(in invocation) (int, error) { return a.live(in, l) })
 	f := c.Flags()
-	lockFlag(f, &l.locks, "another `LOCK` than the scenario names; may be repeated")
+	lockFlag(f, &l.locks, "play on `LOCK` in place of the locks of the scenario; may be repeated")
 	tagFlag(f, &l.tag)
 	whole(f, &l.runs, "runs", 1, bounds{1, runsMost}, "how often each scenario is played")
 	f.StringVar(&l.out, "out", "", "write each run to `DIR`, for report")

@@ -37,13 +37,13 @@ type matrixFlags struct {
 func (a *app) matrixCommand() *cobra.Command {
 	var o matrixFlags
 	c := a.command(guide{
-		use: "matrix [SCENARIO or FILE ...]", short: "a table of scenarios by locks; of none, the track record",
+		use: "matrix [SCENARIO or FILE ...]", short: "a table of scenarios by locks; without a name, of the track record",
 		long: "Matrix plays scenarios and prints a table of the verdicts: scenarios by the releases of a lock, or by other locks. " +
 			"Without a name and a tag it plays the track record, in a minute.",
 		examples: []string{"matrix misdelete --seed 1", "matrix --lock redisson@3.43.0,redisson@4.7.0 --format markdown"},
 	}, func(in invocation) (int, error) { return a.matrix(in, o) })
 	f := c.Flags()
-	lockFlag(f, &o.locks, "another `LOCK` than the scenarios name; may be repeated")
+	lockFlag(f, &o.locks, "play on `LOCK` in place of the locks of the scenarios; may be repeated")
 	tagFlag(f, &o.tag)
 	seedFlag(f, &o.seeds, "", "the seeds, `N or A..B`; default: each scenario's own")
 	oneOf(f, &o.format, "format", "text", matrixFormats, "text, json, markdown or html")

@@ -212,7 +212,7 @@ const (
 // jobsFlag declares the option for the number of processes that play: one per processor by default.
 func jobsFlag(f *pflag.FlagSet, to *int) {
 	whole(f, to, "jobs", runtime.NumCPU(), bounds{1, jobsMost}, "processes that play")
-	f.Lookup("jobs").DefValue = "one a processor"
+	f.Lookup("jobs").DefValue = "one per processor"
 }
 
 // liveJobsFlag declares the option for the number of live runs at a time.
@@ -224,5 +224,5 @@ func liveJobsFlag(f *pflag.FlagSet, to *int, usage string) {
 // default.
 func workersFlag(f *pflag.FlagSet, to *int, least int64) {
 	whole(f, to, "workers", runtime.NumCPU(), bounds{least, jobsMost}, "workers in this process")
-	f.Lookup("workers").DefValue = "one a processor"
+	f.Lookup("workers").DefValue = "one per processor"
 }

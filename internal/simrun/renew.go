@@ -84,8 +84,8 @@ func (a *app) resultsCommand() *cobra.Command {
 	var check, older bool
 	r := &renewal{a: a, dir: "results"}
 	c := a.command(guide{
-		use: "results [DIR]", short: "write all of a folder of results anew",
-		long: "Results writes all of a folder of results anew, and prints the cost of each part. All campaigns take hours. After an interruption the same command goes on. Without a name the folder is results.\n" +
+		use: "results [DIR]", short: "write everything in a folder of results anew",
+		long: "Results writes everything in a folder of results anew, and prints the cost of each part. All campaigns take hours. After an interruption the same command goes on. Without a name the folder is results.\n" +
 			"The parts are " + strings.Join(partNames, ", ") + ", and a folder of campaigns, such as explore/FOLDER. " +
 			"Those that are played live (agreement, agreement-ports, agreement-peers, upstream) are left out where redis-server, Java or Maven is missing, unless --only names them.",
 		examples: []string{"results --check", "results --only verdicts,track-record,six-properties"},

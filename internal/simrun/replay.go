@@ -18,7 +18,7 @@ import (
 func (a *app) replayCommand() *cobra.Command {
 	var asJSON, scenario bool
 	c := a.command(guide{
-		use: "replay RECORDING", short: "run a recording again, and tell the whole run",
+		use: "replay RECORDING", short: "run a recording again, and print the whole run",
 		long: "Replay plays the run of a recording again, checks that it is the same to the last event, and prints it in columns, one for each thread. " +
 			"If the run is another, the exit code is 2.",
 		examples: []string{"replay results/misdelete/setnx-del/1.lockstep", "replay results/misdelete/setnx-del/1.lockstep --scenario"},

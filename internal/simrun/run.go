@@ -44,13 +44,13 @@ func (a *app) runCommand() *cobra.Command {
 		examples: []string{"run misdelete --lock setnx-del --seed 1", "run misdelete --lock redisson@4.7.0,setnx-del --seed 1..3 --json", "run misdelete --out results-of-mine"},
 	}, func(in invocation) (int, error) { return a.run(in, o) })
 	f := c.Flags()
-	lockFlag(f, &o.locks, "another `LOCK` than the scenario names; may be repeated")
+	lockFlag(f, &o.locks, "play on `LOCK` in place of the locks of the scenario; may be repeated")
 	tagFlag(f, &o.tag)
 	seedFlag(f, &o.seeds, "", "the seeds, `N or A..B`; default: the scenario's own")
 	f.StringVar(&o.out, "out", "", "write verdicts.md, verdicts.jsonl and recordings to `DIR`")
 	oneOf(f, &o.format, "format", "", formats, "junit or github, in place of the table")
 	jsonFlag(f, &o.asJSON, "one object per run, one per line")
-	f.BoolVar(&o.details, "details", false, "of several scenarios, too: each scenario and lock, with what broke")
+	f.BoolVar(&o.details, "details", false, "list each scenario and lock, with what broke, also for several scenarios")
 	a.quietFlag(f, "only the summary and what was not as expected")
 	c.ValidArgsFunction = scenariosOrFiles
 	return c

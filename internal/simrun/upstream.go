@@ -39,16 +39,16 @@ func (a *app) upstreamCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "upstream [DEFECT ...]", short: "say which known defects the Java library itself has",
 		long: "Upstream looks for the known defects of a release of Redisson on the Java library itself. It writes results/upstream.md, which lists them, and a report with a JUnit test for each. " +
-			"It needs the Java library and Maven. The same command goes on where it ended.",
+			"It needs the Java library and Maven. After an interruption the same command goes on.",
 		examples: []string{"upstream", "upstream R-6025 --tries 0 --out upstream-of-mine"},
 	}, func(in invocation) (int, error) { return a.upstream(in, o) })
 	f := c.Flags()
 	f.StringVar(&o.release, "release", "4.7.0", "the `RELEASE` of Redisson")
 	whole(f, &o.runs, "runs", 3, bounds{1, runsMost}, "live runs of each defect")
-	whole(f, &o.tries, "tries", 3, bounds{0, 100}, "runs of its test; 0: there is no test")
+	whole(f, &o.tries, "tries", 3, bounds{0, 100}, "runs of the test of each defect; 0: write no test")
 	liveJobsFlag(f, &o.jobs, "defects at a time")
 	f.StringVar(&o.out, "out", "results/upstream", "write to `DIR`, and to DIR.md beside it")
-	f.StringVar(&o.results, "results", "results", "`DIR` with what campaigns kept")
+	f.StringVar(&o.results, "results", "results", "the `DIR` in which campaigns kept recordings of the defects")
 	f.BoolVar(&o.again, "again", false, "play all anew")
 	a.progressFlag(f)
 	c.ValidArgsFunction = only(defectIDs)
