@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"testing"
 
+	"lockstep/explore"
+	"lockstep/explore/draw"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
@@ -47,6 +49,29 @@ func BenchmarkSchedule(b *testing.B) {
 			})
 		}
 	}
+}
+
+// BenchmarkCampaign plays runs of a campaign on the fair lock with every class of faults, in one
+// process. It makes no failure small.
+func BenchmarkCampaign(b *testing.B) {
+	inTest(b, func(h *sim.Host) {
+		p := explore.Plan{World: sim.Version, Lock: fairLock, Faults: draw.Classes, Profile: draw.Full, Strategy: explore.DefaultStrategy, Seed: 1, Runs: b.N}
+		player, err := explore.Here(h, p)
+		if err != nil {
+			panic("bench: " + err.Error())
+		}
+		steps := int64(0)
+		for family := range p.Families() {
+			err := player.Family(family, nil, func(r explore.Run) error {
+				steps += r.Steps
+				return nil
+			})
+			if err != nil {
+				panic("bench: " + err.Error())
+			}
+		}
+		b.ReportMetric(float64(steps)/float64(b.N), "steps/op")
+	})
 }
 
 func BenchmarkEmpty(b *testing.B) {

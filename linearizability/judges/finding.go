@@ -78,20 +78,44 @@ type Resource struct {
 	End        *int64
 }
 
+// judgeTable has the judges by the name of their findings.
+var judgeTable = []struct {
+	name  string
+	judge func(*run, []Resource) []Finding
+}{
+	{model.JudgeMutualExclusion, alone(judgeMutualExclusion)}, {model.JudgeMisdelete, alone(judgeMisdelete)}, {model.JudgeLinearizable, alone(judgeLinearizable)},
+	{model.JudgeHoldCount, alone(judgeHoldCount)}, {model.JudgeFIFO, alone(judgeFIFO)}, {model.JudgeLease, alone(judgeLease)},
+	{model.JudgeLiveness, alone(judgeLiveness)}, {model.JudgeWaitBound, alone(judgeWaitBound)}, {model.JudgeFencing, alone(judgeFencing)},
+	{model.JudgeTraffic, alone(judgeTraffic)}, {model.JudgeTidy, alone(judgeTidy)}, {model.JudgeWant, alone(judgeWant)},
+	{JudgeHarness, alone(judgeDefects)}, {model.JudgeWorkload, judgeWorkload},
+}
+
+// alone returns a judge that asks for no rules of resources.
+func alone(judge func(*run) []Finding) func(*run, []Resource) []Finding {
+	return func(r *run, _ []Resource) []Finding { return judge(r) }
+}
+
 // Judge returns the findings of each judge in a run. It leaves out findings about promises
 // that the lock does not make. A finding with excuses is a limit until a replay without
 // them shows that it is a bug.
 func Judge(t *trace.Run, resources []Resource) Judgement {
+	j := JudgeBy(nil, t, resources)
+	r := &run{t}
+	j.Reached, j.Waits = r.reached(), r.waits()
+	return j
+}
+
+// JudgeBy returns the findings of the judges with these names; nil: of all judges. It does not say what
+// the run reached.
+func JudgeBy(names []string, t *trace.Run, resources []Resource) Judgement {
 	r := &run{t}
 	var found []Finding
-	for _, judge := range []func(*run) []Finding{
-		judgeMutualExclusion, judgeMisdelete, judgeLinearizable, judgeHoldCount, judgeFIFO,
-		judgeLease, judgeLiveness, judgeWaitBound, judgeFencing, judgeTraffic, judgeTidy, judgeWant, judgeDefects,
-	} {
-		found = append(found, judge(r)...)
+	for _, row := range judgeTable {
+		if names == nil || slices.Contains(names, row.name) {
+			found = append(found, row.judge(r, resources)...)
+		}
 	}
-	found = append(found, judgeWorkload(r, resources)...)
-	return Judgement{Findings: classed(r.Record.Params, found), Reached: r.reached(), Waits: r.waits()}
+	return Judgement{Findings: classed(r.Record.Params, found)}
 }
 
 // JudgeLinearizable returns the findings of the judge linearizable.

@@ -46,6 +46,8 @@ type Verdict struct {
 	// Lacks is the reason why a scenario does not apply, see Misfit.
 	Lacks  string
 	Played Played
+	// replays are the replays that convicted a finding, by ExcuseKey.
+	replays map[string]Played
 }
 
 // Digest returns the digest of the run's record, or "" if the scenario was not played.
@@ -104,8 +106,10 @@ func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint
 func Judge(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played) Verdict {
 	p.Trace = trace.New(p.Record)
 	j := judges.Judge(p.Trace, Rules(sc))
-	convict(h, sc, l, p, &j)
-	return Decide(sc, l, seed, p, j)
+	replays := convict(h, sc, l, p, &j, nil)
+	v := Decide(sc, l, seed, p, j)
+	v.replays = replays
+	return v
 }
 
 // Decide makes the verdict on a run from the findings of the judges.
@@ -188,25 +192,50 @@ func met(e scenarios.Expectation, w Word, j judges.Judgement) bool {
 }
 
 // convict turns a limit into a bug if it remains when the same decisions are replayed
-// without its excuses.
-func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, j *judges.Judgement) {
-	Convict(sc, j, func(less *scenarios.Scenario, excuses []model.Excuse) judges.Judgement {
+// without its excuses. It returns the replays that convicted a finding, by ExcuseKey. asked is
+// that of Convict.
+func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, j *judges.Judgement, asked []string) map[string]Played {
+	played := map[string]Played{}
+	Convict(sc, j, asked, func(less *scenarios.Scenario, excuses []model.Excuse, asked []string) judges.Judgement {
 		replay := replayWithout(h, sc, less, l, p, excuses)
-		again := judges.Judge(trace.New(replay.Record), Rules(less))
+		again := judges.JudgeBy(asked, trace.New(replay.Record), Rules(less))
 		// A finding of the replay may have an excuse of its own.
-		convict(h, less, l, replay, &again)
+		convict(h, less, l, replay, &again, asked)
+		played[ExcuseKey(excuses)] = replay
 		return again
 	})
+	convicted := map[string]Played{}
+	for _, f := range j.Findings {
+		if f.Convicted {
+			key := ExcuseKey(f.Excuses)
+			convicted[key] = played[key]
+		}
+	}
+	return convicted
 }
 
 // Convict is for the judgement of a run of sc. It turns a limit into a bug if it remains in
 // the run of less, which is sc without the excuses of the limit. again plays and judges that
-// run.
-func Convict(sc *scenarios.Scenario, j *judges.Judgement, again func(less *scenarios.Scenario, excuses []model.Excuse) judges.Judgement) {
+// run. A replay is asked only whether it breaks some judges as a bug: if asked is not nil,
+// Convict finds out only which of these judges have a bug.
+func Convict(sc *scenarios.Scenario, j *judges.Judgement, asked []string, again func(less *scenarios.Scenario, excuses []model.Excuse, asked []string) judges.Judgement) {
+	matters := func(f judges.Finding) bool {
+		return f.Class == judges.ClassLimit && (asked == nil || slices.Contains(asked, f.Judge))
+	}
+	inDoubt := map[string][]string{} // the judges with a limit that matters, by the key of its excuses
+	for _, f := range j.Findings {
+		if matters(f) {
+			key := ExcuseKey(f.Excuses)
+			inDoubt[key] = append(inDoubt[key], f.Judge)
+		}
+	}
 	replays := map[string]judges.Judgement{}
 	for i := range j.Findings {
 		f := &j.Findings[i]
-		if f.Class != judges.ClassLimit {
+		if !matters(*f) {
+			continue
+		}
+		if _, bug := j.Has(f.Judge); bug && asked != nil {
 			continue
 		}
 		without := removeExcuses(sc, f.Excuses)
@@ -216,7 +245,7 @@ func Convict(sc *scenarios.Scenario, j *judges.Judgement, again func(less *scena
 		key := ExcuseKey(f.Excuses)
 		replay, ok := replays[key]
 		if !ok {
-			replay = again(without, f.Excuses)
+			replay = again(without, f.Excuses, inDoubt[key])
 			replays[key] = replay
 		}
 		if _, bug := replay.Has(f.Judge); bug {
@@ -241,11 +270,15 @@ func ExcuseKey(excuses []model.Excuse) string {
 	return fmt.Sprint(slices.Compact(faults), clocks)
 }
 
-// Without plays v's decisions again without the excuses of a convicted finding, and
-// judges what happens.
+// Without returns what happens to v's decisions without the excuses of a convicted finding. It
+// plays them again unless a replay that convicted the finding is at hand.
 func (v Verdict) Without(h *sim.Host, f judges.Finding) Verdict {
 	less := removeExcuses(v.Scenario, f.Excuses)
-	return Judge(h, less, v.Lock, v.Seed, replayWithout(h, v.Scenario, less, v.Lock, v.Played, f.Excuses))
+	replay, ok := v.replays[ExcuseKey(f.Excuses)]
+	if !ok {
+		replay = replayWithout(h, v.Scenario, less, v.Lock, v.Played, f.Excuses)
+	}
+	return Judge(h, less, v.Lock, v.Seed, replay)
 }
 
 // replayWithout plays the decisions of a run of sc again in less. less is sc without the
