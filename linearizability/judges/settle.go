@@ -556,7 +556,7 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 	ms := c.After.ExpiresMs - c.AtNs/millisecond
 	op.LeaseMs = &ms
 	if !settled {
-		// Redis keeps a hold through the millisecond of its expiry. Other servers end it, and may
+		// Some servers keep a hold through the millisecond of its expiry. Others end it, and may
 		// give the lock to the next in the queue, as that millisecond begins.
 		if end := r.ranOut(op.Lock, c); end != nil {
 			ms = min(ms, (end.AtNs-c.AtNs)/millisecond)
