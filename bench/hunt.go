@@ -95,8 +95,8 @@ func seek(b explore.Bug) func(*sim.Host, explore.Plan, func() bool) (int, error)
 }
 
 // bugsOfRow returns the bugs of a row of the track record: those that its scenario shows in the
-// first lock that has any, and the defects whose row it is, each in the first lock that has it. A
-// want that is not met is no such bug: drawn scenarios have no wants.
+// first lock that has any, and the defects whose row it is, each in the first lock that has it. It
+// leaves out wants that are not met, since drawn scenarios have no wants.
 func bugsOfRow(h *sim.Host, sc *scenarios.Scenario) (bugs []explore.Bug, err error) {
 	var locks []*subject.Subject // in which the scenario shows a bug
 	for _, name := range sc.Locks {

@@ -73,7 +73,7 @@ func (o owned) Unlock() error {
 type pairOfScripts struct {
 	rdb             *redis.Client
 	acquire, unlock []any
-	request         int // where in unlock its own name is, which no other may have
+	request         int // index in unlock of the request's id, which must be unique
 	sent            int
 }
 
@@ -287,7 +287,7 @@ func (b *bench) lock() (section, error) {
 		return s.unmeasured("there is no redis-server here"), err
 	}
 	defer stop()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU())) // what a user of the locks has
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU())) // as for a user of the locks
 	parties, missing := b.parties(dir)
 	for _, m := range missing {
 		s.After = append(s.After, m+".")
@@ -311,7 +311,7 @@ func (b *bench) lock() (section, error) {
 			slices.Sort(took)
 			medians[i] = append(medians[i], percentile(took, 50))
 			if i == 0 {
-				continue // it does not wait
+				continue // it makes no waiters wait
 			}
 			took, err = p.time(server.Addr, handOvers, overs)
 			if err != nil {

@@ -65,7 +65,7 @@ func (b *bench) realTime() (section, error) {
 		p.world = median(costs[0], wallOf)
 		pairs = append(pairs, p)
 	}
-	if b.Quick { // nobody waits a minute for a look
+	if b.Quick { // a quick measurement must not take a minute
 		s.After = append(s.After, "Not played in real time with --quick.")
 	} else {
 		var done sync.WaitGroup
@@ -165,7 +165,7 @@ func (r *realRun) step(c *redisson.Client, o lockimpl.Owner, s scenarios.Step) e
 		if r.lock.Fair {
 			get = c.GetFairLock
 		}
-		if l, err = get(r.sc.Name + " " + s.Name); err != nil { // other stories have locks of that name
+		if l, err = get(r.sc.Name + " " + s.Name); err != nil { // other stories have locks with the same name
 			return err
 		}
 	}
@@ -192,7 +192,7 @@ func (r *realRun) step(c *redisson.Client, o lockimpl.Owner, s scenarios.Step) e
 			}
 			_, err := l.Unlock(ctx, o)
 			if errors.Is(err, lockimpl.ErrNotHeld) {
-				err = nil // the lease is over
+				err = nil // the lease has ended
 			}
 			return err
 		}
@@ -227,7 +227,7 @@ func (r *realRun) step(c *redisson.Client, o lockimpl.Owner, s scenarios.Step) e
 		r.mu.Lock()
 		r.left[s.Name] = seen - s.Take
 		r.mu.Unlock()
-	case scenarios.StepRead, scenarios.StepPublished: // these look into the server; a look is a command
+	case scenarios.StepRead, scenarios.StepPublished: // these steps read the server's state by a command
 		if l != nil {
 			_, err = l.RemainTimeToLive(ctx)
 		}

@@ -23,7 +23,7 @@ func campaign() explore.Plan {
 		Strategy: explore.DefaultStrategy, Seed: 1, Runs: 1 << 20}
 }
 
-// away is a worker and its process.
+// away is a worker in another process.
 type away struct {
 	explore.Player
 	process *os.Process

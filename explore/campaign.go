@@ -444,7 +444,7 @@ type missingError struct {
 }
 
 func (e *missingError) Error() string {
-	return fmt.Sprintf("%s has no campaign, which explore --out DIR writes: it has no %s", e.dir, filepath.Base(e.err.Path))
+	return fmt.Sprintf("%s is not the folder of a campaign, which explore --out DIR writes: it has no %s", e.dir, filepath.Base(e.err.Path))
 }
 
 func (e *missingError) Unwrap() error { return e.err }

@@ -218,7 +218,7 @@ func writeRows(b *bytes.Buffer, met map[string][]string) error {
 	return nil
 }
 
-// soon tells how often the campaign met the defect of the group. It gives the median
+// soon says how often the campaign met the defect of the group. It gives the median
 // number of runs until the defect was met. Without a median it gives the number of runs
 // that met it.
 func (g jsonGroup) soon(t retold) string {
@@ -228,7 +228,7 @@ func (g jsonGroup) soon(t retold) string {
 	return fmt.Sprintf("in %d of %d", g.Runs, t.total.Runs)
 }
 
-// where returns a line of a list, which tells where a group was met.
+// where returns a line of a list. The line says where a group was met.
 func (g jsonGroup) where(t retold) string {
 	faults := failure.Group{Faults: g.Faults}.FaultWords()
 	if g.Excuse != "" {

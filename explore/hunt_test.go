@@ -49,7 +49,8 @@ func hunt(t *testing.T, h *sim.Host, lock string, b *subject.PlantedBug) Kill {
 	return k
 }
 
-// The judge of leases says of this bug that the holder is told of the end of a hold that stays.
+// This lock tells a holder that its hold has ended, although the hold stays. The judge of
+// leases finds it.
 func TestAHolderThatIsToldOfNoLoss(t *testing.T) {
 	bugs := subject.PlantedBugs()
 	b := bugs[slices.IndexFunc(bugs, func(b *subject.PlantedBug) bool { return b.Name == "reference-told-of-no-loss" })]

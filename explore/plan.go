@@ -345,8 +345,8 @@ func (f *family) openingsOf(h *sim.Host, p Plan, l *subject.Subject, t task, bas
 	return coverage.Openings(trace.New(play.Play(h, sc, l, p.chooser(t.seed, t.estimate)).Record)), nil
 }
 
-// mostAimed is the largest number of faults that one run aims. The first one strikes as it is
-// meant to. The others strike at their instants of a run that is another by then.
+// mostAimed is the largest number of faults that one run aims. Only the first one is sure
+// to strike where it was aimed: it changes the run, so that the others may strike elsewhere.
 const mostAimed = 3
 
 // fillable calls each for the cells that faults of the plan can fill in openings, in their

@@ -20,12 +20,12 @@ import (
 	"lockstep/scenarios/play"
 )
 
-// ShrunkFile is the file of a campaign's folder that has the failures that were made small,
-// a line each. The same command does not make them small again.
+// ShrunkFile is a file in the folder of a campaign. It has a line for each failure that was made
+// small, so that the same command does not make it small again.
 const ShrunkFile = "shrunk.jsonl"
 
-// FoundDir is the folder in a campaign's folder that has the recording of the smallest run of
-// each group, as it was found. It is gone when everything is played and made small.
+// FoundDir is the folder in a campaign's folder that has the recording of the smallest run of each
+// group, as it was found. It is removed when all runs are played and all failures made small.
 const FoundDir = "found"
 
 // foundFile returns the file of the recording of a run as it was found, relative to the
@@ -34,8 +34,8 @@ func foundFile(f Failed, index int) string {
 	return fmt.Sprintf("%s/%s/run-%d.lockstep", FoundDir, f.Folder(f.Origin), index)
 }
 
-// Shrinking makes the failures of a campaign small, each in a player of its own. A failure
-// whose time is over stays as it was found, or as small as it is then.
+// Shrinking makes the failures of a campaign small, each in a player of its own. When the time for
+// a failure is over, the failure stays as small as it is by then.
 type Shrinking struct {
 	Plan    Plan
 	Budget  int    // runs for each failure
@@ -45,15 +45,16 @@ type Shrinking struct {
 	Player func() (Player, error)
 	// Stop ends everything at once.
 	Stop context.Context
-	// Until ends the work on all failures, which share the time; zero: never.
+	// Until is the end of the work on all failures, which share the time. If it is zero, the work
+	// has no end.
 	Until time.Time
-	// Dir is the folder that keeps what is small in ShrunkFile; "": nothing is kept.
+	// Dir is the folder of ShrunkFile, which keeps the failures that are small. If it is "",
+	// nothing is kept.
 	Dir string
 	// From are the folders of the campaign, or of its shards. Their FoundDir has the
 	// recordings of failures as they were found.
 	From []string
-	// Progress is called when the number of failures that are small, or are worked at, changes;
-	// nil: nobody asks.
+	// Progress, if not nil, is called when the number of failures that are done or begun changes.
 	Progress func(ShrinkProgress)
 }
 
@@ -72,7 +73,7 @@ type keptShrunk struct {
 	Shrunk
 }
 
-// name tells the failures of a campaign apart.
+// name is a different string for each failure of a campaign.
 func (k keptShrunk) name() string { return smallName(k.Group, k.Run) }
 
 func smallName(group string, run int) string { return fmt.Sprintf("%s of run %d", group, run) }
@@ -90,10 +91,10 @@ func (s *Shrinking) head() shrunkHead {
 	return h
 }
 
-// Conclude adds up the runs of the plan and makes the smallest failure of each group small.
-// A run that does not fail again counts as nondeterministic, and its group goes by another
-// of its runs. If everything was made small, ShrunkFile has the failures in order of
-// their groups at the end, and nothing else.
+// Conclude adds up the runs of the plan and makes the smallest failure of each group small. A run
+// that does not fail again counts as nondeterministic, and another run of the group takes its
+// place. If everything was made small, ShrunkFile has the failures in order of their groups at the
+// end, and nothing else.
 func (s *Shrinking) Conclude(runs []Run) (Tally, []Shrunk, error) {
 	kept, err := s.kept()
 	if err != nil {
@@ -186,7 +187,7 @@ func writeLine(b *bytes.Buffer, x any) error {
 	return enc.Encode(x)
 }
 
-// all does tasks. It returns the result or the error of each.
+// all makes the failures of the tasks small. It returns the result or the error of each.
 func (s *Shrinking) all(tasks []ShrinkTask, kept map[string]keptShrunk) ([]Shrunk, []error) {
 	small := make([]Shrunk, len(tasks))
 	problems := make([]error, len(tasks))
@@ -237,8 +238,8 @@ func (s *Shrinking) all(tasks []ShrinkTask, kept map[string]keptShrunk) ([]Shrun
 	return small, problems
 }
 
-// share returns the instant at which the next of the failures that are left must be done, so
-// that each has an equal part of the time.
+// share returns the instant by which the next failure must be done, so that each of those that are
+// left has an equal part of the time.
 func (s *Shrinking) share(left int) time.Time {
 	rounds := (left + s.Jobs - 1) / s.Jobs
 	now := time.Now()
@@ -339,8 +340,8 @@ type foundRun struct {
 	file        string
 }
 
-// count notes the failures of a run. It reports those that are the first of their group, and
-// returns the files that have to be written and those that have to go.
+// count notes the failures of a run. It returns the failures that are the first of their group, the
+// files to write and the files to remove.
 func (f *foundRecordings) count(r Run) (first []Failed, write, remove []string) {
 	for _, failed := range r.Failures {
 		was, known := f.best[failed.key()]
@@ -384,6 +385,6 @@ func removeFile(dir, name string) error {
 	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	_ = os.Remove(filepath.Dir(file)) // it stays if it has more files
+	_ = os.Remove(filepath.Dir(file)) // the folder stays if it has more files
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 	"lockstep/sim"
 )
 
-// asked counts the failures that a player makes small.
+// asked is a player that counts the failures that it makes small.
 type asked struct {
 	Player
 	tasks *int
@@ -174,8 +174,8 @@ func (h hanging) Shrink(ShrinkTask) (Shrunk, error) { return Shrunk{}, h.Family(
 
 func (hanging) Close() {}
 
-// An interrupt ends a campaign within five seconds, whatever its processes do: while it plays, and
-// while it makes many failures small, which stay as they were found.
+// An interrupt ends a campaign within five seconds, even if its processes hang, while it plays and
+// while it makes many failures small. These failures stay as they were found.
 func TestAnInterruptEndsWhatHangs(t *testing.T) {
 	const most = 5 * time.Second
 	interrupted := func(t *testing.T, work func(stop context.Context, player func() (Player, error))) {
@@ -210,7 +210,8 @@ func TestAnInterruptEndsWhatHangs(t *testing.T) {
 	})
 }
 
-// A campaign keeps the recording of the smallest run of each group, whoever plays first.
+// A campaign keeps the recording of the smallest run of each group, in whatever order the processes
+// play.
 func TestTheSmallestRunIsKeptAsFound(t *testing.T) {
 	run := func(index, size int) Run {
 		return Run{Index: index, Recording: fmt.Sprint(index), Failures: []Failed{{Group: failure.Group{Judge: "misdelete", Class: judges.ClassBug, Op: "unlock", Faults: []string{}}, Size: size}}}

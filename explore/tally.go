@@ -175,7 +175,7 @@ type jsonTotal struct {
 	// Campaign is the command that makes the plan, for people.
 	Campaign string         `json:"campaign"`
 	Plan     *Plan          `json:"plan"`
-	Versions *Versions      `json:"versions"` // of the program that wrote the file
+	Versions *Versions      `json:"versions"` // the versions of the program that wrote the file
 	Runs     int            `json:"runs"`
 	Missing  int            `json:"missing"`
 	Full     bool           `json:"full,omitempty"` // Tally.Full
@@ -188,7 +188,7 @@ type jsonTotal struct {
 	Unfinished int                `json:"unfinished,omitempty"`
 	States     []Point            `json:"states"`
 	Cells      *coverage.Table    `json:"cells,omitempty"`
-	Coverage   *strategy.Coverage `json:"coverage,omitempty"` // of the exhaustive strategy
+	Coverage   *strategy.Coverage `json:"coverage,omitempty"` // set by the exhaustive strategy
 }
 
 // WriteJSON writes one object per group and one with the totals. Each is a line.

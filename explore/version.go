@@ -34,7 +34,7 @@ func (v Versions) Played() Versions {
 	return v
 }
 
-// Recorded leaves out what has no part in the records of runs.
+// Recorded leaves out the versions that have no influence on the records of runs.
 func (v Versions) Recorded() Versions {
 	v.Judges, v.Names = NotUsed, NotUsed
 	return v
@@ -50,7 +50,7 @@ func (v *Versions) each() []struct {
 	}{{"world", &v.World}, {"judges", &v.Judges}, {"names", &v.Names}, {"drawing", &v.Draw}}
 }
 
-// String is how Comment and tables say versions: world 6, judges 1.
+// String returns the versions as Comment and tables write them, such as "world 6, judges 1".
 func (v Versions) String() string {
 	var all []string
 	for _, x := range v.each() {
@@ -61,8 +61,8 @@ func (v Versions) String() string {
 	return strings.Join(all, ", ")
 }
 
-// Comment is the line of a Markdown file of results that says the versions to people.
-// Programs read them from JSON.
+// Comment returns the line that tells readers of a Markdown file of results the versions. Programs
+// read the versions from JSON.
 func (v Versions) Comment() string { return fmt.Sprintf("<!-- versions: %s -->\n", v) }
 
 // MarshalJSON writes the versions that are used, by their names in String.
@@ -99,7 +99,7 @@ func (v *Versions) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Missing names the versions that uses has and v has not; "" for none.
+// Missing names the versions that uses has and v lacks. It returns "" if v lacks none.
 func (v Versions) Missing(uses Versions) string {
 	var all []string
 	wanted := uses.each()
@@ -118,8 +118,8 @@ func ReadPlan(dir string) (Plan, Versions, error) {
 	return s.Plan, s.versions(), err
 }
 
-// Difference says where results of versions v are not those of a program of
-// versions now; "" for nowhere.
+// Difference says in which versions v and now differ. It returns "" if results of v are those of a
+// program of now.
 func (v Versions) Difference(now Versions) string {
 	var all []string
 	program := now.each()

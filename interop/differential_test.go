@@ -33,7 +33,7 @@ func releases(t *testing.T) []*redisson.Release {
 	return []*redisson.Release{rel}
 }
 
-// lanes starts a server and the library, and gives lanes on them.
+// lanes starts a server and the library, and returns lanes on them.
 func lanes(t *testing.T, rel *redisson.Release, count int) []*lane {
 	t.Helper()
 	server := StartServer(t)
@@ -43,8 +43,7 @@ func lanes(t *testing.T, rel *redisson.Release, count int) []*lane {
 	for i := range all {
 		all[i] = newLane(t, server, w, l, rel, i)
 	}
-	// With the first use of a script some releases ask twice: for the script
-	// cache.
+	// Some releases send the first use of a script twice, because of the script cache.
 	for _, kind := range kindsOf(rel) {
 		for range 2 {
 			_, _, _, err := all[0].play(Sequence{Kind: kind, Ops: warmUp}, false)
@@ -65,8 +64,8 @@ var warmUp = []Op{
 	{Client: "a", Thread: 1, Do: doForceUnlock, Lock: "x"},
 }
 
-// To each request the library and the port give the same replies, publish the same messages and leave
-// the same state.
+// For each request, the library and the port return the same reply, publish the same messages and
+// leave the same state.
 func TestLibraryAndPortDoTheSame(t *testing.T) {
 	t.Parallel()
 	for _, rel := range releases(t) {
@@ -132,7 +131,7 @@ func seeds(all []Sequence) (s []int) {
 	return s
 }
 
-// shrink leaves out operations while the two sides still part.
+// shrink leaves out operations for as long as the two sides still differ.
 func shrink(la *lane, seq Sequence, d *disagreement) *disagreement {
 	seq.Ops = seq.Ops[:d.at+1]
 	for again := true; again; {

@@ -19,14 +19,14 @@ import (
 type lane struct {
 	rel           *redisson.Release
 	server        *Server
-	watchdogMS    int64 // that the library has
+	watchdogMS    int64 // the lockWatchdogTimeout of the library
 	library, port *side
 	played        int
-	dead          bool // a call on it never came back
+	dead          bool // a call on the lane never returned
 }
 
-// watchdogMS is lockWatchdogTimeout, where the release has it: no renewal
-// comes within a sequence.
+// watchdogMS is lockWatchdogTimeout in releases that have this setting. It is so long that no
+// renewal comes within a sequence.
 const watchdogMS = 3_600_000
 
 // theLibrary is the library as a party.
@@ -86,8 +86,7 @@ func (p theLibrary) interrupt(op Op) (ends, known bool, err error) {
 	return a.Value() == "ended", true, nil
 }
 
-// park waits until a call has come to wait for a message; that its attempt was
-// answered is not enough.
+// park waits until a call waits for a message. The answer to its attempt is not enough.
 func (p theLibrary) park(op Op) error {
 	a, err := p.l.Ask("waits", Fields{"client", p.client(op.Client), "thread", op.Thread})
 	if err == nil && a.Value() != "true" {
@@ -96,7 +95,7 @@ func (p theLibrary) park(op Op) error {
 	return err
 }
 
-// newLane makes the clients of a lane; n tells it from others on the server.
+// newLane makes the clients of a lane; n distinguishes it from other lanes on the server.
 func newLane(t testing.TB, server *Server, w *watch, l *Library, rel *redisson.Release, n int) *lane {
 	t.Helper()
 	la := &lane{rel: rel, server: server}
@@ -140,26 +139,26 @@ func newLane(t testing.TB, server *Server, w *watch, l *Library, rel *redisson.R
 	return la
 }
 
-// stall is how long an operation may take, of which none waits for long, before a difference
-// is a reason to play the sequence again. A stall of a second spreads over two operations at most.
+// No operation of a sequence waits for long. If one takes longer than stall, a difference is a reason
+// to play the sequence again. A stall of a second spreads over two operations at most.
 //
-// Some stalls are not the machine's. A try of 3.21.3 whose time is over just as its subscription is
-// acknowledged may leave with PUNSUBSCRIBE where it subscribed with SUBSCRIBE (MONITOR shows it).
-// Nothing answers what it waits for then, and the next subscription of this client to the channel
-// waits for a response timeout, which is 3 s here. Seed 1000867 of the fenced lock shows it, in about
-// every fourth play.
+// Some stalls do not come from the machine. If the time of a try of 3.21.3 ends just as its
+// subscription is acknowledged, it may leave with PUNSUBSCRIBE although it subscribed with SUBSCRIBE
+// (MONITOR shows it). The answer that it waits for then never comes, and the client's next
+// subscription to the channel waits for a response timeout, which is 3 s here. Seed 1000867 of the
+// fenced lock shows it, in about one of four plays.
 const stall = 400 * time.Millisecond
 
-// plays is the largest number of plays of a sequence. The plays after strictPlays let times differ
-// by as much as the stalls took, so that the sides part for another reason there, such as a race of a
-// short wait.
+// plays is the largest number of plays of a sequence. The plays after strictPlays allow times to
+// differ by the length of the stalls, so that a difference in them has another reason, such as a race
+// of a short wait.
 const (
 	plays       = 20
 	strictPlays = 4
 )
 
-// compare plays a sequence until the sides agree, they part without a stall, or no play is left.
-// again is the number of plays after the first.
+// compare plays a sequence until the sides agree, until they differ without a stall, or until no
+// play is left. again is the number of plays after the first.
 func (la *lane) compare(seq Sequence) (steps []Step, d *disagreement, again int, err error) {
 	for ; ; again++ {
 		var stalled time.Duration
@@ -170,9 +169,9 @@ func (la *lane) compare(seq Sequence) (steps []Step, d *disagreement, again int,
 	}
 }
 
-// play runs a sequence on both sides, operation by operation, until they part. stalled is the sum
-// of the times of the operations that stalled. A lenient play lets times differ by that much more.
-// After an error the lane is of no more use.
+// play runs a sequence on both sides, operation by operation, until they differ. stalled is the sum
+// of the times of the operations that stalled. A lenient play allows times to differ by that much
+// more. After an error the lane is of no further use.
 func (la *lane) play(seq Sequence, lenient bool) (steps []Step, d *disagreement, stalled time.Duration, err error) {
 	la.begin(seq)
 	var ours []Step

@@ -27,7 +27,7 @@ func StartLibrary(t testing.TB, version string) *Library {
 	return startLibrary(t, version, 0)
 }
 
-// startLibrary is StartLibrary with a heap of that many MB, see library.Options.
+// startLibrary is StartLibrary with a heap of heapMB, see library.Options.
 func startLibrary(t testing.TB, version string, heapMB int) *Library {
 	t.Helper()
 	java, err := exec.LookPath("java")

@@ -8,8 +8,8 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// The driver runs every release: its threads are owners, and their calls may
-// be under way at once.
+// The driver runs every release: each thread is an owner, and several calls may be under way at
+// once.
 func TestDriverRunsEveryRelease(t *testing.T) {
 	t.Parallel()
 	server := StartServer(t)

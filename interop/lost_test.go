@@ -18,8 +18,8 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// lostResponse is the response timeout for all that is lost here: no delay
-// before a resend is taken for one with the response timeout in it.
+// lostResponse returns the response timeout of these tests. It is chosen so that a delay before a
+// resend without the response timeout cannot be mistaken for one that includes it.
 func lostResponse(rel *redisson.Release) time.Duration {
 	if rel.RetryDelay.Min != 0 {
 		return 2500 * time.Millisecond
@@ -27,17 +27,17 @@ func lostResponse(rel *redisson.Release) time.Duration {
 	return 900 * time.Millisecond
 }
 
-// loss is one thing that goes wrong, and the call that meets it.
+// loss is one failure, and the call that meets it.
 type loss struct {
 	name   string
 	kind   string
 	before []move // undisturbed
 	move   move   // the call
-	// strike says what becomes of the n-th (from 0) sending of the command.
+	// strike decides what happens to the n-th sending of the command, from 0.
 	strike func(n int) Verdict
 	// hits picks the command by name and number of keys; 0 keys: any.
 	hits func(words []string) bool
-	// wait is how long to look on after the call's result.
+	// wait is how long to watch after the call's result.
 	wait time.Duration
 }
 
@@ -59,7 +59,7 @@ func firstN(n int, v Verdict) func(int) Verdict {
 	}
 }
 
-// script keys, by kind and operation.
+// keysOf returns the number of keys of a script, by kind and operation.
 func keysOf(rel *redisson.Release, kind, op string) int {
 	latch := 0
 	if rel.Unlock.Name == "unlock_latch" {
@@ -117,7 +117,7 @@ func losses(rel *redisson.Release) []loss {
 		add("plain", "acquire", nil, move{thread: 1, op: "lock"}, evals(keysOf(rel, "plain", "lock")))
 		add("plain", "unlock", append(hold, hold...), move{thread: 1, op: "unlock"}, evals(keysOf(rel, "plain", "unlock")))
 		if strings.Contains(f.name, "answered") && f.times == 1 && !strings.Contains(f.name, "READONLY") {
-			continue // the first two show it
+			continue // the first two show the same
 		}
 		add("plain", "force unlock", hold, move{thread: 1, op: "force_unlock"}, evals(keysOf(rel, "plain", "force_unlock")))
 		add("plain", "read", hold, move{thread: 1, op: "is_locked"}, reads)
@@ -146,7 +146,7 @@ func TestLostAnswers(t *testing.T) {
 			var mu sync.Mutex
 			agreed, known := 0, 0
 			var done sync.WaitGroup
-			enough := make(chan bool, 24) // at once: they wait more than they do
+			enough := make(chan bool, 24) // many at once, since they mostly wait
 			for i, x := range all {
 				done.Go(func() {
 					enough <- true
@@ -187,7 +187,7 @@ func TestLostAnswers(t *testing.T) {
 	}
 }
 
-// knownLoss says why the port is known to do otherwise; "" where it must not.
+// knownLoss returns the reason for a known difference of the port; "" if there must be none.
 func knownLoss(rel *redisson.Release, name string) string {
 	if rel.Version == "4.7.0" && strings.Contains(name, "lost once") {
 		return "the resend takes the same connection, on which it waits behind the lost answer"
@@ -195,8 +195,8 @@ func knownLoss(rel *redisson.Release, name string) string {
 	return ""
 }
 
-// warm has a server load all scripts, so that what is lost is never the
-// question whether it has one.
+// warm makes a server load all scripts, so that the lost command is never the one that asks for a
+// script.
 func warm(t *testing.T, p player, i int) {
 	for _, kind := range []string{"plain", "fair"} {
 		for _, m := range []move{
@@ -208,9 +208,9 @@ func warm(t *testing.T, p player, i int) {
 	}
 }
 
-// suffer makes the call and gives what came of it: how often the command was
-// sent and after which delays, the result, and the state that stays. response is the time for
-// which the library waits for an answer to the command.
+// suffer makes the call and returns its outcome: how often the command was sent and after which
+// delays, the result, and the state that remains. response is the time for which the library waits
+// for an answer to the command.
 func suffer(t *testing.T, rel *redisson.Release, p player, x loss, lock string, response time.Duration) string {
 	do := func(m move) string {
 		r := await(t, p.do(m.thread, m.op, append(Fields{"kind", x.kind, "lock", lock}, m.with...)))
@@ -246,8 +246,8 @@ func suffer(t *testing.T, rel *redisson.Release, p player, x loss, lock string, 
 	return b.String()
 }
 
-// delayName says what a delay before a resend consists of, with a tolerance
-// for a busy machine and the library's timers, which have ticks of 100 ms.
+// delayName names the parts of a delay before a resend, with a tolerance for a busy machine and the
+// library's timers, which have ticks of 100 ms.
 func delayName(rel *redisson.Release, response time.Duration, attempt int, d time.Duration) string {
 	shortest, longest := rel.RetryDelay.Fixed, rel.RetryDelay.Fixed
 	if least := rel.RetryDelay.Min; least != 0 {
@@ -269,7 +269,7 @@ func delayName(rel *redisson.Release, response time.Duration, attempt int, d tim
 	return "after " + d.Round(10*time.Millisecond).String()
 }
 
-// lostState is the lock as the server has it.
+// lostState returns the state of the lock on the server.
 func lostState(addr, lock string) string {
 	rdb := redis.NewClient(&redis.Options{Addr: addr})
 	defer func() { _ = rdb.Close() }()

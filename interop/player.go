@@ -18,14 +18,14 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// player is one client, of the library or of the port, behind a proxy of its
-// own. Both take the same calls and give their results in the same words.
+// player is one client, of the library or of the port, behind a proxy of its own. Players of both
+// kinds take the same calls, and return their results in the same words.
 type player interface {
-	// do makes a call on a thread and gives its result when it has one.
+	// do makes a call on a thread. The channel gets the result when the call returns.
 	do(thread int, op string, f Fields) <-chan string
-	// interrupt interrupts what a thread is doing.
+	// interrupt interrupts the call of a thread.
 	interrupt(thread int)
-	// owner is how the thread is written on the server.
+	// owner returns the owner that the server has for the thread.
 	owner(thread int) string
 	// proxies carry its messages: one proxy, or one for each node.
 	proxies() []*Proxy
@@ -43,13 +43,13 @@ const (
 	resultNoSubscribe = "no subscription in time"
 )
 
-// settings are a client's, of either kind. Zero values are the release's own.
+// settings are the settings of a client. Zero values mean the defaults of the release.
 type settings struct {
 	watchdog time.Duration
 	response time.Duration
 	attempts int
 	idle     int      // connections that are kept open; 0: one
-	replicas []*Proxy // of the server that via leads to
+	replicas []*Proxy // proxies of the replicas of the server behind via
 	topology redisson.Topology
 }
 
@@ -205,7 +205,7 @@ func (p *portPlayer) interrupt(thread int) {
 	}
 }
 
-// lock gives the lock object of a name, or a fresh one, which is not kept.
+// lock returns the lock object of a name, or a fresh object that is not kept.
 func (p *portPlayer) lock(kind, name string, fresh bool) (lockimpl.Lock, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -268,7 +268,7 @@ func portCall(ctx context.Context, l lockimpl.Lock, o lockimpl.Owner, op string,
 	number := func(key string) time.Duration {
 		n, _ := strconv.ParseInt(words[key], 10, 64)
 		if key == "lease" && n == -1 {
-			return 0 // Java's word for none
+			return 0 // Java's value for none
 		}
 		return time.Duration(n) * unit
 	}

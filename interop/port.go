@@ -22,11 +22,11 @@ type port struct {
 
 	mu      sync.Mutex
 	cancels map[string]context.CancelFunc // by thread
-	// calm lets a call get from the answer of its attempt to its wait.
+	// calm lets a call proceed from the answer to its attempt to its wait.
 	calm func()
 }
 
-// portClients makes the clients of a sequence; owners gets their threads.
+// portClients makes the clients of a sequence; it enters their threads into owners.
 func portClients(rel *redisson.Release, id string, watchdogMS int64, wheel bool, env lockimpl.Environment, owners map[string]string, connect func() redis.UniversalClient) map[string]*redisson.Client {
 	clients := map[string]*redisson.Client{}
 	for _, c := range clientNames {
@@ -94,10 +94,10 @@ func (p *port) interruptNow(op Op) error {
 	return nil
 }
 
-// crash closes a client, which then sends nothing any more and unlocks nothing.
+// crash closes a client, which then sends nothing more and unlocks nothing.
 func (p *port) crash(client string) error { return p.clients[client].Close() }
 
-// portReply makes the call and gives its reply in the words of a sequence.
+// portReply makes the call, and returns its reply in the words of a sequence.
 func portReply(ctx context.Context, l lockimpl.Lock, op Op) string {
 	o := lockimpl.Owner(op.Thread)
 	lease := time.Duration(op.LeaseMS) * time.Millisecond

@@ -13,21 +13,20 @@ import (
 	"lockstep/live/proxy"
 )
 
-// Proxy stands between one client and one server: it writes down what the
-// client sends, and loses, delays or forges answers where it is told to. It
-// knows nothing of locks.
+// Proxy stands between one client and one server: it records the client's commands, and loses,
+// delays or forges answers as its rule says. It knows nothing of locks.
 type Proxy struct {
 	Addr string // host:port to connect to
 
 	proxy  *proxy.Proxy
 	target string
 	born   time.Time
-	ports  *strings.Replacer // what is told of a cluster's nodes; nil: as it is
+	ports  *strings.Replacer // replaces the ports in a cluster's description of its nodes; nil: none
 
 	mu      sync.Mutex
 	rule    func(Sent) Verdict
 	sent    []Sent
-	heard   []string // answers that came for a command, as they are on the wire, by place in sent
+	heard   []string // the answer to each command of sent, as it was on the wire
 	pending int      // commands without an answer
 	last    time.Time
 }
@@ -40,15 +39,15 @@ type Sent struct {
 	Index int           // its place among all commands of the proxy
 }
 
-// Is says whether the command has that name, whatever its case.
+// Is reports whether the command has the name, in upper or lower case.
 func (s Sent) Is(name string) bool { return strings.EqualFold(s.Words[0], name) }
 
 // Verdict says what happens to a command. The zero value lets it pass.
 type Verdict struct {
-	// Hold is how long the command waits before it goes to the server, and all
-	// that follow it on its connection.
+	// Hold delays the command on its way to the server, and all commands after it on its
+	// connection.
 	Hold time.Duration
-	// Delay is how long its answer waits, and all that follow it.
+	// Delay delays its answer, and all answers after it.
 	Delay time.Duration
 	// Drop loses the answer; the connection lives on.
 	Drop bool
@@ -56,7 +55,8 @@ type Verdict struct {
 	Cut bool
 	// CutBefore ends the connection in place of sending it to the server.
 	CutBefore bool
-	// Error is the answer; the server hears nothing. It begins with its code.
+	// Error is sent as the answer, and the command does not reach the server. It begins with the
+	// code of the error.
 	Error string
 }
 
@@ -82,7 +82,7 @@ func startProxy(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Sever makes the client crash, as the server sees it, see proxy.Proxy.Sever.
+// Sever makes the server see a crash of the client, see proxy.Proxy.Sever.
 func (p *Proxy) Sever() { p.proxy.Sever() }
 
 // Close ends the proxy and its connections.
@@ -90,8 +90,8 @@ func (p *Proxy) Close() {
 	p.proxy.Close()
 }
 
-// proxiesAgain are other proxies to the same servers. Where these name one
-// another, as the nodes of a cluster do, clients are told of the new ones.
+// proxiesAgain returns new proxies of the same servers. If the servers name one another, as the
+// nodes of a cluster do, clients learn the addresses of the new proxies.
 func proxiesAgain(t testing.TB, first []*Proxy) []*Proxy {
 	var again []*Proxy
 	var renamed []string
@@ -110,7 +110,7 @@ func proxiesAgain(t testing.TB, first []*Proxy) []*Proxy {
 	return again
 }
 
-// rename puts the clients' own proxies into a cluster's description of its nodes.
+// rename puts the addresses of the client's proxies into a cluster's description of its nodes.
 func (p *Proxy) rename(command string, raw []byte) []byte {
 	if p.ports == nil || !strings.EqualFold(command, "CLUSTER") && !bytes.HasPrefix(raw, []byte("-MOVED")) {
 		return raw
@@ -125,26 +125,25 @@ func (p *Proxy) Rule(rule func(Sent) Verdict) {
 	p.rule = rule
 }
 
-// Sent gives the commands from the given place on.
+// Sent returns the commands from the given index on.
 func (p *Proxy) Sent(from int) []Sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]Sent(nil), p.sent[from:]...)
 }
 
-// Answer gives what the server said to a command, as it is on the wire; empty
-// when it said nothing.
+// Answer returns the server's answer to a command, as it was on the wire; "" if there was none.
 func (p *Proxy) Answer(s Sent) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.heard[s.Index]
 }
 
-// Now is the time on the clock of Sent.At.
+// Now returns the time on the clock of Sent.At.
 func (p *Proxy) Now() time.Duration { return time.Since(p.born) }
 
-// Quiet returns when nothing was sent for that long and nothing waits for an
-// answer, or when the limit is over.
+// Quiet returns when nothing was sent for the time calm and no command waits for an answer, or when
+// limit is over.
 func (p *Proxy) Quiet(calm, limit time.Duration) {
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		p.mu.Lock()
@@ -156,11 +155,11 @@ func (p *Proxy) Quiet(calm, limit time.Duration) {
 	}
 }
 
-// asked is a command as the proxy goes on with it.
+// asked is a command under way.
 type asked struct {
 	index   int
 	verdict Verdict
-	listens bool // its answers are not told from messages
+	listens bool // its answers cannot be distinguished from messages
 	once    sync.Once
 }
 

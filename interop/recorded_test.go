@@ -27,13 +27,12 @@ import (
 
 func init() { redis.SetLogger(silent{}) }
 
-// silent drops what go-redis would log of connections closed at a test's end.
+// silent drops the messages that go-redis logs about connections closed at the end of a test.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// Every release of the table has its recording, and no recording is without
-// its release.
+// Every release of the table has a recording, and every recording has a release.
 func TestEveryReleaseIsRecorded(t *testing.T) {
 	var versions []string
 	for _, rel := range redisson.Releases {
@@ -66,7 +65,7 @@ func TestEveryReleaseIsRecorded(t *testing.T) {
 	}
 }
 
-// The recordings have what makes them worth comparing with.
+// The recordings contain the situations that make a comparison worthwhile.
 func TestRecordingsHoldWhatMatters(t *testing.T) {
 	for _, rel := range redisson.Releases {
 		r, err := readRecording(rel.Version)
@@ -128,7 +127,7 @@ func eachRecording(t *testing.T, f func(t *testing.T, rel *redisson.Release, r R
 	}
 }
 
-// The port does on miniredis, in a bubble, what the library did on a Redis.
+// On miniredis, in a bubble, the port answers as the library did on Redis.
 func TestPortAnswersAsRecorded(t *testing.T) {
 	eachRecording(t, func(t *testing.T, rel *redisson.Release, r Recording) {
 		// go-redis keeps timers in a package-level pool; a timer of one bubble
@@ -185,7 +184,7 @@ func playInBubble(m *miniredis.Miniredis, rel *redisson.Release, watchdogMS int6
 	return err
 }
 
-// replay does the recorded operations and compares.
+// replay plays the recorded operations and compares the outcomes.
 func replay(s *side, prefix string, recorded Recorded) error {
 	s.begin(recorded.Kind, prefix)
 	var steps []Step
@@ -209,12 +208,12 @@ func replay(s *side, prefix string, recorded Recorded) error {
 	return nil
 }
 
-// slow is a connection whose answers to scripts take a while: else a waiter
-// that is told to ask again at once would stop the time of the bubble.
+// slow is a connection whose answers to scripts take some time. Otherwise a waiter that is told to
+// ask again at once would stop the time of the bubble.
 type slow struct {
 	net.Conn
 	script atomic.Bool
-	late   func(limit time.Duration) time.Duration // of every answer and message; nil: not at all
+	late   func(limit time.Duration) time.Duration // the delay of every answer and message; nil: none
 }
 
 func (c *slow) Write(p []byte) (int, error) {
@@ -279,8 +278,8 @@ func (b *bubble) pass(_ *side, ttl time.Duration) error {
 
 func (b *bubble) nowMS() int64 { return time.Now().UnixMilli() }
 
-// The port does on a redis-server what the library did. Nothing here sleeps:
-// leases end because their keys are made older.
+// On redis-server the port answers as the library did. The test does not sleep: it ends leases by
+// making their keys older.
 func TestPortOnRedisAnswersAsRecorded(t *testing.T) {
 	server := StartServer(t)
 	w := startWatch(t, server)
@@ -288,8 +287,8 @@ func TestPortOnRedisAnswersAsRecorded(t *testing.T) {
 	eachRecording(t, func(t *testing.T, rel *redisson.Release, r Recording) {
 		var queue []Recorded
 		for _, recorded := range r.Sequences {
-			// An interrupt must meet the call in its wait, and without a look at
-			// the clock there is no knowing that it got there.
+			// An interrupt must come while the call waits, and without a clock the test cannot know
+			// that the call does.
 			if !slices.ContainsFunc(recorded.Steps, func(s Step) bool { return s.Op.Do == doInterrupt && s.Reply == "ok" }) {
 				queue = append(queue, recorded)
 			}
@@ -333,7 +332,7 @@ func TestPortOnRedisAnswersAsRecorded(t *testing.T) {
 						err := replay(s, fmt.Sprintf("%s.%d.", tag, n), recorded)
 						if errors.Is(err, errUnsettled) {
 							unsettled(recorded, err)
-							break // its calls are still open
+							break // its calls are still under way
 						}
 						if err != nil {
 							t.Errorf("redisson %s, %s, seed %d: %v", rel.Version, recorded.Kind, recorded.Seed, err)
@@ -350,10 +349,9 @@ func TestPortOnRedisAnswersAsRecorded(t *testing.T) {
 				unsettled(q, errors.New("nobody was left to play it"))
 			}
 		}
-		// A waiter is seen to have made its last attempt, not to have joined the
-		// others of its process that wait for a message. On a machine that is busy
-		// it may join late and another gets the message: that is tried once more,
-		// alone.
+		// The test sees a waiter's last attempt, but not the moment at which it joins the waiters
+		// of its process. On a busy machine it may join late, so that another waiter gets the
+		// message. Such a sequence is tried once more, alone.
 		var mu sync.Mutex
 		var again []Recorded
 		play(queue, 4, func(q Recorded, err error) {

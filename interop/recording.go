@@ -21,8 +21,8 @@ type Header struct {
 	WrittenBy   string `json:"written_by"`
 	Redisson    string `json:"redisson"`
 	RedisServer string `json:"redis_server"`
-	// WatchdogMS is lockWatchdogTimeout: so long that nothing is renewed within
-	// a sequence, where the release has the setting.
+	// WatchdogMS is lockWatchdogTimeout. In releases that have this setting it is so long that
+	// nothing is renewed within a sequence.
 	WatchdogMS int64 `json:"watchdog_ms"`
 }
 
@@ -33,7 +33,7 @@ type Recorded struct {
 	Steps []Step `json:"steps"`
 }
 
-// Sequence gives back what was asked.
+// Sequence returns the operations that were asked.
 func (r Recorded) Sequence() Sequence {
 	seq := Sequence{Kind: r.Kind, Seed: r.Seed}
 	for _, s := range r.Steps {

@@ -15,15 +15,15 @@ import (
 
 var recordFlag = flag.Bool("record", false, "write testdata/ anew")
 
-// recordedPerKind sequences of each kind are in a recording, seeds from 1.
+// recordedPerKind is the number of sequences of each kind in a recording. Their seeds begin at 1.
 const recordedPerKind = 120
 
 // notable are seeds of sequences that once showed a fault of the port: it did
 // not reset the lease field at forceUnlock (3.21.3 and later).
 var notable = []int{1000700, 1001744, 1001747, 1001941}
 
-// The library answers what it answered when testdata/ was written. With -record its answers are
-// written.
+// The library answers as it did when testdata/ was written. With -record the test writes its
+// answers.
 func TestLibraryAnswersAsRecorded(t *testing.T) {
 	t.Parallel()
 	for _, rel := range releases(t) {
@@ -100,7 +100,7 @@ func TestLibraryAnswersAsRecorded(t *testing.T) {
 	}
 }
 
-// ask has the library alone do a sequence, again where the machine stalled.
+// ask plays a sequence on the library alone, and again if the machine stalled.
 func (la *lane) ask(seq Sequence) (steps []Step, err error) {
 	for range 10 {
 		steps = nil
@@ -150,7 +150,7 @@ func (r Recording) write() error {
 	return os.Rename(temporary, recordingPath(r.Redisson))
 }
 
-// round takes out of the times how fast the machine was that day.
+// round removes the influence of the machine's speed from the times.
 func (s *State) round() {
 	if s == nil {
 		return

@@ -21,7 +21,7 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// TestWireOfReplicas: what both send to a master with a replica.
+// TestWireOfReplicas compares the commands that both sides send to a master with a replica.
 func TestWireOfReplicas(t *testing.T) {
 	t.Parallel()
 	for _, rel := range redisson.Releases {
@@ -35,8 +35,8 @@ func TestWireOfReplicas(t *testing.T) {
 	}
 }
 
-// TestWireOfCluster: what both send to a cluster of one master and its replica,
-// where the release publishes in another way there.
+// TestWireOfCluster compares the commands that both sides send to a cluster of one master and its
+// replica, for the releases that publish in another way in a cluster.
 func TestWireOfCluster(t *testing.T) {
 	t.Parallel()
 	for _, rel := range redisson.Releases {
@@ -60,8 +60,8 @@ func startReplicated(t *testing.T) (master, replica *Server) {
 	return master, replica
 }
 
-// startCluster starts a master with all slots and its replica, and gives a
-// proxy for each: the nodes tell the proxies' ports for theirs.
+// startCluster starts a master with all slots and its replica, and returns a proxy of each. The
+// nodes announce the proxies' ports as their own.
 func startCluster(t *testing.T) []*Proxy {
 	var nodes []*Server
 	var via []*Proxy
@@ -141,7 +141,7 @@ var unsyncedCalls = []struct {
 	{"fair tryLock of what another holds", "fair", []move{{thread: 1, op: "lock"}}, move{thread: 2, op: "try_lock", with: Fields{"wait", 100}}},
 }
 
-// TestUnsynced: what each release makes of a replica that does not answer.
+// TestUnsynced compares the sides on a replica that does not answer.
 func TestUnsynced(t *testing.T) {
 	t.Parallel()
 	for _, rel := range redisson.Releases {
@@ -215,8 +215,7 @@ func TestUnsynced(t *testing.T) {
 	}
 }
 
-// freeze stops a server as a whole: it answers nobody, and its connections
-// stay open.
+// freeze stops a server as a whole: it answers nothing, and its connections stay open.
 func freeze(t *testing.T, s *Server) {
 	pid, err := strconv.Atoi(infoOf(context.Background(), s.Addr, "process_id"))
 	if err != nil {
@@ -245,7 +244,7 @@ func unsynced(t *testing.T, rel *redisson.Release, p player, kind string, m move
 		words := strings.Fields(text)
 		if strings.HasPrefix(words[0], "EVAL") {
 			gap := ""
-			if last != 0 && s.At-last > 1700*time.Millisecond { // WAIT alone takes 1 s, WAIT and the shortest delay 2 s
+			if last != 0 && s.At-last > 1700*time.Millisecond { // WAIT alone takes 1 s; WAIT and the shortest delay take 2 s
 				gap = "(later) "
 			}
 			request := ""

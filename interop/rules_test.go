@@ -22,7 +22,7 @@ import (
 var ruleStories = []story{
 	{name: "two locks of two threads are both renewed", tell: func(s *stage) {
 		if s.rel.Watchdog == redisson.WatchdogTimer {
-			return // its watchdog's timeout is no setting: 30 s
+			return // its watchdog timeout is always 30 s
 		}
 		s.call(1, "lock")
 		other := s.lock + "other"
@@ -31,7 +31,7 @@ var ruleStories = []story{
 		time.Sleep(2 * s.watchdog)
 		s.state()
 		s.note("the other: %v", s.rdb.HVals(context.Background(), other).Val())
-		// A second timer would send twice as many.
+		// A second timer would double their number.
 		s.note("at most eight renewals of both together: %v", len(s.batches(from)) <= 8)
 	}},
 	{name: "a message that comes while the waiter asks", set: settings{watchdog: 4 * keptBack, idle: 6}, tell: func(s *stage) {
@@ -39,7 +39,8 @@ var ruleStories = []story{
 		s.strikeAttempt(1, 2, Verdict{Delay: keptBack})
 		c := s.begin(1, "lock")
 		s.asked(1, 2)
-		// Not by an unlock, whose answer may have to wait behind the one kept back.
+		// No unlock is used here, since its answer may have to wait behind the one that is kept
+		// back.
 		s.rdb.Del(context.Background(), s.lock)
 		s.rdb.Publish(context.Background(), redisson.ChannelName(s.lock), 0)
 		if !s.result("before the answer", c, keptBack/3) {
@@ -67,7 +68,7 @@ var ruleStories = []story{
 		s.call(2, "lock", "lease", 60000)
 		s.begin(1, "lock")
 		s.asked(1, 2)
-		time.Sleep(keptBack / 4) // until it waits
+		time.Sleep(keptBack / 4) // until the call waits
 		from := len(s.via.Sent(0))
 		s.p.interrupt(1)
 		time.Sleep(keptBack / 2)
@@ -124,7 +125,7 @@ var ruleStories = []story{
 	}},
 	{name: "a renewal whose answer is lost", set: settings{watchdog: 9 * time.Second, response: 600 * time.Millisecond, idle: 6}, tell: func(s *stage) {
 		if s.rel.Watchdog == redisson.WatchdogTimer {
-			return // it sends nothing again
+			return // such a release sends nothing again
 		}
 		s.call(1, "lock")
 		s.strike(1, 1, Verdict{Drop: true})
@@ -136,7 +137,7 @@ var ruleStories = []story{
 	}},
 	{name: "the timer of two holds, and after an unlock that failed", tell: func(s *stage) {
 		if s.rel.Watchdog != redisson.WatchdogTimer {
-			return // others set no timer of ten seconds
+			return // only this one sets a timer of ten seconds
 		}
 		s.call(1, "lock")
 		s.call(1, "lock")
@@ -169,7 +170,7 @@ type batch struct {
 	at    time.Duration
 }
 
-// batches gives the scripts of several locks that were sent after the first from messages.
+// batches returns the scripts of several locks that were sent after the first from messages.
 func (s *stage) batches(from int) (all []batch) {
 	for _, c := range scriptsOf(s.via.Sent(from)) {
 		if n, _ := strconv.Atoi(c.Words[2]); n > 1 {
@@ -179,7 +180,7 @@ func (s *stage) batches(from int) (all []batch) {
 	return all
 }
 
-// strikeAttempt makes the n-th attempt of a thread meet a fault. The first is 1.
+// strikeAttempt lets a fault meet the n-th attempt of a thread, from 1.
 func (s *stage) strikeAttempt(thread, n int, v Verdict) {
 	owner, sent := s.p.owner(thread), 0
 	s.via.Rule(func(c Sent) Verdict {
@@ -216,7 +217,7 @@ func (s *stage) attemptsSince(from int) (n int) {
 	return n
 }
 
-// TestRules compares port and library in the stories of rules.
+// TestRules compares port and library in ruleStories and lateSubscriptions.
 func TestRules(t *testing.T) { tellStories(t, slices.Concat(ruleStories, lateSubscriptions()), "") }
 
 // lateSubscriptions are stories of a SUBSCRIBE that reaches the server late, or not while
@@ -231,7 +232,7 @@ func lateSubscriptions() []story {
 		return story{name: fmt.Sprintf("subscribed after %v, response timeout %v: %v", late, response, calls),
 			set: settings{watchdog: time.Minute, response: response, idle: 6}, tell: func(s *stage) {
 				if s.rel.Version == "3.12.4" && slices.Equal(calls, []call{lock, try(12000)}) {
-					return // the library's try ends with an error of the JVM, since a field is null
+					return // the library's try ends with a NullPointerException
 				}
 				s.call(2, "lock")
 				var first atomic.Bool

@@ -17,17 +17,17 @@ import (
 // Step is the outcome of one operation.
 type Step struct {
 	Op Op `json:"op"`
-	// Reply is the call's result, or what was thrown; blocked: it waits for a
-	// message. An operation that makes no sense at its place is not done:
-	// busy (the thread is in a call), idle (nothing to interrupt), skipped.
+	// Reply is the call's result or exception, or blocked if the call waits for a message. An
+	// operation that makes no sense at its place is left out: busy (the thread is in a call), idle
+	// (there is nothing to interrupt), or skipped.
 	Reply string `json:"reply"`
-	// Ended are the calls of other threads that came back meanwhile.
+	// Ended has the calls of other threads that returned meanwhile.
 	Ended     []Ended  `json:"ended,omitempty"`
 	Published []string `json:"published,omitempty"` // channel and payload
-	State     *State   `json:"state,omitempty"`     // nil: not looked at
+	State     *State   `json:"state,omitempty"`     // nil: not read
 }
 
-// Ended is a call that was blocked and came back.
+// Ended is a blocked call that returned.
 type Ended struct {
 	Thread string `json:"thread"`
 	Reply  string `json:"reply"`
@@ -41,7 +41,7 @@ const (
 
 	replyNotHeld     = "not_held"
 	replyInterrupted = "interrupted"
-	// replyUnderWay: the interrupt met an attempt whose script runs all the same.
+	// replyUnderWay: the interrupt came during an attempt, whose script still runs.
 	replyUnderWay = "interrupted while a command was under way"
 )
 
@@ -94,18 +94,18 @@ func (s Step) String() string {
 type party interface {
 	// begin makes the call; done gets its reply, on any goroutine.
 	begin(kind string, op Op, key string, done func(reply string)) error
-	// interrupt interrupts a call that waits for a message, and says whether it
-	// ended; known is false where only its coming back would tell.
+	// interrupt interrupts a call that waits for a message, and reports whether this ended the
+	// call. known is false if the party cannot know that before the call returns.
 	interrupt(op Op) (ends, known bool, err error)
 }
 
-// world is where they run: a server to watch, or a bubble.
+// world is the place where a party runs: a server that is watched, or a bubble.
 type world interface {
-	// settle returns when every open call has come back or waits for a message.
+	// settle returns when every open call has returned or waits for a message.
 	settle(s *side) error
-	// heard gives what was published since it was last asked.
+	// heard returns the messages since its last call.
 	heard() []*redis.Message
-	// pass lets time pass until a hold is over that has so long to live.
+	// pass lets time pass until a hold ends that has ttl left.
 	pass(s *side, ttl time.Duration) error
 	nowMS() int64
 }
@@ -119,14 +119,13 @@ type side struct {
 	world world
 
 	mu   sync.Mutex // of the calls' outcome
-	bell func()     // rung when a call comes back
+	bell func()     // called when a call returns
 	open []*call    // in the order in which they began
 	last State
 	prev Step
-	// parks: a queued waiter that asks a little early is told a negative time
-	// and waits without bound; see parks.
+	// parks is the result of the function parks.
 	parks bool
-	// leased are the clients' own lock objects that a lease was asked of.
+	// leased has the clients' own lock objects that were called with a lease.
 	leased map[string]bool
 }
 
@@ -134,11 +133,11 @@ type side struct {
 type call struct {
 	op          Op
 	key         string
-	owner       string // as the server has it
+	owner       string // as on the server
 	mustEnd     bool
 	interrupted bool
 	before      int // attempts of the owner before the call
-	due         int // attempts that it must have made before it waits
+	due         int // attempts that the owner must have made before the call waits
 	done        bool
 	reply       string
 }
@@ -165,29 +164,30 @@ func (s *side) waitsOn(lock string, but string) bool {
 	return slices.ContainsFunc(s.open, func(c *call) bool { return c.op.Lock == lock && c.op.Client != but })
 }
 
-// begin resets what a sequence leaves and names its locks.
+// begin forgets the sequence before and names the locks of the next one.
 func (s *side) begin(kind, prefix string) {
 	s.kind, s.prefix = kind, prefix
 	s.last, s.prev, s.leased = State{}, Step{}, map[string]bool{}
 }
 
-// parks names the releases (3.11.1 to 3.31.0) whose fair lock tells a queued waiter how long the hold
-// had that it found when it came. One that asks just after that time and just before the key is gone
-// is told a negative time, and waits for a message that need not come: it is chance whether it
-// outlasts a lease.
+// parks reports whether the fair lock of a release may park a waiter for ever. In 3.11.1 to 3.31.0 a
+// queued waiter is told the remaining time of the hold that it found when it came. If it asks again
+// just after that time, and just before the key is gone, the time is negative, and it waits for a
+// message that may never come. So it is chance whether a waiter outlasts a lease.
 func parks(version string) bool { return version == "3.12.4" || version == "3.21.3" }
 
-// racesForField: an unlock puts the object's lease field back when its answer comes. A waiter on the
-// same object, woken by the message, sends the field or writes its own lease there. Chance decides
-// which comes first, in the library as in the port.
+// racesForField reports whether an unlock races with a waiter for the lease field of a lock object.
+// The unlock resets the field when its answer comes. A waiter on the same object, which the message
+// wakes, sends the field or writes its own lease there. Chance decides which comes first, in the
+// library and in the port.
 func (s *side) racesForField(op Op) bool {
 	return op.Do == doUnlock && !op.Fresh && s.leased[op.Client+op.Lock] && slices.ContainsFunc(s.open, func(c *call) bool {
 		return c.op.Client == op.Client && c.op.Lock == op.Lock && !c.op.Fresh
 	})
 }
 
-// step does one operation. ends is the word of the other side on whether an
-// interrupt ends its call; nil where there is no such word.
+// step plays one operation. ends says whether the interrupt ended the call on the other side; nil
+// if that is unknown.
 func (s *side) step(op Op, ends *bool) (Step, error) {
 	st := Step{Op: op}
 	busy := s.callOf(op.thread())
@@ -196,8 +196,8 @@ func (s *side) step(op Op, ends *bool) (Step, error) {
 	case op.Do == doInterrupt && busy == nil:
 		st.Reply = replyIdle
 	case op.Do == doInterrupt && len(s.last.Locks[busy.op.Lock].Holds) == 0:
-		// Behind a dead waiter of a free fair lock some releases ask again and
-		// again: it would be chance where the interrupt meets the call.
+		// Behind a dead waiter of a free fair lock, some releases ask again and again. Chance would
+		// decide at which point the interrupt meets the call.
 		st.Reply = replySkipped
 	case op.Do == doInterrupt && busy.interrupted:
 		// A second interrupt makes lock() throw IllegalStateException; a context
@@ -212,16 +212,17 @@ func (s *side) step(op Op, ends *bool) (Step, error) {
 		if !known && ends != nil {
 			end = *ends
 			if !end {
-				time.Sleep(20 * time.Millisecond) // it may come back although it should not
+				time.Sleep(20 * time.Millisecond) // the call may return although it should not
 			}
 		}
 		st.Reply, busy.mustEnd = "ok", end
-		// If it waits again, it does so behind the others.
+		// If the call waits again, it waits behind the others.
 		s.open = append(slices.DeleteFunc(s.open, func(c *call) bool { return c == busy }), busy)
 	case busy != nil:
 		st.Reply = replyBusy
 	case op.waitsLong() && s.kind != fair && s.waitsOn(op.Lock, op.Client):
-		// A message would wake one waiter of each client, and chance decide.
+		// A message would wake one waiter of each client, and chance would decide which gets the
+		// lock.
 		st.Reply = replySkipped
 	case s.racesForField(op):
 		st.Reply = replySkipped
@@ -269,8 +270,7 @@ func (s *side) step(op Op, ends *bool) (Step, error) {
 	s.open = open
 	s.mu.Unlock()
 	if p, ok := s.party.(interface{ park(Op) error }); ok && s.kind != fair {
-		// The order in which the waiters of a client came to wait is that in
-		// which they are woken.
+		// The waiters of a client are woken in the order in which they began to wait.
 		for _, c := range open {
 			if err := p.park(c.op); err != nil {
 				return st, err
@@ -291,7 +291,7 @@ func (s *side) step(op Op, ends *bool) (Step, error) {
 	return st, nil
 }
 
-// look waits until nothing in the state is about to change.
+// look reads the state. Before, it waits until nothing in the state is about to change.
 func (s *side) look() (State, error) {
 	ctx := context.Background()
 	for began := time.Now(); ; {
@@ -309,7 +309,7 @@ func (s *side) look() (State, error) {
 				}
 			}
 		case hasLatch(state) && time.Since(began) < time.Second:
-			// It is deleted behind the caller's back.
+			// The latch is deleted in the background.
 			if err := s.world.settle(s); err != nil {
 				return state, err
 			}
@@ -319,8 +319,7 @@ func (s *side) look() (State, error) {
 	}
 }
 
-// finish lets every call end and leaves nothing behind: no hold, no waiter, no
-// renewal.
+// finish ends every call, and leaves no hold, no waiter and no renewal behind.
 func (s *side) finish() error {
 	for tries := 0; len(s.open) > 0; tries++ {
 		if tries > 100 {
@@ -361,7 +360,7 @@ func (s *side) drop() error {
 	return err
 }
 
-// disagreement is where two runs of one sequence parted.
+// disagreement is the first difference between two runs of a sequence.
 type disagreement struct {
 	what           string
 	at             int

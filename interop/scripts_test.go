@@ -19,15 +19,15 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// statesPerScript is in how many random states each script is compared.
+// statesPerScript is the number of random states in which each script is compared.
 const statesPerScript = 2500
 
-// use is a way to have a script sent: the moves, and which command carries it.
+// use is a way to make a client send a script: the moves, and the command that runs the script.
 type use struct {
 	script string
 	kind   string
 	moves  []move
-	keys   int // number of keys of the command that is meant, the last of these
+	keys   int // number of keys of the command, which is the last one with this number
 }
 
 // uses names the scripts of a release.
@@ -64,14 +64,13 @@ func uses(rel *redisson.Release) []use {
 	return all
 }
 
-// spoken is a script as it was sent: its text, which stays in memory, and how
-// many arguments follow its keys.
+// spoken is a script as it was sent: the hash of its text, and its keys and arguments.
 type spoken struct {
 	text string
 	args []string
 }
 
-// listen has a client send a script.
+// listen makes a client send a script and returns it.
 func listen(t *testing.T, p player, u use, lock string) (spoken, error) {
 	via := p.proxies()[0]
 	from := len(via.Sent(0))
@@ -109,11 +108,11 @@ func listen(t *testing.T, p player, u use, lock string) (spoken, error) {
 	return last, nil
 }
 
-// watchdogForScripts is a lockWatchdogTimeout after which renewals come soon.
+// watchdogForScripts is a lockWatchdogTimeout with early renewals.
 const watchdogForScripts = 600 * time.Millisecond
 
-// The library's scripts and the port's, in the same random states on a server:
-// the same reply, the same state, the same messages.
+// In the same random states on a server, the scripts of the library and of the port give the same
+// reply, state and messages.
 func TestScriptsInRandomStates(t *testing.T) {
 	t.Parallel()
 	for _, rel := range redisson.Releases {
@@ -170,7 +169,7 @@ const (
 
 var benchOwners = []string{"u1:1", "u1:2", "u2:1", "u3:7"}
 
-// benchDump gives type, contents and time to live of every key.
+// benchDump returns type, content and time to live of every key.
 const benchDump = `
 local out = {}
 local keys = redis.call('keys', '*')
@@ -218,7 +217,7 @@ func newBench(t *testing.T, server *Server) *bench {
 	return b
 }
 
-// outcome is the effect of a script.
+// scriptOutcome is the effect of a script.
 type scriptOutcome struct{ reply, state, published string }
 
 // scriptCase is one state and the operands of one run in it.
@@ -228,9 +227,9 @@ type scriptCase struct {
 	args  []string
 }
 
-// compare runs both scripts in random states and counts those in which they
-// agree. Time goes on between the commands of a run, by a millisecond now and then: a state
-// in which they differ is tried again, up to 50 times.
+// compare runs both scripts in random states, and counts the states in which they agree. Since time
+// passes between the commands of a run, a state in which they differ is tried again, up to 50
+// times.
 func (b *bench) compare(t *testing.T, name string, rng *rand.Rand, u use, pair [2]spoken) (agreed int) {
 	cases := make([]scriptCase, statesPerScript)
 	for i := range cases {
@@ -325,7 +324,7 @@ func (b *bench) run(t *testing.T, s spoken, cases []scriptCase, library bool) []
 	return out
 }
 
-// replyText writes a reply; of an error what does not name the script.
+// replyText writes a reply. It leaves the name of the script out of an error.
 func replyText(v any) string {
 	err, ok := v.(error)
 	if !ok {
@@ -347,7 +346,7 @@ func replyText(v any) string {
 	return "error " + code
 }
 
-// classOf drops how Lua calls the variable that is at fault.
+// classOf removes Lua's name for the variable at fault from an error.
 func classOf(why string) string {
 	for _, class := range []string{"compare", "arithmetic", "concatenate", "index"} {
 		if strings.Contains(why, class) {
@@ -454,7 +453,7 @@ func randomCase(rng *rand.Rand, u use, s spoken) scriptCase {
 		c.args = []string{"0", publish}[:n]
 	case u.script == "acquire at once":
 		c.args = []string{lease, me, now, wait}[:n]
-	case fair && len(s.args[2]) > 10: // a time, so the rule of the first waiter
+	case fair && len(s.args[2]) > 10: // the argument is an instant, so the rule is that of the first waiter
 		c.args = []string{lease, me, later, now}
 	case fair:
 		c.args = []string{lease, me, wait, now}

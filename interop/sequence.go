@@ -17,12 +17,12 @@ type Op struct {
 	Thread int    `json:"thread"`
 	Do     string `json:"do"`
 	Lock   string `json:"lock,omitempty"`
-	// Fresh is a lock object of its own for this call, not the client's.
+	// Fresh makes the call on a new lock object, not on the client's.
 	Fresh   bool   `json:"fresh,omitempty"`
 	WaitMS  int64  `json:"wait_ms,omitempty"`
 	LeaseMS int64  `json:"lease_ms,omitempty"`
 	Unit    string `json:"unit,omitempty"` // s: the caller counts in seconds
-	// Unseen: the state after it is not looked at, because it changes by itself.
+	// Unseen: the state after the operation is not read, since it changes by itself.
 	Unseen bool `json:"unseen,omitempty"`
 	// Outlasts: the call waits until the lease of the operation before ends.
 	Outlasts bool `json:"outlasts,omitempty"`
@@ -41,11 +41,11 @@ const (
 	doHoldCount         = "hold_count"
 	doRemainTTL         = "remain_ttl"
 	doGetToken          = "get_token"
-	doTryLockToken      = "try_lock_and_get_token" // with a wait
+	doTryLockToken      = "try_lock_and_get_token" // takes a wait
 	doInterrupt         = "interrupt"
 )
 
-// waitsLong says that the call returns only when somebody else does something.
+// waitsLong reports whether the call returns only after another operation.
 func (o Op) waitsLong() bool {
 	return o.Do == doLock || o.Do == doLockInterruptibly || o.timed() && o.WaitMS >= longMS
 }
@@ -96,12 +96,12 @@ func kindsOf(rel *redisson.Release) []string {
 	return kinds
 }
 
-// A time in a sequence is either over before anybody looks or far from ending:
-// no sequence is a race against its own leases. Long ones are seconds apart,
-// so that one in the place of another is seen.
+// A time in a sequence either ends before the state is read, or is far from ending, so that no
+// sequence is a race against its own leases. Long times are seconds apart, so that a comparison
+// notices if one takes the place of another.
 const (
 	shortMS     = 5
-	tokenWaitMS = 25 // of a try for a token
+	tokenWaitMS = 25 // the wait of a try for a token
 	longMS      = 10_000
 )
 
@@ -117,13 +117,13 @@ var (
 	lockNames   = []string{"x", "y"}
 )
 
-// Draw gives the sequence of a seed, always the same.
+// Draw returns the sequence of a seed, which is always the same.
 func Draw(kind string, seed int) Sequence {
 	return Sequence{Kind: kind, Seed: seed, Ops: rapid.Custom(func(t *rapid.T) []Op { return drawOps(t, kind) }).Example(seed)}
 }
 
-// guess is the drawing's estimate of the state of a lock. Thanks to it, holders unlock and waiters get
-// the lock more often than by chance. It need not be right.
+// guess is an estimate of the state of a lock while a sequence is drawn. Thanks to it, holders unlock
+// and waiters get the lock more often than by chance. It need not be right.
 type guess struct {
 	holder  string
 	levels  int
@@ -193,8 +193,8 @@ func drawOps(t *rapid.T, kind string) []Op {
 			lease()
 			waits := []int64{0, 0, 3, shortMS, 30_000, 30_000, 70_000}
 			if o.Do == doTryLockToken {
-				// A shorter wait would be a race against the acknowledgement of the
-				// subscription, and a long one is told of a message by another thread.
+				// A shorter wait would be a race against the acknowledgement of the subscription,
+				// and in a long one another thread of the library receives the message.
 				waits = []int64{0, tokenWaitMS}
 			}
 			o.WaitMS = times("wait", waits)
@@ -247,9 +247,9 @@ func drawOps(t *rapid.T, kind string) []Op {
 	return ops
 }
 
-// drawnOps are the operations that are drawn, each as often as it stands here. expire is an attempt
-// with a lease that ends at once. outlast is such a hold, and a call by another thread that waits for
-// its end.
+// drawnOps lists the operations that are drawn. An operation is drawn more often if it is listed more
+// often. expire is an attempt with a lease that ends at once. outlast is such a hold, and a call by
+// another thread that waits for its end.
 var drawnOps = []string{
 	doLock, doLock, doLock, doLock,
 	doLockInterruptibly, doLockInterruptibly, doLockInterruptibly, doLockInterruptibly,
@@ -266,7 +266,8 @@ var drawnOps = []string{
 // drawnFencedOps are the operations that are drawn for a fenced lock.
 var drawnFencedOps = append(slices.Clone(drawnOps), doGetToken, doTryLockToken, doTryLockToken, doTryLockToken)
 
-// note takes in an operation; waits says that it waits where the lock is held.
+// note updates the guess after an operation. waits reports that the operation waits if the lock is
+// held.
 func (g *guess) note(o Op, waits bool) {
 	me := o.thread()
 	switch o.Do {

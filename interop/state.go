@@ -15,12 +15,12 @@ import (
 // State is the state of the server for a sequence, in the sequence's own names.
 type State struct {
 	Locks map[string]LockState `json:"locks,omitempty"`
-	// Others are keys beside those of the locks: an unlock latch left behind.
+	// Others are keys besides those of the locks, such as an unlock latch that was left behind.
 	Others []string `json:"others,omitempty"`
 }
 
-// LockState is one lock: its hash, and of a fair lock its queue. Times are in
-// milliseconds from the moment in which it was looked at.
+// LockState is the state of one lock: its hash, and the queue of a fair lock. Times are in
+// milliseconds from the instant of the reading.
 type LockState struct {
 	Holds     map[string]string `json:"holds,omitempty"`
 	TTL       int64             `json:"ttl_ms,omitempty"` // 0: no key
@@ -29,8 +29,8 @@ type LockState struct {
 	Token     string            `json:"token,omitempty"` // the newest of a fenced lock
 }
 
-// toleranceMS is how far two times may be apart that should be one. Whoever
-// looks does so a while after the call; a loaded machine makes it a long while.
+// toleranceMS is the largest difference between two times that count as equal. The state is read
+// some time after the call, and on a loaded machine a long time after.
 const toleranceMS = 2000
 
 // within reports whether two times are at most a number of milliseconds apart.
@@ -60,7 +60,7 @@ func (s State) String() string {
 	return strings.TrimSuffix(b.String(), "; ")
 }
 
-// soonOver says that a hold ends by itself before long.
+// soonOver reports whether a hold will soon end by itself.
 func (s State) soonOver() bool {
 	for _, l := range s.Locks {
 		if len(l.Holds) > 0 && l.TTL >= 0 && l.TTL < longMS/10 {
@@ -70,7 +70,7 @@ func (s State) soonOver() bool {
 	return false
 }
 
-// names turns a server's words into a sequence's: keys lose their prefix,
+// names translates the names on a server into those of a sequence: keys lose their prefix, and
 // owners become client:thread.
 type names struct {
 	prefix string

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Times of drawn stories, in ms. Acts are so far apart that the lateness of one does
-// not let another overtake it.
+// Times of drawn stories, in ms. Acts are so far apart that a late act is not overtaken by the
+// next.
 var (
 	drawnWatchdogs = []int64{1000, 1200, 1500, 2000}
 	drawnWaits     = []int64{0, 200, 700, 1500, 3000}
@@ -17,7 +17,8 @@ var (
 	drawnGaps      = []int64{70, 70, 150, 150, 300, 300, 600, 1000}
 )
 
-// drawnActs are the acts that are drawn for a story, each as often as it stands here.
+// drawnActs lists the acts that are drawn for a story. An act is drawn more often if it is listed
+// more often.
 var drawnActs = []string{
 	doLock, doLock, doLock, doLock,
 	doLockInterruptibly, doLockInterruptibly,
@@ -31,9 +32,9 @@ var drawnActs = []string{
 	doLook, doLook, doLook, doLook,
 }
 
-// drawStory gives the story of a seed, always the same: two to eight seconds in which
-// holds are renewed, leases end while others wait, waits run out, calls are interrupted
-// wherever they are, a client crashes.
+// drawStory returns the story of a seed, which is always the same. It lasts two to eight seconds,
+// in which holds are renewed, leases end while others wait, waits end, calls are interrupted at any
+// point, and a client crashes.
 func drawStory(kind string, seed int) timedStory {
 	return rapid.Custom(func(t *rapid.T) timedStory {
 		watchdog := rapid.SampledFrom(drawnWatchdogs).Draw(t, "watchdog")
@@ -55,7 +56,7 @@ func drawActs(t *rapid.T, watchdog int64) (acts []act) {
 		second = 30
 	}
 	guesses := map[string]*guess{}
-	ends := map[string]int64{} // of the guessed holder's lease
+	ends := map[string]int64{} // when the lease of the guessed holder ends
 	for _, n := range lockNames {
 		guesses[n] = &guess{}
 	}

@@ -30,15 +30,15 @@ var (
 	seedsFlag    = flag.String("seeds", "", "tell only the drawn stories of these seeds, with commas between them, whatever -stories says")
 )
 
-// drawnHeapMB is the heap of a JVM that tells drawn stories. The JVM stands still while its heap is
+// drawnHeapMB is the heap of a JVM that plays drawn stories. The JVM stands still while its heap is
 // collected, and in early releases clients that were shut down leave memory behind.
 const drawnHeapMB = 2048
 
 // drawnFirst is the seed of the first drawn story.
 const drawnFirst = 2_000_000
 
-// The port and the library give the same record of a drawn story. With -record the tellings of the
-// first stories on which they agree are kept.
+// The port and the library record the same for a drawn story. With -record the test keeps the
+// records of the first stories on which they agree.
 func TestLibraryAndPortTellTheSame(t *testing.T) {
 	kinds := []string{plain, fair}
 	if *kindFlag != "" {
@@ -55,7 +55,8 @@ func TestLibraryAndPortTellTheSame(t *testing.T) {
 		tellers[rel] = &drawnTeller{rel: rel, server: server, pace: startPace(t, server), keep: map[string]func([]timedTelling){}}
 		library[rel] = map[string][]timedTelling{}
 	}
-	// The port tells when no library does: it is a matter of processors, the library of time.
+	// The port plays only when no library does: the port needs processors, and the library needs
+	// time.
 	t.Run("library", func(t *testing.T) {
 		for rel, teller := range tellers {
 			t.Run(rel.Version, func(t *testing.T) {
@@ -124,16 +125,16 @@ func drawnSeeds(t *testing.T) (seeds []int) {
 	return seeds
 }
 
-// drawnTeller is the library of one release as a teller of drawn stories.
+// drawnTeller plays drawn stories on the library of one release.
 type drawnTeller struct {
 	rel       *redisson.Release
 	server    *Server
 	pace      *pace
 	lib       *Library
-	told      int                             // stories by this JVM
-	keep      map[string]func([]timedTelling) // by kind, writes tellings into -told
+	told      int                             // number of stories that this JVM has played
+	keep      map[string]func([]timedTelling) // by kind; each writes the records of stories into the folder -told
 	tags      atomic.Int64
-	disturbed map[string]int // tellings, by the reason
+	disturbed map[string]int // number of disturbed records, by reason
 }
 
 // start starts a JVM in place of the one before, and lets it use the library's classes for the first
@@ -160,12 +161,12 @@ func (d *drawnTeller) once(s timedStory) (timedTelling, lateness, error) {
 	return tellByLibrary(d.lib, d.server, d.rel, s.kinds[0], s, fmt.Sprint("drawn", d.tags.Add(1)), d.pace)
 }
 
-// drawnTries is how often the library tells a story before it is given up because the machine
-// disturbs it.
+// drawnTries is the number of tries after which a story is given up because the machine disturbs
+// it.
 const drawnTries = 5
 
-// tell has the library tell stories, and one that the machine disturbed again; under is how many are
-// under way at once. told, unless it is nil, gets the tellings of each JVM.
+// tell plays stories on the library, and plays a story again that the machine disturbed. under
+// stories are under way at once. If told is not nil, it gets the records of each JVM.
 func (d *drawnTeller) tell(t *testing.T, kind string, seeds []int, under int, told func([]timedTelling)) []timedTelling {
 	t.Helper()
 	all := make([]timedTelling, len(seeds))
@@ -195,7 +196,7 @@ func (d *drawnTeller) tell(t *testing.T, kind string, seeds []int, under int, to
 	return all
 }
 
-// tellTogether has the library tell the stories of some places once.
+// tellTogether plays the stories at some places on the library, once.
 func (d *drawnTeller) tellTogether(t *testing.T, kind string, seeds, places []int, all []timedTelling, under int) {
 	t.Helper()
 	enough := make(chan bool, under)
@@ -226,8 +227,8 @@ func (d *drawnTeller) tellTogether(t *testing.T, kind string, seeds, places []in
 	}
 }
 
-// tellOrRead reads what the library told before, where it is kept, and has it tell the rest. The
-// records of a JVM are kept before the next JVM begins.
+// tellOrRead reads the records that were kept, and plays the other stories on the library. It keeps
+// the records of a JVM before the next JVM begins.
 func (d *drawnTeller) tellOrRead(t *testing.T, kind string, seeds []int) []timedTelling {
 	t.Helper()
 	if *toldFlag == "" {
@@ -278,18 +279,18 @@ func (d *drawnTeller) recording(t *testing.T, all []timedTelling) timedRecording
 }
 
 const (
-	// againTries is how often the library tells a story again before a difference counts.
+	// againTries is how often the library plays a story again before a difference counts.
 	againTries = 3
-	// againUnder is how many stories are then under way at once.
+	// againUnder is the number of stories that are then under way at once.
 	againUnder = 4
 )
 
-// tellAgain has the library tell the stories that differ again, few at a time, and gives those
-// that the port tells in none of the orders that the library shows.
+// tellAgain plays the stories that differ again on the library, few at a time. It returns the
+// stories for which no record of the port agrees with any record of the library.
 func (d *drawnTeller) tellAgain(t *testing.T, kind string, apart map[int]string, count *drawnCount) map[int]string {
 	count.again = len(apart)
 	still := maps.Clone(apart)
-	d.lib = nil // it ended with the test that began it
+	d.lib = nil // the JVM ended with the test that began it
 	for range againTries {
 		seeds := slices.Sorted(maps.Keys(still))
 		for these := range slices.Chunk(seeds, *togetherFlag) {
@@ -314,7 +315,7 @@ func (d *drawnTeller) tellAgain(t *testing.T, kind string, apart map[int]string,
 	return still
 }
 
-// skipped counts the acts that were not done.
+// skipped counts the acts that were left out.
 type skipped map[string]int
 
 func skippedIn(all []timedTelling) skipped {

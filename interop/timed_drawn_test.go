@@ -14,26 +14,28 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// How far two tellings of a drawn story may be apart. A story whose outcome hangs on an
-// order that lies within these bounds has several outcomes, and each of them agrees.
+// The largest differences between two records of a drawn story that agree. If the outcome of a
+// story depends on an order of events that lie within these bounds, the story has several outcomes,
+// and each is accepted.
 const (
-	// drawnShift is how late an act may begin. A telling of the library in which one
-	// began later, or a call that waits for nobody took longer, is told again.
+	// drawnShift is the largest lateness of an act. A story in which an act of the library began
+	// later, or in which a call that waits for nobody took longer, is played again.
 	drawnShift = 60 * time.Millisecond
-	// drawnLatency is how long an answer or a message may take.
+	// drawnLatency is the longest time that an answer or a message takes.
 	drawnLatency = 8 * time.Millisecond
 )
 
-// drawnTolerance is how far two instants at which a call came back, or two times to live, may be
-// apart, in ms: the lateness of an act, a tick of the timers' wheel, and a busy machine.
+// drawnTolerance is the largest difference, in ms, between two returns of a call, or between two
+// times to live. It allows for the lateness of an act, a tick of the timers' wheel, and a busy
+// machine.
 var drawnTolerance = flag.Int64("tolerance", 250, "how far instants and times to live of drawn stories may be apart, in ms")
 
-// drawnTellings is how often the port tells a story, each time with other chances: at first, and
-// where none of these tellings is the library's.
+// drawnTellings is how often the port plays a story, each time with other chances: the first number
+// at first, and each next one if no record so far agrees with the library's.
 var drawnTellings = []int{1, 8, 40, 400}
 
-// chancesOf gives the chances of a story from one telling to before another. Where the library's
-// telling says how late its acts were, every other telling of the port has its acts as late.
+// chancesOf returns the chances of the runs [from, to) of a story. If the record of the library
+// says how late its acts were, every other run of the port has acts that are as late.
 func chancesOf(seed, from, to int, library timedTelling) (all []*chance) {
 	late, known := library.late()
 	for n := from; n < to; n++ {
@@ -46,7 +48,7 @@ func chancesOf(seed, from, to int, library timedTelling) (all []*chance) {
 	return all
 }
 
-// late gives how late the acts of a telling were; known is false where it does not say so.
+// late returns how late the acts were; known is false if the record does not say so.
 func (x timedTelling) late() (late []time.Duration, known bool) {
 	for _, a := range x.Told {
 		late = append(late, time.Duration(a.LateMS)*time.Millisecond)
@@ -59,7 +61,7 @@ func (x timedTelling) agreesAsDrawn(y timedTelling) bool {
 	return x.WatchdogMS == y.WatchdogMS && len(x.Told) == len(y.Told) && x.parted(y) < 0
 }
 
-// parted gives the place of the first act on which two tellings of a drawn story do not agree; -1
+// parted returns the index of the first act on which two records of a drawn story do not agree; -1
 // for none.
 func (x timedTelling) parted(y timedTelling) int {
 	for i, a := range x.Told {
@@ -70,8 +72,8 @@ func (x timedTelling) parted(y timedTelling) int {
 	return -1
 }
 
-// drawnDifference shows where the telling of the port that went furthest with the library's parts
-// from it.
+// drawnDifference shows the difference between the library's record and the port's record that
+// agrees with it for longest.
 func drawnDifference(library timedTelling, port []timedTelling) string {
 	best, most := port[0], -1
 	for _, x := range port {
@@ -84,7 +86,8 @@ func drawnDifference(library timedTelling, port []timedTelling) string {
 
 const (
 	drawnCommand = "go test -tags interop ./interop -run TestLibraryAndPortTellTheSame -stories 40 -record -timeout 40m"
-	// drawnKept is how many tellings of the library are kept for each release and kind of lock.
+	// drawnKept is the number of records of the library that are kept for each release and kind of
+	// lock.
 	drawnKept = 25
 )
 
@@ -92,7 +95,7 @@ func drawnPath(version string) string {
 	return filepath.Join("testdata", "timed", "drawn-"+version+".jsonl")
 }
 
-// The port tells the kept drawn stories in a bubble as the library told them.
+// In a bubble, the port plays the kept drawn stories as the library did.
 func TestPortTellsDrawnStoriesAsKept(t *testing.T) {
 	for _, rel := range redisson.Releases {
 		t.Run(rel.Version, func(t *testing.T) {
@@ -130,12 +133,12 @@ func TestPortTellsDrawnStoriesAsKept(t *testing.T) {
 	}
 }
 
-// tellDrawn has the port tell the story of each seed until a telling is the library's, and gives
-// what differs.
+// tellDrawn plays the story of each seed on the port until a record agrees with the library's. It
+// returns the differences of the stories for which none does.
 func tellDrawn(t *testing.T, rel *redisson.Release, kind string, seeds []int, library []timedTelling) (c drawnCount, apart map[int]string) {
 	t.Helper()
 	tellings := make([][]timedTelling, len(seeds)) // of the port
-	var open []int                                 // places of the stories that have no telling like the library's
+	var open []int                                 // places of the stories for which no record agrees with the library's
 	for i, x := range library {
 		if x.Disturbed {
 			c.disturbed++

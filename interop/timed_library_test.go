@@ -20,8 +20,8 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// The library tells each story as it did when testdata/timed was written. With -record
-// what it tells twice is written.
+// The library plays each story as it did when testdata/timed was written. With -record the test
+// writes the records that it got twice.
 func TestLibraryTellsAsKept(t *testing.T) {
 	t.Parallel()
 	for _, rel := range releases(t) {
@@ -98,8 +98,8 @@ func TestLibraryTellsAsKept(t *testing.T) {
 	}
 }
 
-// tellByLibrary has clients of their own tell a story; tag begins their names and those of
-// their locks. late includes what the pace knows, unless the pace is nil.
+// tellByLibrary plays a story on the library, with new clients. Their names and those of their
+// locks begin with tag. The lateness includes that of the pace, unless the pace is nil.
 func tellByLibrary(l *Library, server *Server, rel *redisson.Release, kind string, s timedStory, tag string, p *pace) (x timedTelling, late lateness, err error) {
 	x = timedTelling{Story: s.name, Kind: kind, WatchdogMS: timedWatchdog(rel, s)}
 	n := names{owners: map[string]string{}, prefix: tag + "."}
@@ -126,7 +126,7 @@ func tellByLibrary(l *Library, server *Server, rel *redisson.Release, kind strin
 			n.owners[a.Owner()] = fmt.Sprintf("%s:%d", c, thread)
 		}
 	}
-	// On a busy machine an answer may come late, which makes the telling a disturbed one.
+	// On a busy machine an answer may come late, which disturbs the record.
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr, Protocol: 2, ReadTimeout: time.Minute, WriteTimeout: time.Minute})
 	defer func() { _ = rdb.Close() }()
 	var scripts []seenScript
@@ -148,7 +148,7 @@ func tellByLibrary(l *Library, server *Server, rel *redisson.Release, kind strin
 	return x, late, letGo(rdb, n, came)
 }
 
-// crashes says whether the client crashes in the story.
+// crashes reports whether the client crashes in the story.
 func (s timedStory) crashes(client string) bool {
 	return slices.ContainsFunc(s.acts, func(a act) bool { return a.op.Do == doCrash && a.op.Client == client })
 }
@@ -181,8 +181,8 @@ func letGo(rdb redis.UniversalClient, n names, came outcome) error {
 	return nil
 }
 
-// timedLibrary is the library as a party whose clients can crash: those that will are
-// behind a proxy each, which severs them.
+// timedLibrary is the library as a party whose clients can crash. Each client that will crash is
+// behind a proxy of its own, which ends its connections.
 type timedLibrary struct {
 	theLibrary
 	via map[string]*Proxy

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// pace tells whether the machine let the library tell a story at its own pace. It has two
-// sources: the instants of the scripts on the server, as MONITOR gives them, and the times in
-// which the JVM stood still.
+// pace reports whether the machine was fast enough for a story on the library. It has two sources:
+// the instants of the scripts on the server, as MONITOR gives them, and the times in which the JVM
+// stood still.
 type pace struct {
 	mu   sync.Mutex
 	seen map[string][]seenScript // by the prefix of the lock's name
@@ -35,7 +35,7 @@ type seenScript struct {
 // gap is a time in which the JVM stood still.
 type gap struct{ from, to time.Time }
 
-// paceBeat is how often the JVM looks whether it stood still.
+// paceBeat is the interval at which the JVM checks whether it stood still.
 const paceBeat = 10 * time.Millisecond
 
 // startPace watches a server until the test ends.
@@ -103,7 +103,7 @@ func (p *pace) hear(l *Library) error {
 	})
 }
 
-// begin notes the scripts of locks with a prefix from now on, and end gives them.
+// begin records the scripts of locks with a prefix from now on, and end returns them.
 func (p *pace) begin(prefix string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -117,7 +117,7 @@ func (p *pace) end(prefix string) []seenScript {
 	return p.seen[prefix]
 }
 
-// still gives the longest time since an instant for which the JVM stood still.
+// still returns the longest time since an instant for which the JVM stood still.
 func (p *pace) still(since time.Time) (longest time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -129,9 +129,9 @@ func (p *pace) still(since time.Time) (longest time.Duration) {
 	return longest
 }
 
-// judge writes into each call of a telling when its first command took effect. It notes by which
-// time the machine was late: between a call and its first command, between the command by
-// which a call was granted and its return, and while the JVM stood still.
+// judge writes into each call of a record when its first command took effect. It notes how late the
+// machine was: between a call and its first command, between the command that granted a call and
+// the return of the call, and while the JVM stood still.
 func (p *pace) judge(n names, came outcome, scripts []seenScript, s *lateness) {
 	s.note(p.still(came.began), "the JVM stood still")
 	owners := map[string]string{} // by thread
@@ -154,7 +154,7 @@ func (p *pace) judge(n names, came outcome, scripts []seenScript, s *lateness) {
 			}
 		}
 		if len(own) == 0 {
-			// A forceUnlock names no owner, and a client may crash before it sends.
+			// A forceUnlock names no owner, and a client may crash before it sends anything.
 			if a.Op.mayWait() && !crashedBy(came.told, a.Op.Client, a.AtMS+drawnShift.Milliseconds()) {
 				s.note(time.Second, "a call sent no command")
 			}
@@ -163,7 +163,7 @@ func (p *pace) judge(n names, came outcome, scripts []seenScript, s *lateness) {
 		late := own[0].Sub(begin)
 		came.told[i].LateMS = late.Milliseconds()
 		if !a.Op.mayWait() {
-			continue // tellTimed looks how long it took
+			continue // tellTimed measures how long it took
 		}
 		s.note(late, "the first command of a call came late")
 		if (a.Reply == "ok" || a.Reply == "true") && !interruptedIn(came.told, a) {
@@ -172,7 +172,7 @@ func (p *pace) judge(n names, came outcome, scripts []seenScript, s *lateness) {
 	}
 }
 
-// calls says that the act is a call of the lock.
+// calls reports whether the act is a call of the lock.
 func (o Op) calls() bool {
 	switch o.Do {
 	case doRemove, doPersist, doLook, doCrash, doInterrupt:
@@ -193,8 +193,8 @@ func interruptedIn(all []told, call told) bool {
 	})
 }
 
-// A telling is disturbed by a call whose first command comes late, by an answer that comes back
-// late, and by a JVM that stands still. An interrupt, a crash and a long wait disturb nothing.
+// A record is disturbed by a call whose first command comes late, by a late answer, and by a JVM
+// that stands still. An interrupt, a crash and a long wait disturb nothing.
 func TestPaceSeesALateMachine(t *testing.T) {
 	began := time.Unix(1_700_000_000, 0)
 	at := func(ms int64) string {

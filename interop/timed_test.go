@@ -26,13 +26,13 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// timedStory has the acts on one lock, with their instants. Unlike a drawn sequence it may be about
-// renewals, about leases that end while somebody waits, and about how long a call takes.
+// timedStory has the acts on one lock, with their instants. Unlike a drawn sequence, it may test
+// renewals, leases that end while a call waits, and the durations of calls.
 type timedStory struct {
 	name string
-	// kinds of lock that it is told of; nil: plain and fair.
+	// kinds of lock on which it is played; nil: plain and fair.
 	kinds []string
-	// watchdog is lockWatchdogTimeout; 3.4.2 has 30 s whatever is set.
+	// watchdog is lockWatchdogTimeout; 3.4.2 always has 30 s.
 	watchdog time.Duration
 	acts     []act
 }
@@ -43,8 +43,8 @@ type act struct {
 	op Op
 }
 
-// What a story has besides the operations of sequences: somebody else removes the
-// lock's key or its time to live, the state is looked at, or a client crashes.
+// The acts of a story besides the operations of sequences: an outsider removes the lock's key or
+// its time to live, the state is read, or a client crashes.
 const (
 	doRemove  = "remove"
 	doPersist = "persist"
@@ -56,10 +56,10 @@ const (
 // can crash.
 type timedParty interface {
 	party
-	// interruptNow interrupts what a thread is doing.
+	// interruptNow interrupts the call of a thread.
 	interruptNow(op Op) error
-	// crash ends a client as the end of its process would: its connections close, and
-	// nothing comes from it any more.
+	// crash ends a client as the end of its process would: its connections close, and it sends
+	// nothing more.
 	crash(client string) error
 }
 
@@ -72,7 +72,7 @@ func on(at int64, thread, do string, set ...func(*Op)) act {
 	return act{at, o}
 }
 
-// to makes an act of nobody's thread.
+// to makes an act that no thread does.
 func to(at int64, do string) act { return act{at, Op{Do: do, Lock: lockNames[0]}} }
 
 func lease(ms int64) func(*Op) { return func(o *Op) { o.LeaseMS = ms } }
@@ -81,8 +81,8 @@ func fresh(o *Op)              { o.Fresh = true }
 
 const minute = 60_000
 
-// timedStories leave half a second between two instants whose order matters, because
-// the library's timers are up to 100 ms late, each time.
+// In timedStories, two instants whose order matters are half a second apart, because each timer of
+// the library is up to 100 ms late.
 var timedStories = []timedStory{
 	{name: "a renewal that finds no key, after a lease", watchdog: 3 * time.Second, acts: []act{
 		on(0, "a1", doTryLockTimed, lease(minute)),
@@ -133,7 +133,7 @@ var timedStories = []timedStory{
 		on(900, "b1", doInterrupt),
 		on(1500, "a1", doUnlock),
 		to(2000, doLook),
-		to(6500, doLook), // renewed, or not
+		to(6500, doLook), // shows whether the hold was renewed
 		on(6700, "b1", doUnlock),
 		to(7000, doLook),
 	}},
@@ -152,7 +152,7 @@ var timedStories = []timedStory{
 		to(200, doPersist),
 		on(400, "b1", doLock),
 		on(900, "b1", doInterrupt),
-		to(2000, doRemove), // tells nobody
+		to(2000, doRemove), // publishes no message
 		to(3000, doLook),
 	}},
 	{name: "lock() waits without bound, then the lock is unlocked", kinds: unbounded, watchdog: 3 * time.Second, acts: []act{
@@ -233,8 +233,8 @@ type told struct {
 	Reply string `json:"reply,omitempty"` // of a call; "" if it has not come back
 	// BackMS is when the call came back, in ms since the story began.
 	BackMS int64 `json:"back_ms,omitempty"`
-	// LateMS is how much later than AtMS the act took effect: the server saw the first command of
-	// the call, or the act that is no call began. It is 0 in recordings that do not have it.
+	// LateMS is how much later than AtMS the act took effect: when the server saw the first command
+	// of a call, or when another act began. It is 0 in recordings that do not have it.
 	LateMS int64  `json:"late_ms,omitempty"`
 	State  *State `json:"state,omitempty"` // of a look
 }
@@ -256,26 +256,26 @@ func (x told) String() string {
 	return fmt.Sprintf("%4d ms %s", x.AtMS, what)
 }
 
-// backToleranceMS is how far the instants may be apart at which a call comes back here
-// and there: a few ticks of the library's timers, and a busy machine.
+// backToleranceMS is the largest difference between the returns of a call on the two sides: a few
+// ticks of the library's timers, and a busy machine.
 const backToleranceMS = 450
 
 func (x told) agrees(y told) bool { return x.agreesWithin(y, backToleranceMS, toleranceMS) }
 
-// agreesWithin compares two tellings of an act, instants of calls and times of the state
-// each with a tolerance in ms.
+// agreesWithin compares two records of an act, with one tolerance for the returns of calls and one
+// for the times of the state, in ms.
 func (x told) agreesWithin(y told, back, state int64) bool {
 	return x.AtMS == y.AtMS && x.Op == y.Op && sameReply(x.Op, x.Reply, y.Reply, toleranceMS) &&
 		within(back)(x.BackMS, y.BackMS) &&
 		(x.State == nil) == (y.State == nil) && (x.State == nil || x.State.equalWithin(*y.State, state))
 }
 
-// timedTelling is one story of one kind of lock, as it was told.
+// timedTelling is the record of one story on one kind of lock.
 type timedTelling struct {
 	Story      string `json:"story"`
 	Kind       string `json:"kind"`
-	WatchdogMS int64  `json:"watchdog_ms"` // that the teller has
-	// Disturbed: the machine was too busy each time, and nothing is told.
+	WatchdogMS int64  `json:"watchdog_ms"` // the watchdog timeout of the party
+	// Disturbed: the machine was too busy each time, and there is no record.
 	Disturbed bool   `json:"disturbed,omitempty"`
 	Told      []told `json:"told"`
 }
@@ -292,7 +292,7 @@ func (x timedTelling) String() string {
 	return b.String()
 }
 
-// eachTimed gives each story of each kind.
+// eachTimed calls f for each story and each of its kinds.
 func eachTimed(f func(s timedStory, kind string)) {
 	for _, s := range timedStories {
 		of := s.kinds
@@ -305,14 +305,14 @@ func eachTimed(f func(s timedStory, kind string)) {
 	}
 }
 
-// tellTimed does what a story says at its instants and gives what came of it until half
-// a second after the last one. late, where it is not nil, is how much later an act
-// begins, by its place.
+// tellTimed plays the acts of a story at their instants, and returns the outcome up to half a
+// second after the last one. If late is not nil, it returns how much later the act at an index
+// begins.
 func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s timedStory, late func(int) time.Duration) (outcome, error) {
 	var mu sync.Mutex
 	out := make([]told, len(s.acts))
 	x := outcome{under: map[string]Op{}}
-	under := map[string]Op{} // calls, by thread; replies that come after the story change it, too
+	under := map[string]Op{} // calls under way, by thread; a reply after the end of the story changes it, too
 	interrupted, crashed := map[string]bool{}, map[string]bool{}
 	over := false
 	began := time.Now()
@@ -351,7 +351,7 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 			switch {
 			case !busy:
 				out[i].Reply = replyIdle
-			case interrupted[thread]: // a second one has no counterpart in Go
+			case interrupted[thread]: // a second interrupt has no counterpart in Go
 				out[i].Reply = replySkipped
 			default:
 				interrupted[thread] = true
@@ -371,7 +371,7 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 				defer mu.Unlock()
 				delete(under, thread)
 				if over || crashed[a.op.Client] {
-					return // nobody is told
+					return // publishes no message
 				}
 				out[i].Reply, out[i].BackMS = reply, since()
 				if !a.op.mayWait() {
@@ -403,13 +403,14 @@ func tellTimed(p timedParty, rdb redis.UniversalClient, n names, kind string, s 
 type outcome struct {
 	told  []told
 	began time.Time
-	// stall is the longest time by which an act began too late, or an act took that waits for
-	// nobody.
+	// stall is the longest time by which an act began too late, or for which an act lasted that
+	// waits for nobody.
 	stall lateness
 	under map[string]Op // calls of living clients that are still under way, by thread
 }
 
-// lateness is the longest time by which the machine was late in a story, and where that was.
+// lateness is the longest time by which the machine was late in a story, and the act at which that
+// was.
 type lateness struct {
 	long time.Duration
 	why  string
@@ -421,7 +422,7 @@ func (s *lateness) note(long time.Duration, why string) {
 	}
 }
 
-// mayWait says that the call may wait for others.
+// mayWait reports whether the call may wait for others.
 func (o Op) mayWait() bool {
 	return o.Do == doLock || o.Do == doLockInterruptibly || o.timed() && o.WaitMS > 0
 }
@@ -467,7 +468,7 @@ func readTimed(path, version string) (timedRecording, error) {
 	return r, nil
 }
 
-// find gives the kept telling of a story, which must be of the same acts.
+// find returns the kept record of a story, which must have the same acts.
 func (r timedRecording) find(t *testing.T, s timedStory, kind string) timedTelling {
 	t.Helper()
 	for _, x := range r.tellings {
@@ -483,7 +484,7 @@ func (r timedRecording) find(t *testing.T, s timedStory, kind string) timedTelli
 	panic("unreachable")
 }
 
-// The port tells each story on miniredis, in a bubble, as the library told it.
+// On miniredis, in a bubble, the port plays each story as the library did.
 func TestPortTellsAsKept(t *testing.T) {
 	for _, rel := range redisson.Releases {
 		t.Run(rel.Version, func(t *testing.T) {
@@ -509,7 +510,7 @@ func TestPortTellsAsKept(t *testing.T) {
 	}
 }
 
-// timedWatchdog is the watchdog timeout that a client of the release has in a story.
+// timedWatchdog returns the watchdog timeout of a client of the release in a story.
 func timedWatchdog(rel *redisson.Release, s timedStory) int64 {
 	if rel.Watchdog == redisson.WatchdogTimer {
 		return redisson.DefaultWatchdog.Milliseconds()
@@ -525,16 +526,16 @@ func tellInBubble(t *testing.T, rel *redisson.Release, kind string, s timedStory
 	return all[0][0], nil
 }
 
-// chance is what may differ between two tellings of one story: when the timers' wheels began to
-// turn, and, but in telling 0, how late acts begin and how long answers take. Without a
-// chance timers are exact.
+// chance has the values that may differ between two runs of one story: when the timers' wheels
+// began to turn, and, except in run 0, how late acts begin and how long answers take. Without a
+// chance, timers are exact.
 type chance struct {
 	seed, telling uint64
-	// late is how late each act begins; nil: it is drawn.
+	// late is how late each act begins; nil: drawn.
 	late []time.Duration
 }
 
-// varies says whether acts and answers may be late.
+// varies reports whether acts and answers may be late.
 func (c *chance) varies() bool { return c != nil && c.telling > 0 }
 
 // lengths returns a function that draws lengths up to its argument, for one user of chance.
@@ -548,7 +549,7 @@ func (c *chance) lengths(user int) func(limit time.Duration) time.Duration {
 	}
 }
 
-// tellAllInBubble has the port tell stories on miniredis, in a bubble: each once for each of its
+// tellAllInBubble plays stories with the port on miniredis, in a bubble: each once for each of its
 // chances.
 func tellAllInBubble(t *testing.T, rel *redisson.Release, kind string, stories []timedStory, chances func(n int) []*chance) (all [][]timedTelling, err error) {
 	// go-redis keeps timers in a package-level pool; a timer of one bubble
@@ -574,7 +575,7 @@ func tellAllInBubble(t *testing.T, rel *redisson.Release, kind string, stories [
 
 var wheelFlag = flag.Bool("wheel", true, "the port's timers fire at the ticks of a wheel, in drawn stories")
 
-// tellByPort has the port tell a story; it runs in a bubble.
+// tellByPort plays a story with the port. It must run in a bubble.
 func tellByPort(rel *redisson.Release, kind string, s timedStory, c *chance) (timedTelling, error) {
 	m := miniredis.NewMiniRedis()
 	m.ClockTTL(true)
@@ -588,7 +589,7 @@ func tellByPort(rel *redisson.Release, kind string, s timedStory, c *chance) (ti
 			Dialer: func(context.Context, string, string) (net.Conn, error) {
 				conn, err := m.Dial()
 				x := &slow{Conn: conn}
-				// The first client is the one that looks at the state: it looks when it is told to.
+				// The first client reads the state, and is never late.
 				if c.varies() && client > 0 {
 					x.late = c.lengths(client<<8 + int(dialled.Add(1)))
 				}

@@ -30,8 +30,8 @@ type member struct {
 	unlock func() error
 }
 
-// mixed gives two clients of the library and two of the port, with a thread
-// each, and one lock for all of them.
+// mixed makes two clients of the library and two of the port, with a thread each, and one lock for
+// all of them.
 func mixed(t *testing.T, server *Server, rel *redisson.Release, l *Library, kind, name string) []member {
 	t.Helper()
 	var all []member
@@ -77,8 +77,8 @@ func mixed(t *testing.T, server *Server, rel *redisson.Release, l *Library, kind
 	return all
 }
 
-// Java and Go contend for one lock: never two inside, and no update of what it
-// guards is lost.
+// Java and Go contend for one lock. There are never two holders, and no update of the guarded
+// counter is lost.
 func TestTogetherOnlyOneIsInside(t *testing.T) {
 	t.Parallel()
 	const turns = 25
@@ -127,10 +127,9 @@ func TestTogetherOnlyOneIsInside(t *testing.T) {
 	})
 }
 
-// A release wakes the one who waits on the other side through its message, and
-// nobody asks while nothing happens: between its second attempt and the
-// message a waiter makes none. The holds' leases are far longer than the test.
-// On the fair lock waiters are served as they came.
+// The message of a release wakes the waiter on the other side. A waiter makes no attempt between
+// its second one and the message. The leases are far longer than the test. A fair lock serves its
+// waiters in the order in which they came.
 func TestTogetherReleasesWakeTheOtherSide(t *testing.T) {
 	t.Parallel()
 	eachTogether(t, func(t *testing.T, server *Server, rel *redisson.Release, l *Library, kind string) {
@@ -148,7 +147,7 @@ func handOver(t *testing.T, server *Server, rel *redisson.Release, l *Library, k
 	members := mixed(t, server, rel, l, kind, name)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	for _, m := range members { // with its first use a script may be sent twice
+	for _, m := range members { // the first use of a script may be sent twice
 		if err := errors.Join(m.lock(ctx), m.unlock()); err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
@@ -168,7 +167,7 @@ func handOver(t *testing.T, server *Server, rel *redisson.Release, l *Library, k
 		member
 		err error
 	}
-	granted := make(chan grant, len(members)) // whoever is granted after a failure finds room
+	granted := make(chan grant, len(members)) // has room for each grant after a failure
 	wait := func(m member) error {
 		before[m.owner] = seen.of(m.owner)
 		go func() { granted <- grant{m, m.lock(ctx)} }()
@@ -206,7 +205,7 @@ func handOver(t *testing.T, server *Server, rel *redisson.Release, l *Library, k
 		return nil
 	}
 	if kind == plain {
-		// Each in turn waits for the other side, and back.
+		// Each in turn waits for the other side.
 		for _, next := range []member{members[1], members[2], members[3], members[0]} {
 			if err := wait(next); err != nil {
 				return err
@@ -255,7 +254,7 @@ func until(what string, ok func() bool) error {
 	return nil
 }
 
-// attempted counts scripts on one lock by the owner that they name.
+// attempted counts the attempts on one lock by owner.
 type attempted struct {
 	mu sync.Mutex
 	by map[string]int
@@ -267,8 +266,8 @@ func (a *attempted) of(owner string) int {
 	return a.by[owner]
 }
 
-// attemptsOn watches a server for attempts on a lock: scripts whose keys begin
-// with its name and hold no channel (that would be an unlock).
+// attemptsOn watches a server for attempts on a lock: scripts whose first key is its name, and that
+// have no channel among their keys (such a script is an unlock).
 func attemptsOn(t *testing.T, server *Server, name string) *attempted {
 	t.Helper()
 	a := &attempted{by: map[string]int{}}

@@ -18,25 +18,25 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// watch hears what happens on a server, for all who run sequences on it: which
-// owner attempted which lock (through MONITOR) and what was published.
+// watch observes a server for all sides that run sequences on it: the attempts of each owner on
+// each lock (through MONITOR), and the published messages.
 type watch struct {
 	mu   sync.Mutex
 	ears map[string]*ear // by tag, the first word of their locks' names
 }
 
-// ear is a watch for one side of one lane: its world.
+// ear is the watch of one side of a lane. It is the world of that side.
 type ear struct {
 	tag    string
 	rdb    redis.UniversalClient
 	offset func() time.Duration // of the side's clock
-	// age, where there is one, lets keys age instead of time pass.
+	// age, if set, makes keys older in place of letting time pass.
 	age func(s *side, ttl time.Duration) error
 
 	mu       sync.Mutex
 	tried    map[string]int // by key and owner
 	messages []*redis.Message
-	unheard  int // messages that settle has not seen
+	unheard  int // messages that settle has not handled
 	fences   [2]int
 	fence    int
 	bell     chan struct{}
@@ -105,11 +105,11 @@ func (w *watch) ear(key string) *ear {
 	return w.ears[tag]
 }
 
-// scriptRun is a script as MONITOR shows it, without its text.
+// scriptRun has the keys and arguments of a script that MONITOR shows.
 type scriptRun struct{ keys, args []string }
 
-// monitored gives the words of a command: each is in quotes, and quotes within
-// are escaped.
+// monitored returns the words of a command in a line of MONITOR. Each is in quotes, and quotes
+// inside are escaped.
 func monitored(words string) []string {
 	return strings.Split(strings.TrimSuffix(strings.TrimSpace(words), `"`), `" "`)
 }
@@ -201,7 +201,7 @@ func (e *ear) attempts(c *call) int {
 	return e.tried[c.key+" "+c.owner]
 }
 
-// forget drops what was counted of a sequence.
+// forget drops the counts of a sequence.
 func (e *ear) forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -227,15 +227,15 @@ func (e *ear) heard() []*redis.Message {
 	return m
 }
 
-// settleLimit is how long a call may take that has nothing to wait for: a subscription of the
-// library that is asked for again and again takes up to 17 s.
+// settleLimit is the longest time that a call may take that has nothing to wait for. A subscription
+// of the library that is sent again and again takes up to 17 s.
 const settleLimit = 30 * time.Second
 
 var errUnsettled = errors.New("neither came back nor came to wait for a message")
 
-// settle knows that a call waits for a message when it has made all attempts
-// that were due (the two at its beginning and one for each message to it) and
-// got the lock by none of them.
+// settle waits until every call has returned or waits for a message. A call waits for a message
+// when it has made all attempts that were due (two at its beginning, and one for each message to
+// it) and none got the lock.
 func (e *ear) settle(s *side) error {
 	limit := time.NewTimer(settleLimit)
 	defer limit.Stop()
@@ -248,7 +248,7 @@ func (e *ear) settle(s *side) error {
 		}
 	}
 	for {
-		// Whatever calls did before is seen once the fence is.
+		// Once MONITOR has shown the fence, it has shown every command that calls sent before.
 		late, _ := e.late(s)
 		if late == nil {
 			if err := e.putFence(wait); err != nil {
@@ -276,8 +276,8 @@ func (e *ear) settle(s *side) error {
 	}
 }
 
-// late gives a call that is neither done nor waiting. quiet: no message came
-// since it was last asked, and no call was found to have the lock.
+// late returns a call that is neither done nor waiting. quiet reports that no message came since
+// its last call, and that no call was found to have the lock.
 func (e *ear) late(s *side) (late *call, quiet bool) {
 	e.mu.Lock()
 	fresh := slices.Clone(e.messages[len(e.messages)-e.unheard:])
@@ -307,8 +307,8 @@ func (e *ear) late(s *side) (late *call, quiet bool) {
 	return nil, len(fresh) == 0
 }
 
-// deliver notes that a message wakes one waiter of each client that listens:
-// the one that has waited longest, which may have come back by now.
+// deliver notes that a message wakes one waiter of each client that listens: the waiter that has
+// waited longest, even if it has returned by now.
 func (s *side) deliver(channel string) {
 	woken := map[string]bool{}
 	for _, c := range s.open {

@@ -24,14 +24,14 @@ import (
 // the period.
 const storyWatchdog = 900 * time.Millisecond
 
-// stage is one player in a story: what it does is written down in words that
-// are the same for the library and the port.
+// stage is one player in a story. It notes its acts in words that are the same for the library and
+// the port.
 type stage struct {
 	t    *testing.T
 	rel  *redisson.Release
 	p    player
 	via  *Proxy
-	rdb  *redis.Client // past the proxy
+	rdb  *redis.Client // bypasses the proxy
 	lock string
 	kind string // of the lock; "": plain
 	// watchdog is the client's lockWatchdogTimeout.
@@ -56,7 +56,7 @@ func (s *stage) call(thread int, op string, with ...any) {
 // renewals notes whether renewals come within five periods: none, one (a
 // period's worth), or more.
 func (s *stage) renewals() {
-	if s.rel.Watchdog != redisson.WatchdogTimer { // whose period is ten seconds
+	if s.rel.Watchdog != redisson.WatchdogTimer { // the period of WatchdogTimer is ten seconds
 		s.note("renewals: %s", []string{"none", "one", "go on"}[min(2, s.countRenewals(s.watchdog*5/3))])
 	}
 }
@@ -72,7 +72,7 @@ func (s *stage) countRenewals(during time.Duration) (n int) {
 	return n
 }
 
-// strike lets the next renewal, or every, meet a fault.
+// strike lets a fault meet the next renewals, as many as times says.
 func (s *stage) strike(keys, times int, v Verdict) {
 	n := 0
 	s.via.Rule(func(c Sent) Verdict {
@@ -105,7 +105,7 @@ func (s *stage) leased() {
 	s.note("a lease of its own: %v", s.rdb.PTTL(context.Background(), s.lock).Val() > s.watchdog)
 }
 
-// result notes whether a call has come back within a while.
+// result notes whether a call returns within a time.
 func (s *stage) result(what string, c <-chan string, within time.Duration) bool {
 	select {
 	case r := <-c:
@@ -120,14 +120,15 @@ func (s *stage) result(what string, c <-chan string, within time.Duration) bool 
 type story struct {
 	name string
 	set  settings
-	// known turns the library's words into the port's where a difference is left to; nil:
-	// there is none.
+	// known replaces the library's words by the port's for a difference that is known and left as
+	// it is; nil: there is none.
 	known *strings.Replacer
 	tell  func(*stage)
 }
 
-// leftTo reports whether the library's telling differs from the port's as is known.
-func (x story) leftTo(library, port string) bool {
+// differsAsKnown reports whether the notes of the library and the port differ only by the known
+// difference.
+func (x story) differsAsKnown(library, port string) bool {
 	return x.known != nil && x.known.Replace(library) == port
 }
 
@@ -277,14 +278,14 @@ var watchdogStories = []story{
 		first("of another lock between two ticks", s.lock+"other")
 		s.call(1, "unlock")
 		s.note("2 unlock: %s", await(s.t, s.p.do(2, "unlock", Fields{"kind", "plain", "lock", s.lock + "other"})))
-		time.Sleep(3 * period) // no holds: the ticks end, if they do
+		time.Sleep(3 * period) // without holds the ticks end in some releases
 		s.call(1, "lock")
 		first("of a hold after a long rest", s.lock)
 		time.Sleep(period / 10)
 		// The library's timers have ticks of 100 ms: its periods are a little longer.
 		s.note("one timer: %v", s.countRenewals(3*period) < 5)
 	}},
-	// Each unlock leaves 4.7.0 a timer, and the others none.
+	// In 4.7.0 each unlock leaves a timer behind; in the others it leaves none.
 	{name: "timers left by unlocks", set: settings{watchdog: 4500 * time.Millisecond}, tell: func(s *stage) {
 		const period = 1500 * time.Millisecond
 		for range 3 {
@@ -297,7 +298,7 @@ var watchdogStories = []story{
 	}},
 }
 
-// halves tells a fixed phase (six tenths) from a fresh one (ten tenths).
+// halves distinguishes a fixed phase (six tenths) from a new one (ten tenths).
 func halves(tenths time.Duration) string {
 	if tenths < 8 {
 		return "0.6"
@@ -305,12 +306,12 @@ func halves(tenths time.Duration) string {
 	return "1"
 }
 
-// keptBack is how long answers are kept back while somebody interrupts the call.
+// keptBack is how long answers are kept back while a call is interrupted.
 const keptBack = 1200 * time.Millisecond
 
-// subscribing turns what the library tells of an interrupt while it subscribes into what
-// the port tells, which unsubscribes and returns at once. docs/fidelity.md says why it is
-// left so. Nothing else may differ.
+// subscribing replaces the library's notes about an interrupt of its subscription by those of the
+// port, which unsubscribes and returns at once. docs/fidelity.md says why this difference stays.
+// Nothing else may differ.
 var subscribing = strings.NewReplacer(
 	"before it is subscribed: not back; after it is subscribed: "+resultUnderWay, "before it is subscribed: "+resultInterrupted,
 	"before it is subscribed: "+resultUnderWay, "before it is subscribed: "+resultInterrupted,
@@ -429,8 +430,8 @@ var interruptStories = func() (all []story) {
 	return all
 }()
 
-// tokenStories are of the calls that tell a token: what goes on in the background when
-// they are interrupted, and what an endless key is taken for.
+// tokenStories are about the calls that return a token: their attempts in the background after an
+// interrupt, and the answer for a key without a time to live.
 var tokenStories = func() (all []story) {
 	for _, op := range []struct {
 		name string
@@ -451,7 +452,7 @@ var tokenStories = func() (all []story) {
 			s.p.interrupt(1)
 			s.result("before the answer", c, keptBack/3)
 			time.Sleep(keptBack * 3 / 2)
-			s.state() // it was given back
+			s.state() // shows that the grant was given back
 			s.call(1, "get_token")
 		}}, story{name: what + " interrupted while it waits", tell: func(s *stage) {
 			s.kind = fenced
@@ -553,16 +554,16 @@ var tokenStories = func() (all []story) {
 	return all
 }()
 
-// TestTokens compares the calls that tell a token.
+// TestTokens compares the calls that return a token.
 func TestTokens(t *testing.T) {
 	tellStoriesOf(t, tokenStories, func(rel *redisson.Release) bool { return rel.Fenced != nil })
 }
 
-// TestWatchdog: when renewals come, and what ends them.
-// The watchdog timeout of 3.4.2 is no setting: 30 s.
+// TestWatchdog compares when renewals come, and what ends them. It leaves out 3.4.2, whose watchdog
+// timeout is always 30 s.
 func TestWatchdog(t *testing.T) { tellStories(t, watchdogStories, "3.4.2") }
 
-// TestInterrupts: what an interrupt meets, and what it leaves behind.
+// TestInterrupts compares the effects of interrupts.
 func TestInterrupts(t *testing.T) { tellStories(t, interruptStories, "") }
 
 var storyFlag = flag.String("story", "", "play only the stories, losses and lines whose name has this in it")
@@ -570,7 +571,7 @@ var storyFlag = flag.String("story", "", "play only the stories, losses and line
 // chosen reports whether a story is played.
 func chosen(name string) bool { return strings.Contains(name, *storyFlag) }
 
-// tellStories tells the stories of every release but one.
+// tellStories plays the stories on every release but one, and compares the notes of the two sides.
 func tellStories(t *testing.T, stories []story, but string) {
 	tellStoriesOf(t, stories, func(rel *redisson.Release) bool { return rel.Version != but })
 }
@@ -608,7 +609,7 @@ func tellStoriesOf(t *testing.T, stories []story, of func(*redisson.Release) boo
 						both.Go(func() { want = tell(t, rel, lib, servers[0], x, fmt.Sprintf("story%d-%d", i, try)) })
 						both.Go(func() { got = tell(t, rel, nil, servers[1], x, fmt.Sprintf("story%d-%d", i, try)) })
 						both.Wait()
-						if want == got || x.leftTo(want, got) {
+						if want == got || x.differsAsKnown(want, got) {
 							return ""
 						}
 						return bothSides(want, got)
@@ -632,12 +633,12 @@ func tellStoriesOf(t *testing.T, stories []story, of func(*redisson.Release) boo
 	}
 }
 
-// bothSides puts what the sides told below each other.
+// bothSides writes the notes of the two sides one below the other.
 func bothSides(library, port string) string {
 	return fmt.Sprintf("  library: %s\n  port:    %s", library, port)
 }
 
-// tell has one side tell a story; lib is nil for the port.
+// tell plays a story on one side, and returns its notes. lib is nil for the port.
 func tell(t *testing.T, rel *redisson.Release, lib *Library, server *Server, x story, lock string) string {
 	via := StartProxy(t, server.Addr)
 	set := x.set

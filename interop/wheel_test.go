@@ -12,20 +12,21 @@ import (
 	"lockstep/internal/realtime"
 )
 
-// wheelWait is a wait of the library, of which the test asks whether it ends at a tick of the
-// client's wheel.
+// wheelWait is a wait of the library. The test checks whether it ends at a tick of the client's
+// wheel.
 type wheelWait struct {
 	name string
-	long time.Duration // as it is asked for
+	long time.Duration // the requested length
 	set  settings
-	// measure gives how long the wait took; ok is false where the release has no such wait.
+	// measure returns how long the wait took; ok is false if the release has no such wait.
 	measure func(p *libraryPlayer, via *Proxy, lock string) (took time.Duration, ok bool)
-	// onWheel: it ends at a tick, half a tick late or more in the middle, where the tick is 100 ms.
+	// onWheel: the wait ends at a tick. With ticks of 100 ms its median lateness is half a tick or
+	// more.
 	onWheel bool
 	exact   bool // it never waits for a tick
 }
 
-// scriptsOf gives the scripts among the commands.
+// scriptsOf returns the scripts among the commands.
 func scriptsOf(sent []Sent) (scripts []Sent) {
 	for _, s := range sent {
 		if s.Is("EVAL") || s.Is("EVALSHA") {
@@ -44,7 +45,7 @@ func timeOf(p *libraryPlayer, op string, f Fields) time.Duration {
 func withhold(name string) func(Sent) Verdict {
 	return func(s Sent) Verdict {
 		if s.Is(name) {
-			return Verdict{Hold: 20 * time.Second} // longer than anybody waits
+			return Verdict{Hold: 20 * time.Second} // longer than any wait
 		}
 		return Verdict{}
 	}
@@ -60,7 +61,7 @@ var wheelWaits = []wheelWait{
 			time.Sleep(1500 * time.Millisecond)
 			s := scriptsOf(via.Sent(from))
 			if len(s) < 2 {
-				return 0, false // 3.4.2: 10 s whatever is set
+				return 0, false // in 3.4.2 the period is always 10 s
 			}
 			return s[1].At - s[0].At, true
 		},
@@ -95,7 +96,7 @@ var wheelWaits = []wheelWait{
 	},
 }
 
-// Renewals and the response timeout end at a tick of the client's wheel, and a wait for a message
+// Renewals and the response timeout end at a tick of the client's wheel, but a wait for a message
 // does not.
 func TestTimersOfTheLibrary(t *testing.T) {
 	t.Parallel()

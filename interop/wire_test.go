@@ -17,8 +17,8 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// chatter has the commands that a client sends for the sake of its connection, not of a lock. It is
-// the same for no two clients of Redis.
+// chatter has the commands that a client sends for its connection, not for a lock. They differ
+// between any two clients of Redis.
 var chatter = []string{
 	"PING", "CLIENT", "SELECT", "HELLO", "AUTH", "ROLE", "COMMAND", "CONFIG", "CLUSTER", "READONLY", "READWRITE", "ASKING",
 	"QUIT", "REPLCONF", "PSYNC",
@@ -27,11 +27,11 @@ var chatter = []string{
 // move is one step of a fixed sequence.
 type move struct {
 	client int // 0 or 1
-	thread int // 1, 2 or 3; 0: wait a while
+	thread int // 1, 2 or 3; 0: only wait
 	op     string
 	with   Fields // wait, lease, unit
-	blocks bool   // it does not come back in this step
-	ends   []int  // threads of blocked calls that come back in this step
+	blocks bool   // the call does not return in this step
+	ends   []int  // threads whose blocked calls return in this step
 }
 
 // line is a sequence of moves on one lock.
@@ -78,7 +78,8 @@ var lines = []line{
 	{name: "hand over", moves: []move{
 		{thread: 1, op: "lock"}, {thread: 2, op: "lock", blocks: true},
 		{thread: 1, op: "unlock", ends: []int{2}}, {thread: 2, op: "unlock"},
-		// The unlock's answer and the grant write one object's lease field, in either order: two clients.
+		// The unlock's answer and the grant write one object's lease field, in either order, so there are
+		// two clients.
 		{thread: 1, op: "lock"}, {client: 1, thread: 1, op: "lock", with: Fields{"lease", 9000}, blocks: true},
 		{thread: 1, op: "unlock", ends: []int{11}}, {client: 1, thread: 1, op: "unlock"},
 		{thread: 1, op: "lock"}, {thread: 2, op: "try_lock", with: Fields{"wait", 9000}, blocks: true},
@@ -96,7 +97,7 @@ var lines = []line{
 		{thread: 1, op: "lock"}, {client: 1, thread: 1, op: "lock", blocks: true},
 		{thread: 1, op: "unlock", ends: []int{11}}, {client: 1, thread: 1, op: "unlock"},
 	}},
-	// Not of a fair lock: behind a negative answer some releases wait for ever.
+	// Not on a fair lock: after a negative answer some releases wait for ever.
 	{name: "a wait to the end of a lease", only: "plain", repeats: true, moves: []move{
 		{thread: 1, op: "lock", with: Fields{"lease", 300}}, {thread: 2, op: "lock"}, {thread: 2, op: "unlock"},
 	}},
@@ -132,7 +133,8 @@ var lines = []line{
 		{thread: 2, op: "try_lock_and_get_token", with: Fields{"wait", 900, "lease", 4000}},
 		{thread: 2, op: "try_lock_and_get_token", blocks: true}, // without a wait it waits without bound
 		{thread: 1, op: "unlock", ends: []int{2}},
-		// The unlock's answer and the grant write one object's lease field, in either order: two clients.
+		// The unlock's answer and the grant write one object's lease field, in either order, so there are
+		// two clients.
 		{client: 1, thread: 1, op: "try_lock_and_get_token", with: Fields{"wait", 9000, "lease", 60000}, blocks: true},
 		{thread: 2, op: "unlock", ends: []int{11}},
 		{thread: 2, op: "lock_and_get_token", blocks: true},
@@ -166,7 +168,7 @@ func TestWireOnOneServer(t *testing.T) {
 	}
 }
 
-// team is the clients of one side, a and b, by their watchdog's timeout.
+// team has the clients a and b of one side, by their watchdog timeout.
 type team struct {
 	begin   func(watchdog time.Duration) player
 	players map[time.Duration][]player
@@ -182,13 +184,13 @@ func (m *team) of(watchdog time.Duration) []player {
 	return m.players[watchdog]
 }
 
-// noWatchdog is a lockWatchdogTimeout that lets no renewal come into a test,
-// however slow the machine (but for 3.4.2, whose watchdog has no setting).
+// noWatchdog is a lockWatchdogTimeout so long that no renewal comes during a test, however slow the
+// machine is. (The watchdog of 3.4.2 has no such setting.)
 const noWatchdog = 3000 * time.Second
 
-// compareLines runs all sequences of a release on both sides, each on servers
-// of its own, and holds what they sent side by side. begin makes such servers
-// and gives a proxy for each, the master's first.
+// compareLines runs all sequences of a release on both sides, each on servers of its own, and
+// compares the commands that they sent. begin starts such servers and returns a proxy of each, the
+// master's first.
 func compareLines(t *testing.T, rel *redisson.Release, topology redisson.Topology, begin func(*testing.T) []*Proxy) {
 	lib := StartLibrary(t, rel.Version)
 	side := func(make func(*Proxy, settings) player) *team {
@@ -237,8 +239,8 @@ var topologyNames = map[redisson.Topology]string{
 	redisson.Single: "one server", redisson.Replicated: "master and replica", redisson.Cluster: "cluster",
 }
 
-// playLine makes the moves and gives what was sent and what came back, in the
-// line's own words.
+// playLine makes the moves, and returns the commands and the results in words that do not depend on
+// the run.
 func playLine(t *testing.T, rel *redisson.Release, players []player, kind, lock string, ln line) []string {
 	n := newWording(rel, players)
 	ears := make([]*lineEar, len(players))
@@ -250,7 +252,7 @@ func playLine(t *testing.T, rel *redisson.Release, players []player, kind, lock 
 	}
 	blocked := map[int]<-chan string{}
 	var out []string
-	renewals := map[string]bool{} // commands that were sent while nobody called
+	renewals := map[string]bool{} // commands that were sent without a call
 	for _, m := range ln.moves {
 		p := players[m.client]
 		who := fmt.Sprintf("%c%d", 'a'+m.client, m.thread)
@@ -300,7 +302,7 @@ func playLine(t *testing.T, rel *redisson.Release, players []player, kind, lock 
 				}
 				switch {
 				case text == "":
-				case s.Is("DEL"): // behind the caller's back
+				case s.Is("DEL"): // sent in the background
 					latches = append(latches, text)
 				default:
 					main = append(main, text)
@@ -310,7 +312,7 @@ func playLine(t *testing.T, rel *redisson.Release, players []player, kind, lock 
 				}
 			}
 			main = append(main, latches...)
-			if m.thread == 0 { // it is chance how many there are, and before which call the last one comes
+			if m.thread == 0 { // their number, and the call that the last one precedes, depend on chance
 				for _, text := range main {
 					renewals[text] = true
 				}
@@ -329,8 +331,8 @@ func playLine(t *testing.T, rel *redisson.Release, players []player, kind, lock 
 	return out
 }
 
-// withoutRepeat removes the last attempt if it repeats the one before it. An attempt is
-// one command, or two where the client asks for the replicas first.
+// withoutRepeat removes the last attempt if it repeats the one before it. An attempt is one
+// command, or two if the client asks for the replicas first.
 func withoutRepeat(sent []string) []string {
 	for n := 1; n <= 2; n++ {
 		if end := len(sent); end >= 2*n && slices.Equal(sent[end-n:], sent[end-2*n:end-n]) {
@@ -340,9 +342,9 @@ func withoutRepeat(sent []string) []string {
 	return sent
 }
 
-// due is what a client will have sent when it has nothing more to say.
+// due has the commands that a client must have sent before a step is over.
 type due struct {
-	attemptsOf string // an owner who comes to wait: has asked twice
+	attemptsOf string // the owner of a call that begins to wait: it has asked twice
 	latches    int    // latches deleted
 	channels   int    // channels open
 }
@@ -361,15 +363,15 @@ func (e *lineEar) take(x *Proxy) []Sent {
 	return sent
 }
 
-// at is a command with where it went: to the first node, the master, or another.
+// at is a command with its node: the first one, which is the master, or another.
 type at struct {
 	Sent
 	via  *Proxy
 	node int
-	then string // WAIT, where it follows on the same connection
+	then string // WAIT, if it follows on the same connection
 }
 
-// takeAll gives what went to all nodes, in the order of time.
+// takeAll returns the commands to all nodes, in the order of time.
 func (e *lineEar) takeAll() []at {
 	var all []at
 	for node, x := range e.p.proxies() {
@@ -396,9 +398,8 @@ func (e *lineEar) takeAll() []at {
 	return out
 }
 
-// elsewhere says which commands are known to go to a replica, where the port
-// asks the master: isLocked's and remainTimeToLive's, and 3.4.2's
-// subscriptions.
+// elsewhere reports whether the library is known to send a command to a replica that the port sends
+// to the master: the commands of isLocked and remainTimeToLive, and the subscriptions of 3.4.2.
 func elsewhere(rel *redisson.Release, s Sent) bool {
 	return s.Is("EXISTS") || s.Is("PTTL") || rel.Version == "3.4.2" && subscribes(s.Words[0])
 }
@@ -415,8 +416,8 @@ func channelsOpened(sent []Sent) (n int) {
 	return n
 }
 
-// settleWait is how long a client gets to send what is due; what is missing
-// then shows in the comparison.
+// settleWait is the time that a client has to send the commands that are due. The comparison shows
+// those that are missing.
 const settleWait = 5 * time.Second
 
 func (e *lineEar) settle(d due) {
@@ -444,7 +445,7 @@ func (e *lineEar) settle(d due) {
 	}
 }
 
-// callLimit is how long a call may take that has what it waits for.
+// callLimit is the longest time that a call may take to return once nothing keeps it waiting.
 const callLimit = 60 * time.Second
 
 func await(t testing.TB, result <-chan string) string {
@@ -457,8 +458,8 @@ func await(t testing.TB, result <-chan string) string {
 	}
 }
 
-// wording turns what was sent into words that do not depend on the moment:
-// owners, scripts, requests and times get names.
+// wording turns commands into words that do not depend on the run: owners, scripts, requests and
+// times get names.
 type wording struct {
 	rel      *redisson.Release
 	replace  []string // pairs
@@ -484,7 +485,7 @@ func (w *wording) script(sha string) string {
 	return w.scripts[sha]
 }
 
-// command gives "" for chatter.
+// command returns the words of a command, "" for chatter.
 func (w *wording) command(x *Proxy, s Sent) string {
 	words := slices.Clone(s.Words)
 	words[0] = strings.ToUpper(words[0])
@@ -504,11 +505,11 @@ func (w *wording) command(x *Proxy, s Sent) string {
 		return "INFO" // some ask for one section, some for all
 	case "WAIT", "WAITAOF":
 		if words[1] == "0" {
-			return "" // 4.7.0 finds out at its first script whether the server knows them
+			return "" // 4.7.0 asks at its first script whether the server knows them
 		}
 	}
 	if slices.Contains(words, "test1") {
-		return "" // and 3.43.0 whether a script may be sent to a replica
+		return "" // 3.43.0 asks whether a script may be sent to a replica
 	}
 	if i := slices.Index(words, "NON_REENTRANT_REACQUIRE"); i > 0 {
 		words = slices.Delete(words, i, i+1) // the error that the library's script gives; the port's has it in its text
@@ -525,8 +526,8 @@ func shaOf(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// timeSlack is how far a time that a client sent may be from when the proxy
-// saw it: half of the shortest wait.
+// timeSlack is the largest difference between an instant in a command and the instant at which the
+// proxy saw it: half of the shortest wait.
 const timeSlack = 2400
 
 func (w *wording) word(text string, at int64) string {
@@ -540,7 +541,7 @@ func (w *wording) word(text string, at int64) string {
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil:
-	case w.rel.RetryDelay.Min > 0 && n >= 16000 && n <= 20000: // latches live so long, by chance
+	case w.rel.RetryDelay.Min > 0 && n >= 16000 && n <= 20000: // a drawn time for which a latch lives
 		return "[16 s, 20 s]"
 	default:
 		for _, wait := range []int64{0, 5000, 300000} {

@@ -29,9 +29,10 @@ var own = len(All)
 // Registered returns the defects that Register added.
 func Registered() []Defect { return All[own:] }
 
-// Register adds the known defects of locks that are not Lockstep's own, after those that are there.
-// Campaigns, findings and the survey then show their names. The Since of a defect may be higher than
-// Version. Call it while the program starts. It panics if two defects have the same ID.
+// Register adds the known defects of locks that are not Lockstep's own, after the defects that are
+// already registered. Campaigns, findings and the survey then show their names. The Since of a
+// defect may be higher than Version. Call it while the program starts. It panics if two defects have
+// the same ID.
 func Register(defects ...Defect) {
 	for _, d := range defects {
 		if Find(d.ID) != nil {

@@ -101,7 +101,7 @@ steps:
   a/1: [{lock: x}, {lock: x}, {unlock: x}, {unlock: x}]
   a/2: [{at: 1s}, {lock: x}]
 `},
-	// An unlock is lost, and the renewals of what its thread has left go on.
+	// An unlock is lost, and the renewals of the levels that its thread has left go on.
 	{"R-watchdog-reentry-left", "liveness", "redisson@3.43.0, redisson-fair@3.43.0", `
 network: {latency: 5ms}
 watchdog: 15s
@@ -1103,7 +1103,7 @@ func checkCause(t *testing.T, v play.Verdict, c Cause) {
 	}
 }
 
-// A row for which a reason is given why no campaign names it is named by none.
+// No campaign names a row for which OutOfReach gives a reason.
 func TestNoCampaignNamesWhatIsOutOfReach(t *testing.T) {
 	files, err := filepath.Glob("../results/explore/*/verdicts.jsonl")
 	if err != nil || len(files) < 10 {
@@ -1129,7 +1129,7 @@ func TestNoCampaignNamesWhatIsOutOfReach(t *testing.T) {
 // Every known defect has an ID of its own and a story. Every row of the track record
 // belongs to a defect, or OutOfReach says why no campaign names it.
 func TestDefectsHaveStories(t *testing.T) {
-	rows := map[string]bool{} // whether it is told
+	rows := map[string]bool{} // whether a defect has the row
 	all, err := scenarios.Tagged("track-record")
 	if err != nil {
 		t.Fatal(err)

@@ -103,8 +103,8 @@ func (n *Namer) replay(f judges.Finding) *Namer {
 	return n.replays[excuses]
 }
 
-// Parting returns where server and clients parted before a finding, and the fault that did
-// it if one did. It looks at the run itself, or at the replay that convicts the finding. It
+// Parting returns the event that made server and clients disagree before a finding, and the fault,
+// if one caused it. It looks at the run itself, or at the replay that convicts the finding. It
 // reports false for a finding about no lock.
 func (n *Namer) Parting(f judges.Finding) (p judges.Parting, fault model.FaultSpec, ok bool) {
 	if f.Convicted {
@@ -148,9 +148,9 @@ func (n *Namer) wait(c *defect.Case) Named {
 	return Named{}
 }
 
-// overlap names the defect that let two threads work at one time. It is the defect of the
-// grant to one of them while another believed to hold the lock. If that has no name, it
-// is the defect that ended the hold of one of them.
+// overlap names the defect that let two threads work at the same time. It is the defect of the
+// grant to one of them while another believed to hold the lock. If that grant has no known defect,
+// it is the defect that ended the hold of one of them.
 func (n *Namer) overlap(f judges.Finding) Named {
 	var named Named
 	for _, g := range n.verdict.Findings {

@@ -48,10 +48,9 @@ func TestTheCauseIsWhatMatters(t *testing.T) {
 	}
 }
 
-// hasNeighbour makes neighbours of a run that shows a defect to a judge, until the
-// finding is not the defect any more. why is the sentence of the finding, "" for the
-// first one. It returns false if the finding is not the defect in this record, but in
-// that of a replay.
+// hasNeighbour makes neighbours of a run that shows a defect to a judge, until the finding is not
+// the defect any more. why is the sentence of the finding, "" for the first one. It returns false
+// if the finding is the defect only in the record of a replay.
 func hasNeighbour(t *testing.T, h *sim.Host, v play.Verdict, id, judge, why string) bool {
 	t.Helper()
 	i := slices.IndexFunc(v.Findings, func(f judges.Finding) bool {
@@ -151,7 +150,7 @@ func removeEffect(rec *model.Record, c Cause) *model.Record {
 			if e.Kind == model.KindExec && run.Command(e.Msg) != nil && run.Command(e.Msg).Script == "acquire" && in(e.Msg) {
 				e.Reply = "1"
 			}
-		case defect.ThrownAsleep: // with deadlines that are far
+		case defect.ThrownAsleep: // with far deadlines
 			if e.Kind == model.KindState {
 				s := *e.State
 				s.Deadlines = maps.Clone(s.Deadlines)
@@ -221,13 +220,13 @@ func removeEffect(rec *model.Record, c Cause) *model.Record {
 // the order of the list decides, and other findings of the story are not compared.
 var overlaps = map[string]string{
 	"R-5623":                 "R-partial-unlock-lease", // the object of the unlock has the watchdog's lease
-	"R-watchdog-level-taken": "R-watchdog-levels-left", // the hold ended by another hand
+	"R-watchdog-level-taken": "R-watchdog-levels-left", // an operator ended the hold
 	"R-fair-ghost":           "R-fair-sleeps-unqueued", // the waiter behind the ghost lost its place
 }
 
-// A story of one defect is a record that looks like those of all others that the same
-// judge sees on the same lock, and must not be one of them. So the order of the list names
-// no finding: the list from its end gives each the same name.
+// The story of one defect resembles the stories of all others that the same judge sees on the same
+// lock, and must not be taken for one of them. So the order of the list must not matter: the
+// reversed list gives each finding the same name.
 func TestAStoryIsOfOneDefect(t *testing.T) {
 	backward := slices.Clone(All)
 	slices.Reverse(backward)
@@ -251,11 +250,11 @@ func TestAStoryIsOfOneDefect(t *testing.T) {
 	}
 }
 
-// A lookalike is a story with a finding of the judge that a looser form of the defect's cause
-// would forgive: the same calls happen, and something else caused the finding.
+// A lookalike is a story whose finding a looser form of the defect's cause would accept: the same
+// calls happen, but something else caused the finding.
 var lookalikes = []struct {
-	not   string // the defect
-	story        // id is the defect that it is, "" for none
+	not   string // the defect that it resembles
+	story        // id is the defect of its finding, "" for none
 }{
 	// The unlock that failed is that of an earlier hold. A lost renewal ended this one.
 	{"R-watchdog-stopped-by-failed-unlock", story{"R-5698", "lease", "redisson@3.12.4, redisson@3.21.3", `
@@ -266,7 +265,7 @@ faults:
   - {when: {script: unlock, direction: request}, until: 39s, do: error, with: "ERR injected"}
   - {when: {script: renew, direction: request}, from: 41s, do: error, with: "ERR injected"}
 `}},
-	// One head left, and most of what the next waiter was told is the time of the hold.
+	// One head left, and most of the time that the next waiter was told is that of the hold.
 	{"R-fair-deadline-drift", story{"R-4705", "liveness", "redisson-fair@3.4.2", `
 processes: {a: {}, b: {}, c: {}, d: {}}
 steps:
@@ -291,7 +290,8 @@ steps:
     - {unlock: x}
     - {unlock: x}
 `}},
-	// The misdelete is over. The answer to an unlock of an own hold was late.
+	// The harm of the misdelete is over. Later the answer to an unlock of the thread's own hold is
+	// late.
 	{"SETNX-misdelete", story{"SETNX-unlock-resend", "hold-count", "setnx-del", `
 processes: {a: {client: {response_timeout: 80ms, retry_attempts: 1}}, b: {}}
 steps:
@@ -319,7 +319,7 @@ steps:
 faults:
   - {when: {script: unlock, direction: request, nth: 3}, do: delay, for: 10s}
 `}},
-	// The unlock of the free lock was before. The attempt to lock was sent again.
+	// The unlock of the free lock came earlier. Then an attempt to lock was sent again.
 	{"R-fair-free-unlock", story{"R-6025", "hold-count", "redisson-fair@3.21.3", `
 processes: {a: {client: {response_timeout: 80ms, retry_attempts: 1}}}
 steps:

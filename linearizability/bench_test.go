@@ -10,15 +10,14 @@ import (
 	"lockstep/model"
 )
 
-// porcupineTime is how long porcupine may look for an order of one history.
+// porcupineTime limits the time for which porcupine looks for an order of one history.
 const porcupineTime = 10 * time.Second
 
-// BenchmarkCheck shows, a line a history, what Check takes (ms/check), which asks
-// the monitor first, and what porcupine takes alone (ms/porcupine); stopped is 1
-// where that met its limit of time, and 2 where it met that of memory, so that
-// the time is no answer. Histories are of plain holds: acquires and releases, in
-// which the monitor is exact. In a broken one somebody, halfway, is granted what
-// another holds.
+// BenchmarkCheck prints a line per history, with the time of Check (ms/check), which asks the
+// monitor first, and the time of porcupine alone (ms/porcupine). stopped is 1 if porcupine met its
+// limit of time, and 2 if it met its limit of memory; its time then means nothing. The histories
+// have only plain holds, acquires and releases, for which the monitor is exact. Halfway through a
+// broken history, an owner is granted a lock that another holds.
 func BenchmarkCheck(b *testing.B) {
 	for _, broken := range []bool{false, true} {
 		for _, clients := range []int{5, 10, 20, 50} {
@@ -48,13 +47,14 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// tooEarly grants a lock to the next one before its holder, halfway, gives it up.
+// tooEarly makes a history broken: halfway, the next owner is granted the lock before its holder
+// gives it up.
 func tooEarly(b *testing.B, ops []Op) {
 	for i := len(ops) / 2; i < len(ops); i++ {
 		if ops[i].Op == OpRelease {
 			late := *ops[i].ReturnNs + 20_000_000
 			ops[i].CallNs, ops[i].ReturnNs = late, &late
-			// Its thread goes on only then.
+			// Its thread continues only then.
 			for j := i + 1; j < len(ops); j++ {
 				if ops[j].owner() == ops[i].owner() {
 					ops[j].CallNs = max(ops[j].CallNs, late)
@@ -69,7 +69,7 @@ func tooEarly(b *testing.B, ops []Op) {
 	b.Fatal("nothing to break")
 }
 
-// alone asks porcupine, without the monitor.
+// alone checks a history by porcupine, without the monitor.
 func alone(b *testing.B, ops []Op, want Verdict) (took time.Duration, stopped float64) {
 	spec, _ := model.SpecNamed(model.Specs[0])
 	h := history{lock: ops[0].Lock, ops: sorted(ops), spec: spec, opt: Options{StepLimit: 1 << 60}, free: spec.Init()}

@@ -1,15 +1,15 @@
 package linearizability
 
-// The brute force: every order, instant by instant, as plainly as the
-// specification reads. It shares nothing with the search but the type Op: leases
-// are no operations here but a deadline that the clock runs into.
+// The brute force tries every order, instant by instant, as directly as the specification reads. It
+// shares only the type Op with the search: here a lease is not an operation, but a deadline that
+// the clock reaches.
 
 type bruteState struct {
 	owner string
 	count int
-	lease int // index of the operation whose lease runs, -1: none
+	lease int // index of the operation whose lease is current, -1: none
 	token int64
-	// refused are the waiting operations that another's hold was seen by.
+	// refused has the waiting operations during which another owner held the lock.
 	refused uint32
 }
 
@@ -22,7 +22,7 @@ type bruteKey struct {
 type brute struct {
 	ops   []Op
 	spec  string
-	until int64 // what returns then or later may be missing
+	until int64 // operations that return then or later may have no effect
 	end   int64
 	seen  map[bruteKey]bool
 }
@@ -68,7 +68,7 @@ func (b *brute) from(t int64, taken uint32, st bruteState) bool {
 	if t > b.end {
 		return false
 	}
-	// Some operation takes effect now.
+	// One of the operations takes effect now.
 	for i := range b.ops {
 		if taken&(1<<i) != 0 || b.ops[i].Outcome == "failed" || t < b.ops[i].CallNs || b.ops[i].Op == "crash" {
 			continue
@@ -81,7 +81,7 @@ func (b *brute) from(t int64, taken uint32, st bruteState) bool {
 			return true
 		}
 	}
-	// The lease that runs ends now.
+	// The current lease ends now.
 	last := false
 	if st.lease >= 0 {
 		lo, hi, ends := b.window(st.lease)
@@ -92,7 +92,7 @@ func (b *brute) from(t int64, taken uint32, st bruteState) bool {
 			last = t == hi
 		}
 	}
-	// Nothing happens any more at this instant.
+	// Nothing more happens at this instant.
 	if last {
 		return false
 	}
@@ -110,7 +110,7 @@ func (b *brute) optional(i int) bool {
 
 func (b *brute) name(i int) string { return b.ops[i].owner() }
 
-// window is when the lease of operation i may end.
+// window returns the interval in which the lease of operation i may end.
 func (b *brute) window(i int) (lo, hi int64, ends bool) {
 	op := b.ops[i]
 	if op.NeverExpires {
@@ -227,7 +227,7 @@ func (b *brute) anotherWaits(t int64, taken uint32, i int) bool {
 	return false
 }
 
-// waits: the operation is an acquire that has arrived and not taken effect.
+// waits reports whether the operation is an acquire that has arrived and not taken effect.
 func (b *brute) waits(t int64, taken uint32, i int) bool {
 	w := b.ops[i]
 	if w.Op != "acquire" || taken&(1<<i) != 0 {

@@ -11,7 +11,7 @@ import (
 	"lockstep/model"
 )
 
-// forever is the return of an operation that may still take effect.
+// forever is the return of an operation that may still take effect later.
 const forever = math.MaxInt64
 
 // lastNs bounds every other instant; sums stop there.
@@ -19,11 +19,10 @@ const lastNs = math.MaxInt64 - 2
 
 // Limits of one search.
 const (
-	// StepLimitDefault is the number of steps tried for one lock unless
-	// [Options] says otherwise.
+	// StepLimitDefault is the default of Options.StepLimit.
 	StepLimitDefault = 5_000_000
-	// memoryBytesMax bounds the configurations that a search remembers; each
-	// has a bit for every operation, so that long histories may remember fewer.
+	// memoryBytesMax limits the memory for the configurations that a search remembers. Each has a
+	// bit for every operation, so a search of a long history can remember fewer.
 	memoryBytesMax = 256 << 20
 )
 
@@ -33,16 +32,15 @@ type Options struct {
 	// Spec is one of [model.Specs]; empty is the first. A caller that takes the name from a user checks it
 	// with [model.SpecNamed].
 	Spec string
-	// DriftPPM bounds how far apart lease clocks run, in parts per million.
+	// DriftPPM bounds the drift between the clocks of leases, in parts per million.
 	DriftPPM int64
-	// LeaseGrainNs is how much longer than its milliseconds a lease may last: a
-	// server may keep a key through the millisecond of its expiry. A record of a
-	// simulated run knows it; for other histories it is 0.
+	// LeaseGrainNs is the time by which a lease may last longer than its milliseconds, since a
+	// server may keep a key through the millisecond of its expiry. It is known for the record of a
+	// simulated run; for other histories it is 0.
 	LeaseGrainNs int64
-	// StepLimit is how many steps one search may try, 0 for StepLimitDefault. A
-	// history of one lock is searched in stretches of some thousand operations,
-	// where it can be cut. It counts steps and not time, so that a verdict
-	// repeats.
+	// StepLimit is how many steps one search may try, 0 for StepLimitDefault. A search covers a
+	// stretch of some thousand operations on one lock, if the history can be cut. The limit counts
+	// steps and not time, so that a verdict repeats.
 	StepLimit int
 
 	stretchMin int // operations; 0: stretchMin
@@ -51,8 +49,7 @@ type Options struct {
 // Verdict is the result of a check.
 type Verdict string
 
-// The verdicts. Undecided means that the search was stopped by a limit: there
-// may or may not be an order.
+// The verdicts. Undecided means that a limit stopped the search: there may or may not be an order.
 const (
 	OK        Verdict = "ok"
 	Broken    Verdict = "broken"
@@ -82,39 +79,40 @@ func (r Result) Verdict() Verdict {
 type LockResult struct {
 	Lock    string
 	Verdict Verdict
-	Ops     int // operations judged: all of the lock but failed ones
-	Steps   int // steps that the search tried; 0 when the monitor knew
+	Ops     int // operations judged: all on the lock, except failed ones
+	Steps   int // steps that the search tried; 0 if the monitor decided
 
 	// Prefix is the number of operations in the longest linearizable prefix, in the order of their
-	// returns. Where the search met its limit, it is how many were; where the monitor convicts after that,
-	// how many returned before First.
+	// returns. If the search met its limit, it is the length that was found. If the monitor then convicts,
+	// it is the number of operations that returned before First.
 	Prefix int
-	// First is the first operation, in order of returns, that no order can
-	// place. Nil unless broken.
+	// First is the first operation, in order of returns, that no order can place. It is nil unless
+	// the history is broken.
 	First *Op
 	Reason
 
-	broken *history // the stretch that is
+	broken *history // the stretch that is broken
 }
 
-// Reason says what went wrong with a history. One field is set; none is when it is ok.
+// Reason says what is wrong with a history. One field is set, or none if the history is ok.
 type Reason struct {
-	Limit   *Limit   `json:",omitempty"` // of an undecided one
+	Limit   *Limit   `json:",omitempty"` // of an undecided history
 	Overlap *Overlap `json:",omitempty"`
 	Refused *Refused `json:",omitempty"`
 }
 
 // Limit is the limit that a search met.
 type Limit struct {
-	Memory bool // it is that of the memory, not that of the steps
+	Memory bool // it is the limit of memory, not that of steps
 	Steps  int  // tried in this search
 }
 
-// Overlap says that Later was granted the lock while another owner surely held it.
+// Overlap says that Later was granted the lock while another owner certainly held it.
 type Overlap struct {
 	Later  Op
 	Holder string // process/thread
-	// The hold of Holder is sure from FromNs to UntilNs, or without an end if that is [NoEnd].
+	// The hold of Holder is certain from FromNs to UntilNs, or without an end if UntilNs is
+	// [NoEnd].
 	FromNs, UntilNs int64
 }
 
@@ -127,12 +125,12 @@ type Refused struct {
 	// State is the state that does not allow the step, at the end of the longest order that
 	// was found.
 	State model.State
-	// In is the operation itself, or with DoExpire the end of the lease that it started.
+	// In is the operation itself, or, with DoExpire, the end of the lease that it started.
 	In model.Input
-	// EndNs is the instant up to which the lease had to end, of DoExpire.
+	// EndNs is the instant by which the lease had to end, for DoExpire.
 	EndNs int64
-	// By is the rule. If it is Allowed, the state allows the step, and every order in which
-	// the search placed it was seen before and came no farther.
+	// By is the rule. If it is Allowed, the state allows the step, but the search had already tried
+	// every order with it, and none came farther.
 	By model.Refusal
 }
 
@@ -161,12 +159,12 @@ type history struct {
 	spec    model.Spec
 	opt     Options
 	crashes map[string][]int64 // by process, in order
-	free    model.State        // of the lock at the beginning, with the owners that wait
+	free    model.State        // of the lock at the beginning, with the waiting owners
 	waiting []*Op              // fair: acquires that stand in the queue at the end
 }
 
-// check judges the stretch, and says what state it left the lock in where that is
-// known. Without a search only the monitor is asked, and its silence says nothing.
+// check judges the stretch, and returns the state in which it left the lock, if that is known.
+// Without a search it asks only the monitor, whose silence proves nothing.
 func (h *history) check(search bool) (LockResult, model.State) {
 	r := LockResult{Lock: h.lock, Verdict: OK}
 	for _, op := range h.ops {
@@ -188,7 +186,7 @@ func (h *history) check(search bool) (LockResult, model.State) {
 	return r, s.best.state
 }
 
-// known judges the stretch as it was known at the instant until.
+// known judges the part of the stretch that was known at the instant until.
 func (h *history) known(until int64) LockResult {
 	r := LockResult{Lock: h.lock, Verdict: OK}
 	for _, op := range h.ops {
@@ -204,10 +202,10 @@ func (h *history) known(until int64) LockResult {
 	return r
 }
 
-// convicted fills in the result for a lock on which the monitor found two
-// holds at once. The monitor knows which grant comes too early, but, unless it is
-// exact, not whether all before it was right: the history is searched up to
-// there, where it is usually valid and the search therefore short.
+// convicted fills in the result for a lock on which the monitor found two holds at once. The
+// monitor knows which grant came too early. Unless it is exact, it does not know whether everything
+// before was right. So the history is searched up to that grant, where it is usually valid and the
+// search short.
 func (h *history) convicted(r *LockResult, c *conflict, exact bool) {
 	if !exact {
 		s := h.search(c.later.ret())
@@ -246,8 +244,8 @@ func (h *history) window(op *Op) (lo, hi int64, ok bool) {
 		if i == len(died) {
 			return 0, 0, false
 		}
-		// From the crash on nobody prolongs the lease, which may have been about
-		// to end just then.
+		// From the crash on nobody prolongs the lease, which may have been about to end at that
+		// instant.
 		from = died[i]
 		if to != forever {
 			to = max(to, from)
@@ -260,8 +258,8 @@ func (h *history) window(op *Op) (lo, hi int64, ok bool) {
 	return max(op.CallNs, plus(from, h.shortest(*op.LeaseMs))), plus(to, h.longest(*op.LeaseMs)), true
 }
 
-// longest and shortest return how long a lease of that many milliseconds may
-// last on the clock of the history, in nanoseconds, rounded outwards.
+// longest and shortest return the bounds of the length of a lease on the clock of the history, in
+// nanoseconds, rounded outwards.
 func (h *history) longest(leaseMs int64) int64 {
 	ns := leaseNs(leaseMs)
 	return plus(plus(ns, drift(ns, h.opt.DriftPPM)), h.opt.LeaseGrainNs)
@@ -299,19 +297,19 @@ func plus(at, span int64) int64 {
 	return at + span
 }
 
-// entry is one operation as porcupine sees it: a call of the history or a step
-// that the judge adds.
+// entry is one operation in the form for porcupine: a call of the history or a step that the judge
+// adds.
 type entry struct {
 	in        model.Input
 	call, ret int64
-	op        *Op // the call, or the one that the step belongs to; nil for the end
+	op        *Op // the call, or the call to which the step belongs; nil for the end
 	own       bool
 	rank      int // in order of returns; -1 for an operation that may happen at any time
 }
 
-// entries returns the operations that must be placed, for the history as it was known at
-// the instant until. Later calls do not exist yet. Calls that return then or later may have
-// taken effect or not.
+// entries returns the operations that must be placed, in the history as it was known at the instant
+// until. It leaves out later calls. Calls that return then or later may or may not have taken
+// effect.
 func (h *history) entries(until int64) []*entry {
 	var all []*entry
 	add := func(e entry) { all = append(all, &e) }
@@ -423,11 +421,10 @@ func (h *history) entries(until int64) []*entry {
 	return all
 }
 
-// replacements returns a function that says whether the lease of op has surely
-// been replaced or given back before lo: between its return and lo lies, whole,
-// an operation after which another lease runs or none. The end of such a lease
-// changes nothing wherever it stands, so that leaving it out is exact, and
-// halves most histories.
+// replacements returns a function that reports whether the lease of op has certainly been replaced
+// or given back before lo: if some operation lies completely between the return of op and lo, and
+// another lease or none is current after it. The end of such a lease changes nothing, wherever it
+// is placed. So leaving it out is exact, and halves most histories.
 func (h *history) replacements(until int64) func(op *Op, lo int64) bool {
 	type span struct{ call, ret int64 }
 	var spans []span
@@ -457,14 +454,13 @@ func (h *history) replacements(until int64) func(op *Op, lo int64) bool {
 	}
 }
 
-// node is a state on the way of a search, with how far the way has come: all
-// entries of a rank below low are placed, and of those above, the ones in ahead.
-// Both follow from which entries are placed, and porcupine compares that itself,
-// so that they are no part of the state.
+// node is a state on a path of the search, with the entries placed so far: all entries whose rank
+// is below low, and those in ahead. low and ahead are not compared as parts of the state, since
+// porcupine compares the set of placed entries itself.
 type node struct {
 	state model.State
 	low   int
-	ahead []int32 // in order; short, because it is bounded by how many are concurrent
+	ahead []int32 // in order; short, since the number of concurrent operations bounds it
 }
 
 // search is one run of porcupine.
@@ -473,15 +469,14 @@ type search struct {
 	entries  []*entry
 	byReturn []*entry
 	steps    int // tried
-	made     int // allowed, each of them a configuration to remember
+	made     int // allowed steps, each a configuration to remember
 	madeMax  int
-	best     *node // the first that came farthest
+	best     *node // the first node that came farthest
 	verdict  Verdict
 	stopped  bool
 }
 
-// newSearch prepares the search of the history as it was known at the instant
-// until.
+// newSearch prepares a search of the history as it was known at the instant until.
 func (h *history) newSearch(until int64) *search {
 	entries := h.entries(until)
 	s := &search{history: h, entries: entries, byReturn: make([]*entry, len(entries))}
@@ -495,7 +490,7 @@ func (h *history) newSearch(until int64) *search {
 	return s
 }
 
-// model is the specification as porcupine takes it, with the search's limits.
+// model returns the specification in the form for porcupine, with the search's limits.
 func (s *search) model() porcupine.Model {
 	initial := s.best
 	return porcupine.Model{
@@ -506,9 +501,8 @@ func (s *search) model() porcupine.Model {
 	}
 }
 
-// search looks for an order of the history as it was known at the instant
-// until. Porcupine takes intervals as closed, so that of two operations at one
-// instant either may come first.
+// search looks for an order of the history as it was known at the instant until. Porcupine reads
+// intervals as closed, so either of two operations at one instant may come first.
 func (h *history) search(until int64) *search {
 	s := h.newSearch(until)
 	ops := make([]porcupine.Operation, len(s.entries))
@@ -519,8 +513,8 @@ func (h *history) search(until int64) *search {
 	case porcupine.CheckOperations(s.model(), ops):
 		s.verdict = OK
 	case s.stopped:
-		// Once the limit was met, every step was refused and the search ran out
-		// of orders: that says nothing about the history.
+		// After the limit every step was refused, so the search found no order. This says nothing
+		// about the history.
 		s.verdict = Undecided
 	default:
 		s.verdict = Broken
@@ -550,7 +544,7 @@ func (s *search) step(state, input, _ any) (bool, any) {
 	return true, next
 }
 
-// placed returns the node after the entry of that rank.
+// placed returns the node after placing the entry with a rank.
 func (n *node) placed(st model.State, rank int) *node {
 	next := &node{state: st, low: n.low, ahead: n.ahead}
 	switch {

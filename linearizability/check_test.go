@@ -13,8 +13,8 @@ import (
 //
 //	a/1 acquire 0..2 granted lease=10 token=3
 //
-// with times in milliseconds, on lock l unless lock= names another. The facts that only a record knows
-// are written expires=7, never and evicted.
+// with times in milliseconds, on lock l unless lock= names another. Facts that only a record has are
+// written expires=7, never and evicted.
 func parse(t *testing.T, text string) []Op {
 	t.Helper()
 	var ops []Op
@@ -568,7 +568,7 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// What the package comment of the monitor says that it hands over.
+// The histories that, as the comment of monitor.go says, the monitor hands over.
 func TestWhatTheMonitorHandsOver(t *testing.T) {
 	for _, c := range []struct{ what, spec, history string }{
 		{"busy", "reentrant", "a/1 acquire 0..1 granted\na/1 release 2..3 released\nb/1 acquire 4..5 busy"},
@@ -614,7 +614,7 @@ func ExampleCheck() {
 	// a/1 release (2.104s..2.106s) answered released, but the lock was held by b/1 with count 1
 }
 
-// Whoever asks says how instants are written.
+// The caller decides how instants are written.
 func TestInstantsAreWrittenAsAsked(t *testing.T) {
 	ret := int64(5_000_123)
 	ops := []Op{

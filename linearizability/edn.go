@@ -20,15 +20,16 @@ import (
 // jepsenLock is the name of the lock of a history that names none.
 const jepsenLock = "lock"
 
-// streamJepsen reads a history of a lock as Jepsen writes it: EDN, one map a line,
-// in the order in which it happened.
+// streamJepsen reads a history of a lock as Jepsen writes it: EDN, one map per line, in the order of
+// events.
 //
 //	{:type :invoke, :f :acquire, :process 0, :time 1200, :value nil}
 //
-// :type is :invoke, :ok, :fail (it did nothing) or :info (nobody knows); :f is :acquire or :release.
-// The lock is the first of a :value that is a vector, or a :value that is a word; the second, or the
-// :value, may be a map with the :token or :fence of a grant. Instants are the :time in ns, where an
-// entry has none the :index, else the number of the line. The actions of :nemesis become notes.
+// :type is :invoke, :ok, :fail (the call did nothing) or :info (unknown); :f is :acquire or
+// :release. The lock is a :value that is a word, or the first element of a :value that is a vector.
+// The second element, or the :value, may be a map with the :token or :fence of a grant. Instants are
+// the :time in ns, or else the :index, or else the number of the line. The actions of :nemesis
+// become notes.
 func streamJepsen(in *bufio.Reader, file string, each func(*Op)) ([]Note, error) {
 	p := jepsenParser{each: each, open: map[string]*Op{}, lost: map[string]int{}, levels: map[string]int{}}
 	for number := 1; ; number++ {
@@ -57,7 +58,7 @@ type jepsenParser struct {
 	each   func(*Op)
 	queue  []*Op // in order of call; the first is open
 	notes  []Note
-	clock  string         // which field tells the instants
+	clock  string         // the field with the instants
 	last   int64          // instant
 	lastAt int            // its line
 	open   map[string]*Op // by process
@@ -75,8 +76,8 @@ type jepsenEntry struct {
 	Value   any         `edn:"value"`
 }
 
-// unwrapped takes off what stands around the map of a line: the brackets of a
-// file that is one vector, and the name of the record.
+// unwrapped removes the text around the map of a line: the brackets of a file that is one vector,
+// and the name of the record.
 func (p *jepsenParser) unwrapped(line []byte) []byte {
 	line = bytes.TrimSpace(line)
 	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte("[")))
@@ -90,7 +91,7 @@ func (p *jepsenParser) unwrapped(line []byte) []byte {
 	return bytes.TrimSpace(line)
 }
 
-// add takes one entry; a reason says why it is not valid.
+// add takes one entry. It returns a reason if the entry is not valid.
 func (p *jepsenParser) add(text []byte, number int) (reason string) {
 	if text[0] != '{' {
 		return fmt.Sprintf("%s is no entry; every line is one map, such as {:type :invoke, :f :acquire, :process 0, :time 0}", shorten(string(text)))
@@ -132,7 +133,7 @@ func (p *jepsenParser) add(text []byte, number int) (reason string) {
 	return fmt.Sprintf(":type %s is unknown; it must be :invoke, :ok, :fail or :info", e.Type)
 }
 
-// misread says what is wrong with an entry that cannot be read.
+// misread returns the reason why an entry cannot be read.
 func misread(err error) (reason string) {
 	const whole = "whole numbers of at most 64 bits"
 	var number *strconv.NumError
@@ -148,7 +149,7 @@ func misread(err error) (reason string) {
 	return "not EDN: " + strings.TrimPrefix(err.Error(), "edn: ")
 }
 
-// instant is when an entry happened; all entries tell it in the same way.
+// instant returns the instant of an entry. All entries must have it in the same field.
 func (p *jepsenParser) instant(e jepsenEntry, number int) (at int64, reason string) {
 	clock := "line"
 	at = int64(number)
@@ -216,7 +217,7 @@ func (p *jepsenParser) complete(e jepsenEntry, process string, at int64) (reason
 		return reason
 	}
 	delete(p.open, process)
-	if e.Type != "info" { // what is unknown has no return
+	if e.Type != "info" { // a call of unknown outcome has no return
 		op.ReturnNs = &at
 	}
 	holds := op.Lock + "\x00" + process
@@ -262,7 +263,7 @@ func lockAndToken(value any) (lock string, token *int64, reason string) {
 	return lock, token, ""
 }
 
-// wordOf is the name that an EDN value is, "" for none.
+// wordOf returns the text of an EDN value that is a word, "" for others.
 func wordOf(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -277,12 +278,12 @@ func wordOf(v any) string {
 	return ""
 }
 
-// nemesisValue says what a fault was told, short; nothing for nil.
+// nemesisValue writes the value of a fault's action, shortened; "" for nil.
 func nemesisValue(v any) string {
 	if v == nil {
 		return ""
 	}
-	text, err := edn.Marshal(v) // in no order where it is a map
+	text, err := edn.Marshal(v) // the entries of a map have no order
 	if _, isMap := v.(map[any]any); err != nil || isMap {
 		return ""
 	}

@@ -142,7 +142,7 @@ func TestReadHistoryRefusesAHistoryWithoutACall(t *testing.T) {
 	}
 }
 
-// Packed or not, and in either format.
+// A history may be packed or not, in either format.
 func TestReadHistoryPacked(t *testing.T) {
 	for name, text := range map[string]string{
 		"edn":  mutex,
@@ -166,7 +166,7 @@ func TestReadHistoryPacked(t *testing.T) {
 	}
 }
 
-// The judgement of a history of Jepsen's, and its picture.
+// A history of Jepsen is judged and drawn.
 func TestCheckJepsen(t *testing.T) {
 	h, err := ReadHistory(strings.NewReader(mutex), "h.edn")
 	if err != nil {
@@ -191,8 +191,8 @@ func TestCheckJepsen(t *testing.T) {
 	}
 }
 
-// FuzzReadHistory: whatever is read, in either format, is read or refused with a
-// line, and is judged.
+// FuzzReadHistory checks that every input, in either format, is read and judged, or refused with a
+// line.
 func FuzzReadHistory(f *testing.F) {
 	f.Add([]byte(mutex))
 	f.Add([]byte("[" + strings.TrimSpace(mutex) + "]"))

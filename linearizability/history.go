@@ -4,9 +4,9 @@ import (
 	"lockstep/model"
 )
 
-// An Op is one line of a history: a call of a thread with its answer, or what
-// the environment did. Times are nanoseconds on one clock. The JSON names are a
-// file format that other programs write.
+// An Op is one line of a history: a call of a thread with its answer, or an event of the
+// environment. Times are nanoseconds on one clock. The JSON names are a file format that other
+// programs write.
 type Op struct {
 	Process string `json:"process,omitempty"`
 	Thread  int    `json:"thread,omitempty"`
@@ -16,10 +16,10 @@ type Op struct {
 	// ReturnNs is absent exactly when the outcome is unknown.
 	ReturnNs *int64 `json:"return_ns,omitempty"`
 	Outcome  string `json:"outcome,omitempty"`
-	// LeaseMs is the lease that the operation starts if it takes effect; absent:
-	// no expiry for an acquire, the running lease goes on for a release.
+	// LeaseMs is the lease that the operation starts if it takes effect; absent: no expiry after an
+	// acquire; after a release the current lease continues.
 	LeaseMs *int64 `json:"lease_ms,omitempty"`
-	// Watchdog says that the lease is kept up until the process's crash.
+	// Watchdog reports that the lease is renewed until the process crashes.
 	Watchdog bool `json:"watchdog,omitempty"`
 	// Token is the fencing token of a granted acquire.
 	Token *int64 `json:"token,omitempty"`
@@ -34,16 +34,14 @@ type Op struct {
 
 	// The following fields come from the record of a simulated run. No file has them.
 
-	// ExpireNs is the exact instant at which the lease that this operation
-	// started ended, or would have, had it not been replaced or given back. Not
-	// before CallNs.
+	// ExpireNs is the exact instant at which the lease that this operation started ended, or would
+	// have ended if it had not been replaced or given back. It is not before CallNs.
 	ExpireNs *int64 `json:"-"`
-	// NeverExpires says that the lease that this operation started never ran
-	// out: the history ended before.
+	// NeverExpires reports that the lease that this operation started never ran out: the history
+	// ended before.
 	NeverExpires bool `json:"-"`
-	// Evicted says that the server took this acquire out of its queue while it
-	// still waited, so that nobody has to wait for it any more. In a file the
-	// same is said by leaving arrived_ns out.
+	// Evicted reports that the server removed this acquire from its queue while it still waited, so
+	// no other has to wait for it. In a file a missing arrived_ns means the same.
 	Evicted bool `json:"-"`
 }
 
@@ -75,14 +73,13 @@ var outcomes = map[string][]string{
 	OpHoldCount:    {model.AnswerOK},
 }
 
-// environment says that nobody called the operation.
+// environment reports whether the operation has no caller.
 func (o *Op) environment() bool { return o.Op == OpLost || o.Op == OpCrash }
 
-// owner names who calls, as process/thread.
+// owner returns the caller as process/thread.
 func (o *Op) owner() string { return model.ThreadName(o.Process, o.Thread) }
 
-// open says that the operation may take effect at any time after its call, or
-// never.
+// open reports whether the operation may take effect at any time after its call, or never.
 func (o *Op) open() bool { return o.ReturnNs == nil || o.Outcome == model.AnswerUnknown }
 
 // ret returns the return, forever for an operation that may still take effect.
@@ -93,8 +90,8 @@ func (o *Op) ret() int64 {
 	return *o.ReturnNs
 }
 
-// startsLease says that the running lease is this operation's own once it took
-// effect, or that it ended expiry.
+// startsLease reports whether, after the operation, its own lease is current, or the hold no longer
+// expires.
 func (o *Op) startsLease() bool {
 	switch o.Op {
 	case OpAcquire:
@@ -107,8 +104,7 @@ func (o *Op) startsLease() bool {
 	return false
 }
 
-// replaces says that once the operation took effect another lease runs than
-// before, or none.
+// replaces reports whether another lease, or none, is current after the operation.
 func (o *Op) replaces() bool {
 	switch o.Op {
 	case OpAcquire:
@@ -125,8 +121,8 @@ func (o *Op) replaces() bool {
 	return o.Op == OpLost
 }
 
-// arrival is from when on an acquire waits. One without a known arrival waits from
-// the call on: the sooner it waits the more answers are right, and nobody has to
+// arrival returns the instant from which on an acquire waits. An acquire without a known arrival
+// waits from its call on: the earlier it waits, the more answers are right, and no other has to
 // wait for it.
 func (o *Op) arrival() int64 {
 	if o.ArrivedNs != nil {
@@ -135,12 +131,12 @@ func (o *Op) arrival() int64 {
 	return o.CallNs
 }
 
-// arrive is the step with which an acquire, which has that id, begins to wait.
+// arrive returns the step with which the acquire with an id begins to wait.
 func (o *Op) arrive(id int) model.Input {
 	in := model.Input{Do: model.DoArrive, Of: id, Owner: o.owner()}
 	if o.ArrivedNs != nil {
 		in.ArrivedNs, in.HasArrival = *o.ArrivedNs, true
-		// An unknown acquire may have left the queue long ago, a failed one may
+		// An acquire of unknown outcome may have left the queue long ago, and a failed one may
 		// never have been in it.
 		in.Ordered = !o.open() && o.Outcome != model.AnswerFailed && !o.Evicted
 	}

@@ -11,10 +11,9 @@ import (
 // contend returns the history of 20 threads, which contending makes.
 func contend(n int, lease bool) []Op { return contending(20, n, lease, false) }
 
-// contending returns what threads saw that contended for one lock which is right:
-// all waiting while one works, most blocking and, unless that is all they are to
-// do, some looking or trying once. Leases are a second, or far longer than the
-// history.
+// contending returns the history of threads that contend for one correct lock: all wait while one
+// works. Most block; unless plain is set, some only look or try once. Leases last a second, or far
+// longer than the history.
 func contending(threads, n int, lease, plain bool) []Op {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var ops []Op
@@ -34,7 +33,7 @@ func contending(threads, n int, lease, plain bool) []Op {
 	slices.SortFunc(queue, func(a, b thread) int { return int(a.arrived - b.arrived) })
 	now, token := int64(2_000_000), int64(0)
 	for len(ops) < n {
-		// The head gets the lock, works, and lines up again.
+		// The head gets the lock, works, and goes to the end of the queue.
 		th := queue[0]
 		queue = queue[1:]
 		token++
@@ -168,8 +167,8 @@ func BenchmarkCheckRead(b *testing.B) {
 	}
 }
 
-// Of a long history only what was done since the lock was last surely free is
-// kept, and of threads that are over nothing.
+// The checker keeps only the operations of a long history since the lock was last certainly free,
+// and nothing of threads that have ended.
 func TestALongHistoryIsForgotten(t *testing.T) {
 	for _, spec := range model.Specs {
 		for _, lease := range []bool{false, true} {

@@ -103,7 +103,7 @@ import (
 	"lockstep/model"
 )
 
-// conflict is two sure holds at one instant.
+// conflict is a pair of sure holds at one instant.
 type conflict struct {
 	earlier, later *Op   // in order of their returns
 	until          int64 // the hold of earlier is sure until then
@@ -113,21 +113,20 @@ func (c *conflict) overlap() *Overlap {
 	return &Overlap{Later: *c.later, Holder: c.earlier.owner(), FromNs: c.earlier.ret(), UntilNs: c.until}
 }
 
-// sureHold is the time in which an owner surely holds.
+// sureHold is a time in which an owner certainly holds the lock.
 type sureHold struct {
 	op       *Op // the anchor
 	owner    string
 	from, to int64
-	last     int64 // plain: the return of the release that ended it
+	last     int64 // plain holds: the return of the release that ended it
 }
 
-// monitor looks for two sure holds at one instant. If it finds none and exact is
-// true, the history is linearizable; if it finds some and exact is true, all before
-// is right.
+// monitor looks for two sure holds at one instant. If it finds none and exact is true, the history
+// is linearizable; if it finds some and exact is true, everything before is right.
 func (h *history) monitor() (c *conflict, exact bool) {
 	if holds, busy, ok := h.plainHolds(); ok {
 		if c = overlap(holds); c != nil {
-			return c, len(busy) == 0 // a busy answer before may be the first that is wrong
+			return c, len(busy) == 0 // a busy answer before may be the first wrong one
 		}
 		if allRefused(holds, busy) {
 			return nil, true
@@ -167,8 +166,8 @@ func overlap(holds []sureHold) *conflict {
 	return nil
 }
 
-// allRefused says whether another may have held the lock in the time of each
-// acquire that was answered busy. The holds are sorted and do not overlap.
+// allRefused reports whether, for each acquire that was answered busy, another owner may have held
+// the lock during the call. The holds are sorted and do not overlap.
 func allRefused(holds []sureHold, busy []*Op) bool {
 	ends := func(i int) int64 {
 		if i+1 < len(holds) {
@@ -195,8 +194,8 @@ func allRefused(holds []sureHold, busy []*Op) bool {
 	return true
 }
 
-// plainHolds returns the definite holds of a history that has nothing else but busy
-// answers, and these; ok is false when it has.
+// plainHolds returns the definite holds and the busy answers of a history. ok is false if the
+// history has anything else.
 func (h *history) plainHolds() (holds []sureHold, busy []*Op, ok bool) {
 	type thread struct {
 		levels int
@@ -243,7 +242,7 @@ func (h *history) plainHolds() (holds []sureHold, busy []*Op, ok bool) {
 	return holds, busy, true
 }
 
-// sureHolds returns for every anchor the time in which its owner surely holds.
+// sureHolds returns for every anchor the time in which its owner certainly holds the lock.
 func (h *history) sureHolds() []sureHold {
 	type thread struct {
 		anchors []*Op
@@ -288,7 +287,7 @@ func (h *history) sureHolds() []sureHold {
 		t.enders.sort()
 		t.leases.sort()
 		var last *Op  // the anchor before this one
-		lastFrom := 0 // the first of its enders that counts
+		lastFrom := 0 // the index of the first of its enders that counts
 		for _, op := range t.anchors {
 			others := func(op *Op) int64 {
 				return min(anybody.least(anybody.since(op.CallNs)), t.leases.least(t.leases.since(op.CallNs)))
@@ -313,8 +312,8 @@ func (h *history) sureHolds() []sureHold {
 	return holds
 }
 
-// A bound is an instant before which an operation cannot have ended a hold. It concerns each owner
-// that acquired before the operation returned.
+// A bound is the instant before which an operation cannot have ended a hold. It applies to each
+// owner that acquired before the operation returned.
 type bound struct {
 	ret, at int64
 	least   int64 // of at, from here on
@@ -322,7 +321,7 @@ type bound struct {
 
 type bounds []bound
 
-// sort puts the bounds in order of return and sums up the least instants.
+// sort puts the bounds in order of return and computes the least instants.
 func (b bounds) sort() {
 	slices.SortStableFunc(b, func(x, y bound) int { return cmp.Compare(x.ret, y.ret) })
 	least := int64(forever)
@@ -332,8 +331,7 @@ func (b bounds) sort() {
 	}
 }
 
-// since returns the first bound whose operation returned at that instant or
-// later.
+// since returns the index of the first bound whose operation returned at an instant or later.
 func (b bounds) since(ns int64) int {
 	i, _ := slices.BinarySearchFunc(b, ns, func(x bound, ns int64) int { return cmp.Compare(x.ret, ns) })
 	return i

@@ -12,19 +12,18 @@ import (
 	"lockstep/model"
 )
 
-// pictureSteps limits the search for a picture, which looks for the longest
-// order of every operation and not only for one that fails.
+// pictureSteps limits the search for a picture, which looks for the longest order with each
+// operation, and not only for the operation that fails.
 const pictureSteps = 200_000
 
 // pictureOps is the length of the longest history whose picture is legible.
 const pictureOps = 300
 
-// Picture writes porcupine's own picture of the history of one lock, an HTML page: which
-// operations its search could place in which order, with the notes beside them. Its
-// clients are the threads and then, in the same order, their leases that end. The
-// operations are in order of call. The step limit of opt is not asked: a picture has its
-// own. The error says why there is no picture. Picture panics when opt.Spec is no
-// specification.
+// Picture writes porcupine's own picture of the history of one lock, an HTML page: It shows which
+// operations the search could place in which order, with the notes beside them. The clients of the
+// picture are the threads and then, in the same order, the ends of their leases. The operations are
+// in order of call. The picture has a step limit of its own, in place of that of opt. The error
+// says why there is no picture. Picture panics when opt.Spec is no specification.
 func Picture(lock string, ops []Op, opt Options, notes []Note, w io.Writer) error {
 	c := NewChecker(opt)
 	h := &history{lock: lock, spec: c.spec, opt: c.opt, crashes: c.crashes, free: c.spec.Init()}
@@ -82,7 +81,7 @@ func (h *history) picture(notes []Note, w io.Writer) error {
 	}
 	m := s.model()
 	m.DescribeOperation = func(in, _ any) string { return in.(*entry).describe() }
-	// The page takes a state for markup.
+	// The page reads the text of a state as markup.
 	m.DescribeState = func(st any) string { return html.EscapeString(st.(*node).state.String()) }
 	_, info := porcupine.CheckOperationsVerbose(m, calls, 0)
 	if s.stopped {
@@ -91,15 +90,15 @@ func (h *history) picture(notes []Note, w io.Writer) error {
 	// Porcupine plays the orders that it found once more.
 	s.steps, s.made = 0, 0
 	for _, orders := range info.PartialLinearizations() {
-		// Porcupine takes the orders from a map. It draws them by length, and orders of one
-		// length in the order of the map.
+		// Porcupine takes the orders from a map. It draws them by length, and orders of the same
+		// length in the random order of the map.
 		slices.SortFunc(orders, func(a, b []int) int { return cmp.Or(cmp.Compare(len(b), len(a)), slices.Compare(a, b)) })
 	}
 	info.AddAnnotations(annotations(notes))
 	return porcupine.Visualize(m, info, w)
 }
 
-// annotations returns notes as porcupine takes them, in the order in which they begin.
+// annotations returns notes in the form for porcupine, in the order in which they begin.
 func annotations(notes []Note) []porcupine.Annotation {
 	var out []porcupine.Annotation
 	for _, n := range notes {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestAPictureIsTheSameEachTime draws a history that has several longest orders of one
-// length: any of the threads may enter first, and none after it.
+// TestAPictureIsTheSameEachTime draws a history that has several longest orders of one length: any
+// of the threads may enter first, and then no other can.
 func TestAPictureIsTheSameEachTime(t *testing.T) {
 	ops := parse(t, `
 		a/1 acquire 0..9 granted

@@ -12,14 +12,13 @@ import (
 	"lockstep/model"
 )
 
-// simLock is a lock that does everything right, played in small integers of
-// milliseconds.
+// simLock is a correct lock that plays in small whole milliseconds.
 type simLock struct {
 	owner   string
 	count   int
 	token   int64
 	expires int64 // -1: never
-	lease   *Op   // started the lease that runs
+	lease   *Op   // the operation that started the current lease
 	queue   []*simCall
 }
 
@@ -31,13 +30,13 @@ type simCall struct {
 	unknown bool
 }
 
-// simulate plays up to most operations on a lock that is right and returns what its clients saw. If
-// settled is set, the history has the true ends of the leases.
+// simulate plays up to most operations on a correct lock, and returns the history of its clients.
+// If settled is set, the history has the true ends of the leases.
 func simulate(rng *rand.Rand, most int, plain, settled, fair bool) []Op {
 	l := &simLock{expires: -1}
 	var ops []*Op
 	threads := make([]*simCall, 2+rng.IntN(2))
-	var strays []*simCall // nobody waits for them any more
+	var strays []*simCall // calls for which nobody waits any more
 	at := func(t int64) *int64 { t *= bruteUnit; return &t }
 	leases := rng.IntN(3) > 0
 	free := func(t int64) {
@@ -298,7 +297,7 @@ func mutate(rng *rand.Rand, ops []Op) {
 	}
 }
 
-// random returns a history that nothing produced.
+// random returns a history that no lock produced.
 func random(rng *rand.Rand) []Op {
 	var ops []Op
 	for range 1 + rng.IntN(6) {
@@ -346,8 +345,8 @@ func random(rng *rand.Rand) []Op {
 	return ops
 }
 
-// randomPlain returns plain holds of three threads at random times, some entered
-// more than once, in every second history with busy answers among them.
+// randomPlain returns plain holds of three threads at random times, some with re-entries. Every
+// second history also has busy answers.
 func randomPlain(rng *rand.Rand) []Op {
 	busy := rng.IntN(2) == 0
 	var ops []Op
@@ -428,7 +427,7 @@ func (n *tally) judge(t *testing.T, ops []Op, specName string) (linearizable boo
 			}
 		}
 	}
-	for _, opt.stretchMin = range []int{stretchMin, 1} { // whole, and cut wherever it can be
+	for _, opt.stretchMin = range []int{stretchMin, 1} { // uncut, and cut wherever possible
 		r := Check(ops, opt)
 		if (r.Verdict() == OK) != want {
 			fail("Check says %+v, the brute force %v; stretches of %d", r, want, opt.stretchMin)
@@ -442,7 +441,7 @@ func (n *tally) judge(t *testing.T, ops []Op, specName string) (linearizable boo
 	return want
 }
 
-// sorted are the operations of a history of one lock, in order of call.
+// sorted returns the operations of a history of one lock, in order of call.
 func sorted(ops []Op) []*Op {
 	var part []*Op
 	for i := range ops {
@@ -454,8 +453,8 @@ func sorted(ops []Op) []*Op {
 	return part
 }
 
-// cuts is how often a history of one lock is cut where it can be, and how often
-// while somebody waits.
+// cuts returns how often a history of one lock is cut if it is cut wherever possible, and how many
+// of the cuts come while somebody waits.
 func cuts(ops []Op, spec string) (all, waiting int) {
 	c := NewChecker(Options{Spec: spec, stretchMin: 1})
 	var l *lockHistory
@@ -475,9 +474,8 @@ func cuts(ops []Op, spec string) (all, waiting int) {
 	return all, waiting
 }
 
-// prefix holds the explanation of a broken history against the brute force: up
-// to the first operation that no order can place there is an order, and with it
-// there is none.
+// prefix compares the explanation of a broken history with the brute force: there must be an order
+// up to the first operation that no order can place, and none with this operation.
 func (n *tally) prefix(ops []Op, specName string, r LockResult, fail func(string, ...any)) {
 	if r.First == nil || r.Reason == (Reason{}) {
 		fail("nothing explains %+v", r)
@@ -498,7 +496,7 @@ func (n *tally) prefix(ops []Op, specName string, r LockResult, fail func(string
 		}
 	}
 	if at > 1 {
-		return // which of them is first is a matter of taste
+		return // either may count as the first
 	}
 	if r.Prefix != before {
 		fail("the prefix is %d operations, %d returned before %s", r.Prefix, before, r.First)
@@ -525,7 +523,7 @@ func TestBruteForcePorcupineAndMonitorAgree(t *testing.T) {
 	for i := range rounds {
 		spec := model.Specs[i%3]
 		ops := simulate(rng, 6, i%5 == 0, i%4 == 1, spec == "fair")
-		if i%3 != 1 { // the lock is fair; only there arrivals mean something
+		if i%3 != 1 { // the lock is fair; only then arrivals have a meaning
 			for k := range ops {
 				ops[k].ArrivedNs = nil
 			}
@@ -545,7 +543,7 @@ func TestBruteForcePorcupineAndMonitorAgree(t *testing.T) {
 	}
 }
 
-// judgeValid fails: what a right lock did must be linearizable.
+// judgeValid checks that the history of a correct lock is linearizable.
 func (n *tally) judgeValid(t *testing.T, ops []Op, spec string) {
 	t.Helper()
 	for _, l := range Check(ops, Options{Spec: spec}).Locks {
@@ -557,8 +555,8 @@ func (n *tally) judgeValid(t *testing.T, ops []Op, spec string) {
 	t.Fatalf("history %d, %s: what a right lock did is called broken", n.histories, spec)
 }
 
-// crashing gives some leases of a history a watchdog, and crashes processes, which
-// may go on.
+// crashing gives some leases of a history a watchdog, and crashes processes, whose calls may still
+// continue.
 func crashing(rng *rand.Rand, ops []Op) []Op {
 	for i := range ops {
 		if op := &ops[i]; op.Op == OpAcquire && op.LeaseMs != nil && rng.IntN(2) == 0 {
@@ -572,8 +570,8 @@ func crashing(rng *rand.Rand, ops []Op) []Op {
 	return ops
 }
 
-// A crash may come to be known when what it bounds is over: the lease of a/1 may
-// have ended before its release, which may therefore stand after its next acquire.
+// The crash that bounds a lease may become known only later: the lease of a/1 may have ended before
+// its release, which may therefore be placed after its next acquire.
 func TestACrashIsHeededThatComesLater(t *testing.T) {
 	ops := parse(t, `
 		a/1 acquire 0..1 granted lease=9 watchdog
@@ -591,8 +589,8 @@ func TestACrashIsHeededThatComesLater(t *testing.T) {
 	}
 }
 
-// TestCutsChangeNoVerdict compares what is said of longer histories whole and cut
-// wherever they can be, which the brute force is too slow for.
+// TestCutsChangeNoVerdict compares the verdicts on longer histories, uncut and cut wherever
+// possible. The brute force is too slow for them.
 func TestCutsChangeNoVerdict(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 3))
 	type count struct{ cuts, waiting, broken, ok int }

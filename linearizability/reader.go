@@ -20,11 +20,11 @@ import (
 // 200 bytes.
 const lineBytesMax = 1 << 20
 
-// A FormatError is a line of a history that is not valid, and what would be.
+// A FormatError is the error of an invalid line of a history. It says what would be valid.
 type FormatError struct {
 	File   string
 	Line   int // from 1
-	Column int // from 1, in bytes; 1 also when the whole line is meant
+	Column int // from 1, in bytes; 1 also if the whole line is wrong
 	Reason string
 }
 
@@ -33,8 +33,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
 }
 
-// streamLines reads a history as JSON Lines, one operation a line in order of
-// call_ns.
+// streamLines reads a history as JSON Lines, one operation per line in order of call_ns.
 func streamLines(in *bufio.Reader, file string, each func(*Op)) error {
 	threads := openCalls{}
 	var last *Op
@@ -98,8 +97,7 @@ type openCall struct {
 // openCalls holds the calls that may be open, by thread.
 type openCalls map[string]openCall
 
-// forget drops calls that had returned by an instant, whenever there are twice as
-// many.
+// forget drops the calls that had returned by an instant, whenever the number of calls has doubled.
 func (c openCalls) forget(at int64) {
 	if n := len(c); n >= 1024 && n&(n-1) == 0 {
 		maps.DeleteFunc(c, func(_ string, call openCall) bool { return call.returnNs <= at })
@@ -112,8 +110,8 @@ type lineError struct {
 	reason string
 }
 
-// lineParser reads one line by hand, token by token: encoding/json would take a
-// field in another case, a field twice, and tell no column.
+// lineParser reads one line by hand, token by token: encoding/json would accept a field in another
+// case, and a field twice, and would give no column.
 type lineParser struct {
 	text   []byte
 	at     map[string]int // column of each field's value
@@ -125,7 +123,8 @@ var fieldNames = []string{
 	"lease_ms", "watchdog", "token", "arrived_ns", "count",
 }
 
-// fieldsOf names the operations that know a field; the others are everybody's.
+// fieldsOf names the operations that have a field. All operations have the fields that it does not
+// list.
 var fieldsOf = map[string][]string{
 	"lease_ms":   {OpAcquire, OpRelease, OpRenew},
 	"watchdog":   {OpAcquire},
@@ -229,7 +228,7 @@ func (p *lineParser) parse() (Op, *lineError) {
 	return op, p.times(&op)
 }
 
-// times checks what the fields of one line say about each other.
+// times checks the times of one line against each other.
 func (p *lineParser) times(op *Op) *lineError {
 	unknown := op.Outcome == model.AnswerUnknown
 	switch {
@@ -330,7 +329,7 @@ func (p *lineParser) split() *lineError {
 	return nil
 }
 
-// next returns the offset of the next token after offset.
+// next returns the offset of the first token at offset or later.
 func (p *lineParser) next(offset int) int {
 	for offset < len(p.text) && strings.IndexByte(" \t\r\n,:", p.text[offset]) >= 0 {
 		offset++
@@ -342,8 +341,8 @@ func (p *lineParser) syntax(err error, dec *json.Decoder) *lineError {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &lineError{len(p.text) + 1, "the line is cut off; the object has no end"}
 	}
-	// The decoder counts the offset of a syntax error from different places,
-	// depending on who found it; the end of the last good token is certain.
+	// The decoder counts the offset of a syntax error from different places, so this uses the end
+	// of the last good token, which is certain.
 	return &lineError{min(p.next(int(dec.InputOffset()))+1, len(p.text)+1), "not JSON: " + strings.TrimPrefix(err.Error(), "json: ")}
 }
 

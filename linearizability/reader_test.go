@@ -11,7 +11,7 @@ import (
 	"testing/iotest"
 )
 
-// readLines reads a history as JSON Lines, whatever it looks like.
+// readLines reads a history as JSON Lines, without guessing its format.
 func readLines(r io.Reader, file string) (ops []Op, err error) {
 	err = streamLines(bufio.NewReader(r), file, func(op *Op) { ops = append(ops, *op) })
 	if err != nil {
@@ -153,8 +153,7 @@ func TestReadPassesOnTheReadersError(t *testing.T) {
 	}
 }
 
-// FuzzRead: nothing that is read panics, neither in the reading nor in the
-// judging.
+// FuzzRead checks that no input makes the reader or the judge panic.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		"", "\n", "{", "{}", "[1]", `{"op":}`, "\xff", `{"op":"crash","process":"a","call_ns":1}`,
@@ -183,7 +182,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// lineReader gives one line a read.
+// lineReader returns one line per Read.
 type lineReader struct {
 	line  func(i int) string // "" at the end
 	given int
@@ -198,16 +197,16 @@ func (r *lineReader) Read(p []byte) (int, error) {
 	return copy(p, text), nil
 }
 
-// A complete operation is handed over while more lines are read, since a history may be longer than
-// memory.
+// The reader hands a complete operation over while it reads more lines, since a history may not fit
+// into memory.
 func TestOperationsAreHandedOverWhileMoreIsRead(t *testing.T) {
 	const lines = 400
 	for _, c := range []struct {
 		name string
 		line func(i int) string
 		each int // lines of an operation
-		ops  int // operations that are known whole after all lines
-		open int // lines after which the first is known whole; 0: at once
+		ops  int // operations that are complete after all lines
+		open int // lines after which the first operation is complete; 0: at once
 	}{
 		{"JSON Lines", func(i int) string {
 			return fmt.Sprintf(`{"process":"a","thread":1,"lock":"l","op":"is_locked","call_ns":%d,"return_ns":%d,"outcome":"false"}`+"\n", 10*i, 10*i+5)

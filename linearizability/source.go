@@ -14,11 +14,11 @@ type History struct {
 	Notes []Note
 }
 
-// Note is something that befell the system and is no operation of it, such as a fault.
+// Note is an event of the system that is not an operation, such as a fault.
 type Note struct {
-	Of   string // the part of the system that it befell or that did it
+	Of   string // the part of the system that the event struck or that caused it
 	AtNs int64
-	ToNs int64 // when it was over; at most AtNs for a note without a length
+	ToNs int64 // when the event ended; at most AtNs for a note without a length
 	Text string
 }
 
@@ -33,15 +33,14 @@ func ReadHistory(r io.Reader, file string) (*History, error) {
 	return &h, nil
 }
 
-// Stream reads a history and hands over its operations in order of call, each as
-// soon as it and those called before it are known whole; file is the name that
-// errors carry. The content decides the format: JSON Lines, with one operation per line in
-// order of call_ns, or the EDN that Jepsen writes of a lock. Either may be packed with gzip.
+// Stream reads a history and hands over its operations in order of call, each as soon as it and all
+// that were called before it are complete. Errors carry the name file. The content decides the
+// format: JSON Lines, with one operation per line in order of call_ns, or the EDN that Jepsen
+// writes about a lock. Either may be packed with gzip.
 //
-// The first line that is not valid ends the reading with a [*FormatError]: half a
-// history would be judged wrongly. A history in which no thread calls anything gives a
-// [*FormatError], too, because a judge would find every promise kept. Other errors are the
-// reader's own, wrapped.
+// The first line that is not valid ends the reading with a [*FormatError]: half a history would be
+// judged wrongly. A history in which no thread calls anything gives a [*FormatError], too, because
+// a judge would find every promise kept. Other errors are those of r, wrapped.
 func Stream(r io.Reader, file string, each func(*Op)) ([]Note, error) {
 	in := bufio.NewReader(r)
 	if magic, _ := in.Peek(2); bytes.Equal(magic, []byte{0x1f, 0x8b}) {

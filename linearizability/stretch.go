@@ -62,13 +62,11 @@ import (
 	"lockstep/model"
 )
 
-// stretchMin is from how many operations on a stretch is cut off: short ones cost
-// more than they save.
+// stretchMin is the least number of operations in a stretch: shorter ones cost more than they save.
 const stretchMin = 1000
 
-// Checker judges a history while it is read. For each lock it remembers the operations
-// since the lock was last surely free (see the comment of this file), and the open
-// operations.
+// Checker judges a history while it is read. For each lock it remembers the operations since the
+// lock was last certainly free (see the comment of this file), and the open operations.
 type Checker struct {
 	spec    model.Spec
 	opt     Options
@@ -95,7 +93,7 @@ func NewChecker(opt Options) *Checker {
 
 // Add takes the next operation, in order of call. The checker keeps it.
 func (c *Checker) Add(op *Op) {
-	if op.Op == OpCrash { // is of no lock, and only bounds leases
+	if op.Op == OpCrash { // belongs to no lock, and only bounds leases
 		c.crashes[op.Process] = append(c.crashes[op.Process], op.CallNs)
 		return
 	}
@@ -129,9 +127,9 @@ type lockHistory struct {
 	open   byReturn
 	quiet  int64 // the last return of an operation that is over
 	forced int64 // the last return of an operation that ends everybody's hold
-	whole  bool  // it is not cut any more
-	ended  bool  // a lease ended, or everybody's hold, since the last cut
-	leases []*Op // are over, and may have started a lease that nothing replaced
+	whole  bool  // it can no longer be cut
+	ended  bool  // since the last cut a lease ended, or an operation ended everybody's hold
+	leases []*Op // finished operations that may have started a lease which nothing has replaced
 	owners map[string]ownerSeen
 }
 
@@ -153,9 +151,9 @@ func (h *byReturn) Pop() any {
 // ownerSeen holds the facts about an owner that follow from its finished operations.
 type ownerSeen struct {
 	ret   int64 // the last return
-	since int64 // the call of the operation since which it surely holds; MaxInt64: none
-	lease *Op   // has started the lease that runs, if one does
-	ends  bool  // one that returned last was answered released, and the owner may not have held before
+	since int64 // the call of the operation since which it certainly holds the lock; MaxInt64: none
+	lease *Op   // the operation that started the current lease, if there is one
+	ends  bool  // an operation that returned last was answered released, and the owner may not have held the lock before
 }
 
 var unseen = ownerSeen{ret: math.MinInt64, since: math.MaxInt64}
@@ -172,7 +170,7 @@ func (l *lockHistory) add(op *Op) {
 	for len(l.open) > 0 && l.open[0].ret() < op.CallNs {
 		l.over(heap.Pop(&l.open).(*Op))
 	}
-	if l.result.Verdict == Broken { // by the stretch that was just cut off
+	if l.result.Verdict == Broken { // because of the stretch that was just cut off
 		l.count(op)
 		return
 	}
@@ -187,7 +185,7 @@ func (l *lockHistory) count(op *Op) {
 	}
 }
 
-// over takes note of an operation that has returned before the next is called.
+// over notes an operation that has returned before the next is called.
 func (l *lockHistory) over(op *Op) {
 	spec, ret := l.checker.spec, op.ret()
 	if !l.whole && len(l.ops) >= l.checker.opt.stretchMin && op.Op == OpRelease && op.Outcome == model.AnswerReleased && l.quiet < op.CallNs &&
@@ -213,8 +211,9 @@ func (l *lockHistory) over(op *Op) {
 	}
 }
 
-// lasts is the instant before which the lease that an operation started does not
-// end, as far as crashes are known; MaxInt64: it started none, or none that ends.
+// lasts returns the instant before which the lease that an operation started cannot end, as far as
+// crashes are known. It returns MaxInt64 if the operation started no lease, or a lease that does
+// not end.
 func (l *lockHistory) lasts(op *Op) int64 {
 	if lo, _, runs := l.history(nil).window(op); runs {
 		return lo
@@ -222,14 +221,14 @@ func (l *lockHistory) lasts(op *Op) int64 {
 	return math.MaxInt64
 }
 
-// seenWith returns the facts about an operation's owner, now that the operation is finished, too.
+// seenWith returns the facts about an operation's owner, with this operation, which has finished.
 func (l *lockHistory) seenWith(op *Op) ownerSeen {
 	s, ok := l.owners[op.owner()]
 	if !ok {
 		s = unseen
 	}
 	ret := op.ret()
-	sure := op.CallNs > s.ret || op.CallNs == s.ret && !s.ends // it came after those before it
+	sure := op.CallNs > s.ret || op.CallNs == s.ret && !s.ends // it came after the earlier operations
 	held := sure && s.since != math.MaxInt64 && ret < l.lasts(s.lease) && l.forced < s.since
 	ends := op.Op == OpRelease && op.Outcome == model.AnswerReleased && !held
 	if ret <= s.ret {
@@ -267,8 +266,8 @@ func (l *lockHistory) leasesOverBy(call, ret int64) bool {
 	return over
 }
 
-// openBeside says whether anything was open while a release was, that returned
-// last, but acquires that wait for the lock.
+// openBeside reports whether any operation except waiting acquires was open during a release, which
+// returned last.
 func (l *lockHistory) openBeside(release *Op) bool {
 	at := release.ret()
 	return slices.ContainsFunc(l.open, func(op *Op) bool {
@@ -279,7 +278,7 @@ func (l *lockHistory) openBeside(release *Op) bool {
 	})
 }
 
-// waits says whether an open operation is an acquire that comes after whatever
+// waits reports whether an open operation is an acquire that comes after every operation that had
 // returned by an instant.
 func (l *lockHistory) waits(op *Op, at int64) bool {
 	if op.Op != OpAcquire || op.Outcome != model.AnswerGranted || op.ret() <= at || l.forced >= op.CallNs {
@@ -315,7 +314,7 @@ func (l *lockHistory) cut(at int64) {
 		// If there is no order at all, a waiting acquire may come before the release. So the
 		// explanation uses all known operations.
 		switch known := l.history(l.ops).known(at); known.Verdict {
-		case OK: // it breaks later
+		case OK: // the history breaks later
 			l.whole = true
 			return
 		case Broken:
@@ -334,7 +333,7 @@ func (l *lockHistory) cut(at int64) {
 	l.open = append(byReturn(nil), left...)
 	heap.Init(&l.open)
 	l.quiet, l.ended, l.leases = at, false, nil
-	// For a waiting acquire only the operations count that had returned at its call.
+	// For a waiting acquire, only the operations count that had returned at its call.
 	kept := map[string]ownerSeen{}
 	for _, op := range left {
 		if seen, ok := l.owners[op.owner()]; ok && seen.ret == op.CallNs {

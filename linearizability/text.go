@@ -7,11 +7,11 @@ import (
 	"lockstep/model"
 )
 
-// String says what the operation was, when, and what came of it: a/1 release
-// (2.104s..2.106s) answered released.
+// String writes the operation with its times and its answer: a/1 release (2.104s..2.106s) answered
+// released.
 func (o Op) String() string { return o.Text(model.Seconds) }
 
-// Text is String with the instants as at writes them.
+// Text is String, but at writes the instants.
 func (o Op) Text(at func(int64) string) string {
 	var b strings.Builder
 	switch {

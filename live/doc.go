@@ -2,21 +2,21 @@
 // judges of the simulated world. It has the kind of server redis-server; other packages register
 // others (see Kind).
 //
-// The program that calls Run is the parent. It starts the servers and one client per process
-// of the scenario as child processes, strikes with the faults, and writes the record. A client
-// is the same program (see Client): it opens the lock through the same adapter as in a world,
-// plays the steps of its threads, and tells the parent what happens. Between each client and
-// the server stands a proxy of the parent.
+// The program that calls Run is the parent. It starts the servers and one client per process of the scenario
+// as child processes, makes the faults happen, and writes the record. A client is the same program (see
+// Client): it opens the lock through the same adapter as in a simulated world, plays the steps of its
+// threads, and reports to the parent what happens. A proxy in the parent stands between each client and the
+// server.
 //
-// The parent lets one request at a time pass to the servers. After each it looks at the server: see
-// Observed, and for a redis-server it reads all keys in one script, and the log of MONITOR up to that script, which has the instant of each command
-// and what it published. So the record has the order of the commands, and what each changed,
-// as a world's has.
+// The parent lets one request at a time pass to the servers, and looks at the server after each (see
+// Observed). From a redis-server it reads all keys in one script, and the log of MONITOR up to that script.
+// The log has the instant of each command and what the command published. So the record has the order of the
+// commands and what each one changed, as the record of a simulated world has.
 //
-// All clocks are the monotonic clock of one machine. An instant that nobody could observe is
-// known within bounds: a command ran after the parent sent it and before the reply came, and
-// the server counts in whole milliseconds. The record is assembled several times, with such
-// instants early and late, and a finding counts if it is in each (see judge.go).
+// All clocks are the monotonic clock of one machine. An instant that nobody could observe is known within
+// bounds: a command ran after the parent sent it and before the reply came, and the server counts in whole
+// milliseconds. The record is assembled several times, with such instants as early and as late as the bounds
+// allow. A finding counts only if every assembly has it (see judge.go).
 //
 // Live runs on Linux: the kernel ends the children when the parent is gone, whatever ended it.
 package live

@@ -13,8 +13,8 @@ import (
 const folderPrefix = "lockstep-live-"
 
 // Folder makes a temporary folder, which free removes. A program that is killed cannot remove its
-// folders: each call removes those whose programs are gone. A program holds a lock of the
-// kernel's on each of its folders, which ends with it.
+// folders: so each call of Folder removes the folders of programs that are gone. A program holds a
+// file lock on each of its folders, which the kernel releases when the program ends.
 func Folder() (dir string, free func(), err error) {
 	removeDeadFolders()
 	for {
@@ -27,7 +27,7 @@ func Folder() (dir string, free func(), err error) {
 			return "", nil, errors.Join(err, os.RemoveAll(dir))
 		}
 		if !ok {
-			continue // another program took the new folder for a dead one
+			continue // another program took it for the folder of a dead program, and removes it
 		}
 		return dir, func() {
 			_ = os.RemoveAll(dir)
@@ -36,8 +36,8 @@ func Folder() (dir string, free func(), err error) {
 	}
 }
 
-// hold locks a folder until the file is closed. It reports false if the folder is another
-// program's, or gone.
+// hold locks a folder until the file is closed. It reports false if another program holds the
+// folder, or if the folder is gone.
 func hold(dir string) (f *os.File, ok bool, err error) {
 	f, err = os.Open(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -66,7 +66,7 @@ func hold(dir string) (f *os.File, ok bool, err error) {
 func removeDeadFolders() {
 	dirs, err := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+"*"))
 	if err != nil {
-		return // the name of the folder for temporary files is no pattern
+		return // the name of the folder for temporary files is a malformed pattern
 	}
 	for _, dir := range dirs {
 		if f, ok, _ := hold(dir); ok {

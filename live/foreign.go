@@ -13,23 +13,24 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// A Foreign is a lock whose code is not Go. Each client runs in a program that the child
-// process of its scenario's process starts.
+// A Foreign is a lock whose code is not Go. For each process of the scenario there is a child
+// process, which starts a program that runs the client.
 type Foreign struct {
 	// Lock is registered under its name. Its Port is set, and its Open is not called.
 	Lock *subject.Subject
-	// Watchdog is the watchdog timeout if it is no setting of the lock; 0: it is one.
+	// Watchdog is the watchdog timeout of a lock that has no setting for it. It is 0 if the lock
+	// has the setting.
 	Watchdog time.Duration
-	// NoFairWait says that the wait in the queue of a fair lock is no setting of the lock.
+	// NoFairWait says that the lock has no setting for the wait in the queue of a fair lock.
 	NoFairWait bool
 	// Needs are the programs that Build and Start run.
 	Needs []Needed
-	// Build makes ready what the programs of a run need, and returns it for Start. An
-	// error says what the machine lacks.
+	// Build prepares what the programs of a run need, such as compiled code. Start gets what it
+	// returns. An error says what the machine lacks.
 	Build func() (built string, err error)
-	// Start starts the program of a client and connects it to the server. It returns when
-	// the program has done what it does once and is slow at, such as loading its code. It
-	// may use any lock meanwhile, of which nothing is recorded.
+	// Start starts the program of a client and connects it to the server. It returns when the
+	// program has done the slow work that it does only once, such as loading its code. For that it
+	// may use any lock; nothing of it is recorded.
 	Start func(o ForeignOptions) (ForeignClient, error)
 }
 
@@ -42,18 +43,20 @@ type ForeignOptions struct {
 	// Spawn starts a process that ends with the child process, is paused with it, and
 	// crashes with it.
 	Spawn func(*exec.Cmd) error
-	// Gap tells that the program stood still, between instants of the monotonic clock in ns.
-	// It notes so every BeatEvery, if a gap is longer than BeatGap.
+	// The program calls Gap when it finds that it stood still between two instants of the monotonic
+	// clock, in ns. It looks at the clock every BeatEvery, and calls Gap if more than BeatGap has
+	// passed.
 	Gap func(fromNs, toNs int64)
-	// Reply returns the last reply that the server gave to a command of a role, as the
-	// record shows it, of those that the owner's present call sent.
+	// Reply returns the reply to the last command of a role that the owner's present call has sent,
+	// as the record shows it.
 	Reply func(o lockimpl.Owner, role model.Role) (reply string, ok bool)
 }
 
 // A ForeignClient is a client of a Foreign.
 type ForeignClient interface {
 	lockimpl.Client
-	// Owners returns how the program writes each thread on the server, from thread 1 on.
+	// Owners returns the values by which the server's keys name the threads of the program, from
+	// thread 1 on.
 	Owners() []string
 	// Pid is the process of the program.
 	Pid() int

@@ -18,18 +18,18 @@ import (
 	"lockstep/scenarios/subject/onredis"
 )
 
-// groups are the setups of servers that know of one another.
+// groups are the setups in which the servers know one another.
 var groups = []string{onredis.Sentinel, onredis.Cluster}
 
-// replicasWatched is the number of replicas under sentinels, unless the scenario has a number.
+// replicasWatched is the number of replicas under sentinels, unless the scenario gives a number.
 const replicasWatched = 2
 
-// group is servers that know of one another, and promote a replica by themselves. They stand for
-// one server of a world. Each of them is a node. The nodes that take writes change: see
-// session.serving. The parent looks at these only.
+// group is a set of servers that know one another and promote a replica by themselves. Together
+// they stand for one server of a simulated world. Each of them is a node. Which nodes take writes
+// changes (see session.serving). The parent looks only at those that do.
 //
 // A client learns addresses from sentinels and from the nodes of a cluster. It dials them through
-// the proxies of its process, which it finds by began.Routes.
+// the proxies of its process; began.Routes says which proxy belongs to which address.
 type group struct {
 	sentinels *topology.Sentinels
 	cluster   *topology.Cluster
@@ -44,7 +44,7 @@ func (g *group) stop() {
 	}
 }
 
-// lacksGroup returns why a scenario is not possible on a group; "": it is possible.
+// lacksGroup returns why a scenario is not possible on a group; or "" if it is possible.
 func lacksGroup(setup string, sc *scenarios.Scenario, l *subject.Subject) string {
 	switch {
 	case !slices.Contains(groups, setup):
@@ -57,7 +57,7 @@ func lacksGroup(setup string, sc *scenarios.Scenario, l *subject.Subject) string
 	return ""
 }
 
-// lacksGroupFault returns why a fault is not possible on a group; "": it is possible.
+// lacksGroupFault returns why a fault is not possible on a group; or "" if it is possible.
 func lacksGroupFault(f model.FaultSpec) string {
 	possible := []model.ServerFault{model.ServerFailover, model.ServerFlushScripts, model.ServerMoveSlot}
 	if f.Kind == model.FaultServer && !slices.Contains(possible, f.Server) {
@@ -100,7 +100,7 @@ func (s *session) serveGroup(dir string) error {
 			return unusable{err}
 		}
 	}
-	for _, n := range s.nodes { // they are one program
+	for _, n := range s.nodes { // they all run the same program
 		n.redis.version = s.masters()[0].redis.version
 	}
 	if g.sentinels != nil {
@@ -125,8 +125,8 @@ func (s *session) serveGroup(dir string) error {
 	return nil
 }
 
-// ways returns the addresses at which a client begins, and the proxies of its process for the
-// addresses that it learns.
+// ways returns the addresses that a client is given, and for each address that it may learn the
+// proxy of its process.
 func (g *group) ways(c *side) (addrs []string, routes map[string]string) {
 	routes = map[string]string{}
 	for _, x := range c.gates {
@@ -145,8 +145,8 @@ func (g *group) ways(c *side) (addrs []string, routes map[string]string) {
 // ofSentinels reports whether a channel is one on which sentinels talk to one another.
 func ofSentinels(channel string) bool { return strings.HasPrefix(channel, "__sentinel__:") }
 
-// asksForNodes reports whether a client asks by a command which nodes there are, and what
-// commands they know. It does so by itself, at any time.
+// asksForNodes reports whether a command asks which nodes there are, or which commands they know. A
+// client library sends such commands on its own, at any time.
 func asksForNodes(command string) bool { return command == "CLUSTER" || command == "COMMAND" }
 
 // lookAway adds a look at a node that takes no writes. Guarded by mu.
@@ -161,7 +161,7 @@ func (s *session) lookAway(m *message, l look) {
 	s.looks = append(s.looks, l)
 }
 
-// failoverOfGroup ends the master, of a cluster the one that has the scenario's first lock, and
+// failoverOfGroup ends the master (in a cluster, the one that has the scenario's first lock) and
 // waits until the other servers have promoted a replica and the old master is back as a replica.
 func (s *session) failoverOfGroup(ctx context.Context, number int) (err error) {
 	first := ""

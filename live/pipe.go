@@ -26,48 +26,48 @@ func monotonic() int64 {
 	return t.Nano()
 }
 
-// began is what the parent tells a client first.
+// began is the first message of the parent to a client.
 type began struct {
 	File, Scenario string
 	Lock           string
 	Process        string
 	Index          int
-	Addrs          []string          // of the proxies, one per node; see subject.Options
-	Routes         map[string]string // the proxy for each address that servers of a group tell
-	Setup          string            // of a group: see subject.Options
-	Prefix         string            // of the names of locks
+	Addrs          []string          // the addresses of the proxies, one per node; see subject.Options
+	Routes         map[string]string // the proxy for each address that servers of a group give to clients
+	Setup          string            // the setup of a group; see subject.Options
+	Prefix         string            // the prefix of the names of locks
 	Seed           uint64
-	StartNs        int64         // on the monotonic clock
-	Offset         time.Duration // of the wall clock
+	StartNs        int64         // when the run starts, on the monotonic clock
+	Offset         time.Duration // the offset of the wall clock
 	DriftPPM       int64
-	Built          string // for the program of a Foreign
-	Bytes          bool   // the proxies read frames
+	Built          string // what Foreign.Build returned
+	Bytes          bool   // the proxies read frames; see proxy.Settle
 }
 
-// down is what the parent tells a client. One field is set.
+// down is a message of the parent to a client. One field is set.
 type down struct {
-	Prepare   *began // of a Foreign, before Begin; the start is not set
+	Prepare   *began // sent before Begin to a client of a Foreign; StartNs is not set
 	Begin     *began
 	Answer    *answer
 	Interrupt int           // the number of the thread whose call ends
-	Step      time.Duration // of the wall clock
+	Step      time.Duration // by which the wall clock jumps
 	Leave     bool
 }
 
-// up is what a client tells the parent. One field is set.
+// up is a message of a client to the parent. One field is set.
 type up struct {
-	Here     bool // the process runs, and waits to be told
+	Here     bool // the process runs, and waits for messages
 	Prepared *prepared
 	Ready    bool
 	Err      string       // why the lock cannot be opened
-	Event    *model.Event // the number of its operation is the client's own
+	Event    *model.Event // the client itself counts its operations
 	Sent     *sent
 	Ask      *ask
-	Left     bool // the client is closing, and no call goes on
+	Left     bool // the client is closing, and no call is under way
 	Gap      *gapped
 }
 
-// prepared is what the program of a Foreign has become.
+// prepared says that the program of a Foreign is ready.
 type prepared struct {
 	Owners []string // see ForeignClient
 	Pid    int
@@ -76,8 +76,8 @@ type prepared struct {
 // gapped is a time in which the process did not run.
 type gapped struct{ FromNs, ToNs int64 }
 
-// connNames names the connections of a process at both ends: by the addresses of the client and of
-// the proxy, and how often a connection had both.
+// connNames names the connections of a process in the same way at both ends: by the address of the
+// client, the address of the proxy, and the number of earlier connections with both addresses.
 type connNames struct {
 	mu   sync.Mutex
 	used map[string]int
@@ -102,13 +102,13 @@ type sent struct {
 	Op    int
 	By    sim.Author
 	Words []string
-	// Request, if not nil, is the request as the servers of the world read it, and Asked are the
-	// words for which the turn of its writer is.
+	// Request, if not nil, is the request as the simulated servers read it. Asked are the words for
+	// which its writer was given the turn.
 	Request *sim.Request
 	Asked   []string
 }
 
-// question is what a client asks the parent.
+// question is a kind of ask.
 type question string
 
 const (
@@ -119,7 +119,7 @@ const (
 	askInterrupt question = "interrupt"
 )
 
-// ask is a question of a thread, which waits for the answer.
+// ask is a question of a thread to the parent. The thread waits for the answer.
 type ask struct {
 	ID      int
 	What    question
@@ -130,10 +130,10 @@ type ask struct {
 	Last    bool
 	Channel string
 	Visit   sim.Visit
-	Target  string // of an interrupt
+	Target  string // whom to interrupt
 }
 
-// answer answers an ask. Its fields belong to the questions.
+// answer is the answer to an ask. Which fields are set depends on the question.
 type answer struct {
 	ID     int
 	State  *model.LockState

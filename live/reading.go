@@ -11,7 +11,8 @@ import (
 )
 
 // reading is how a run reads the state of a lock from the keys of the servers. It asks the
-// simulated servers of the lock, which show the keys of the real ones.
+// simulated servers that the lock has in a world, after filling them with the keys of the real
+// ones.
 type reading struct {
 	servers []*simredis.Server // by node
 	world   subject.World
@@ -30,10 +31,10 @@ func readingOf(l *subject.Subject, locks []string) (reading, error) {
 	return r, nil
 }
 
-// learns reports whether states have values in the place of threads.
+// learns reports whether the states that are read name the holders by values instead of by threads.
 func (r reading) learns() bool { return r.world.Lineage }
 
-// state returns the state of a lock by the keys of each node at an instant.
+// state returns the state of a lock that the keys of each node show at an instant.
 func (r reading) state(nowNs int64, keys []simredis.Keyspace, lock string) *model.LockState {
 	for i, k := range keys {
 		r.servers[i].Show(k)

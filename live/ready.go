@@ -14,7 +14,7 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// A Needed is a program that must be there, and the Debian package that has it.
+// A Needed is a program that must be installed, and the Debian package that has it.
 type Needed struct{ Program, Package string }
 
 // Find returns the path of the program. The error says what to install.
@@ -26,7 +26,7 @@ func (n Needed) Find() (path string, err error) {
 }
 
 // Ready reports what the machine lacks for live runs on these locks: a program, a release of it that is
-// new enough, or the permission to signal processes. No scenario begins to run that must end for such a
+// new enough, or the permission to signal processes. So no scenario starts that would fail for such a
 // reason.
 func Ready(locks []*subject.Subject, o Options) error {
 	var missing []error
@@ -67,8 +67,8 @@ func Ready(locks []*subject.Subject, o Options) error {
 	return signals(o.Program)
 }
 
-// newEnough reports that a server is too old. A server that does not tell its release in the way of
-// Redis is asked when it runs.
+// newEnough reports that a server is too old. If the program does not print its release as Redis
+// does, the server is asked when it runs.
 func newEnough(path string) error {
 	text, err := exec.Command(path, "--version").Output()
 	if err != nil {
@@ -94,10 +94,10 @@ func checkVersion(version string) error {
 // kill sends a signal to a process, or to a group. A test replaces it.
 var kill = syscall.Kill
 
-// signals reports that this program may not signal a process that it started, as faults do.
+// signals returns an error if this program may not signal a process that it started, as faults do.
 func signals(client []string) error {
 	cmd := exec.Command(client[0], client[1:]...)
-	in, err := cmd.StdinPipe() // the client waits until it is told something
+	in, err := cmd.StdinPipe() // the client waits for input
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func signals(client []string) error {
 	return err
 }
 
-// mayStop reports that this program may not stop a process, or the processes of a group.
+// mayStop returns an error if this program may not stop a process, or the processes of a group.
 func mayStop(pid int) error {
 	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
 		if err := kill(pid, sig); err != nil {

@@ -33,7 +33,7 @@ import (
 // program is the server that this package starts.
 const program = "redis-server"
 
-// oldest is the oldest release of the server that the parent can read, by its first number.
+// oldest is the first number of the oldest release of redis-server whose state the parent can read.
 const oldest = 7
 
 // redisKind is the kind of redis-server. It implements Kind.
@@ -98,15 +98,15 @@ func (redisKind) Start(o StartOptions) ([]Server, error) {
 
 // redisServer is a redis-server, and the two connections on which the parent looks at it.
 type redisServer struct {
-	moving  sync.Mutex // of addr, which a failover changes
+	moving  sync.Mutex // guards addr, which a failover changes
 	addr    string
 	version string
-	path    string // of the program; "" if somebody else runs it
+	path    string // the path of the program; "" if somebody else runs the server
 	dir     string
 	log     io.WriteCloser
 	cmd     *exec.Cmd
 	over    <-chan struct{}
-	// replicas are the server with its replicas, of which it is the master; nil: it has none.
+	// replicas has the server, as the master, and its replicas. It is nil if the server has none.
 	replicas *topology.Replicas
 
 	clustered bool // it is a node of a cluster
@@ -117,7 +117,7 @@ type redisServer struct {
 	looks   int
 }
 
-// startServer starts a server of its own that works in dir, at an address that free gives.
+// startServer starts a server that works in dir, at an address that free returns.
 func startServer(dir string, free func() (string, error)) (*redisServer, error) {
 	path, err := Needed{program, program}.Find()
 	if err != nil {
@@ -128,7 +128,7 @@ func startServer(dir string, free func() (string, error)) (*redisServer, error) 
 		return nil, err
 	}
 	s := &redisServer{path: path, dir: dir, log: log}
-	for range 3 { // somebody may take the port before the server does
+	for range 3 { // another program may take the port before the server does
 		if s.addr, err = free(); err != nil {
 			return nil, err
 		}
@@ -151,7 +151,7 @@ func startServer(dir string, free func() (string, error)) (*redisServer, error) 
 	return s, nil
 }
 
-// useServer uses a server that somebody else runs. It must have no key.
+// useServer uses a server that somebody else runs. The server must have no keys.
 func useServer(addr string) (*redisServer, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, unusablef("--address %s: want HOST:PORT", addr)
@@ -188,8 +188,8 @@ func (s *redisServer) launch() (err error) {
 	return nil
 }
 
-// patience is how long the server may take to answer the parent when no fault stalls it. It is
-// a limit against hanging for ever, and no measure.
+// patience is how long the server may take to answer the parent when no fault stalls it. It only
+// prevents waiting for ever; it measures nothing.
 const patience = 2 * time.Minute
 
 // connect opens the parent's connections.
@@ -244,7 +244,7 @@ func (s *redisServer) disconnect() {
 	}
 	if s.monitor != nil {
 		_ = s.monitor.Close()
-		for range s.lines { // until its reader has ended
+		for range s.lines { // until the reader of its lines has ended
 		}
 		s.monitor = nil
 	}
@@ -307,7 +307,7 @@ func (s *redisServer) Stop() {
 		s.replicas.Stop()
 	}
 	if s.cmd != nil {
-		_ = s.cmd.Process.Signal(syscall.SIGKILL) // also if it is stopped
+		_ = s.cmd.Process.Signal(syscall.SIGKILL) // SIGKILL also ends a process that is stopped
 		<-s.over
 	}
 	if s.log != nil {
@@ -331,7 +331,7 @@ for _, key in ipairs(redis.call('KEYS', ARGV[2])) do
 end
 return out`
 
-// look reads the keys that match a glob, and what MONITOR says of the time since the last look.
+// look reads the keys that match a glob, and returns what MONITOR showed since the last look.
 // wallNs is when the server read them, by its wall clock.
 func (s *redisServer) look(glob string) (keys map[string]key, seen []watched, wallNs int64, err error) {
 	s.looks++
@@ -371,7 +371,7 @@ func (s *redisServer) look(glob string) (keys map[string]key, seen []watched, wa
 			switch {
 			case !ok:
 			case len(w.words) > 3 && w.words[3] == mark:
-				// What the script does comes behind it, and is nobody's request.
+				// What follows is done by the script, at no client's request.
 				return keys, seen, w.wallNs, nil
 			default:
 				seen = append(seen, w)
@@ -424,7 +424,7 @@ func parseMonitor(line string) (w watched, ok bool) {
 // key is a key of the server with its value.
 type key struct {
 	kind  string
-	endMs int64 // PEXPIRETIME: the last millisecond since 1970 in which it lives; -1: it has no end
+	endMs int64 // PEXPIRETIME: the last millisecond, since 1970, in which the key exists; -1 if it does not expire
 	value []string
 }
 
@@ -488,7 +488,7 @@ func (k keyspace) ExpiresMs(name string) int64 {
 
 func (k keyspace) StartMs() int64 { return k.startMs }
 
-// strikeKeys does what an operator does to the keys that match a glob of a fault, and returns
+// strikeKeys does to the keys that match the glob of a fault what its operator does, and returns
 // their names.
 func (s *redisServer) strikeKeys(glob, do string, keys map[string]key) (gone []string, err error) {
 	for name := range keys {

@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// spawns starts child processes, see Spawn.
+// spawns starts child processes; see Spawn.
 var spawns = sync.OnceValue(func() chan func() {
 	work := make(chan func())
 	go func() {
-		runtime.LockOSThread() // for good: the kernel watches this thread
+		runtime.LockOSThread() // never unlocked: the kernel kills the children when this thread ends
 		for f := range work {
 			f()
 		}
@@ -21,14 +21,14 @@ var spawns = sync.OnceValue(func() chan func() {
 	return work
 })
 
-// Spawn starts a command whose process the kernel kills when this program is gone, whatever
-// ended it, and also if the process is stopped. The kernel watches the thread that made the
-// process, so one thread that never ends makes all of them. The alternatives are weaker: a
-// pipe that a child watches says nothing to a child that is stopped and nothing to
-// redis-server, and a process that guards the others may be killed itself, and must know when
-// the number of a process belongs to another.
+// Spawn starts a command whose process the kernel kills when this program is gone, however it
+// ended, even if the process is stopped. The kernel watches the thread that made the process, so
+// one thread that never ends makes all processes. The alternatives are weaker. A child that is
+// stopped, or redis-server, would not notice that a pipe was closed. A process that guards the
+// others may be killed itself, and must notice when the number of a dead process is used again.
 //
-// The process gets a process group of its own: an interrupt of the terminal is for the parent.
+// The process gets a process group of its own: an interrupt from the terminal reaches only the
+// parent.
 func Spawn(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return spawnInGroup(cmd)

@@ -32,14 +32,15 @@ func scenarioOf(t *testing.T, name string) *scenarios.Scenario {
 	return sc
 }
 
-// The runs take real time, and mostly wait, so that all are played at a time. A short test plays
-// the first ones. What a busy machine turned is played again, alone; a real difference comes again.
+// The runs take real time, most of it waiting, so all are played at the same time. A short test
+// plays only the first ones. A run that ended differently is played again, alone: a difference that
+// came from a busy machine vanishes, and a real one comes again.
 func TestServersThatKnowOfOneAnother(t *testing.T) {
 	o := options(t)
 	cases := []struct {
 		scenario, lock, servers string
 		word                    play.Word
-		names                   string // the judges that are broken
+		names                   string // the judges whose promise is broken
 	}{
 		{"failover-loses-a-grant", "redisson@3.4.2+replicas", "", play.VerdictLimit, "mutual-exclusion"},
 		{"cluster-slot-moves", "redisson@4.7.0+cluster", onredis.Cluster, play.VerdictHeld, ""},
@@ -91,7 +92,7 @@ func TestAStalledServerDoesNotHoldUpTheOthers(t *testing.T) {
 	s := newSession(parse(t, overstay), lockOf(t, "setnx-del"), Options{})
 	a, b := &node{turn: make(chan struct{}, 1)}, &node{index: 1, turn: make(chan struct{}, 1)}
 	s.nodes, s.serving = []*node{a, b}, []int{0, 1}
-	a.turn <- struct{}{} // a request is at the stalled server
+	a.turn <- struct{}{} // a request is under way at the stalled server
 	ran := false
 	s.alone(b, func() { ran = true })
 	if !ran {
@@ -99,7 +100,8 @@ func TestAStalledServerDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
-// The nodes of a cluster are one server of a world. Only those that take writes count.
+// The nodes of a cluster stand for one server of a simulated world. Only those that take writes
+// count.
 func TestTheKeysOfAClusterAreThoseOfItsMasters(t *testing.T) {
 	s := testSession(t)
 	s.group = &group{}

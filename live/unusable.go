@@ -13,18 +13,19 @@ import (
 	"lockstep/scenarios/subject/onredis"
 )
 
-// unusable is an error of what the caller gave or the machine lacks. Nothing was played.
+// unusable is an error in what the caller gave, or something that the machine lacks. Nothing was
+// played.
 type unusable struct{ error }
 
 func (u unusable) Unwrap() error { return u.error }
 
-// Unusable marks the error: see Check.
+// Unusable marks the error; see Check.
 func (unusable) Unusable() {}
 
 func unusablef(format string, args ...any) error { return unusable{fmt.Errorf(format, args...)} }
 
-// Check reports why a scenario cannot be played live on a lock, with the file and the line;
-// nil if it can. No fault may strike a server of somebody else's, at Address.
+// Check reports why a scenario cannot be played live on a lock, with the file and the line; or nil
+// if it can. A fault may not strike a server that somebody else runs (Options.Address).
 func Check(sc *scenarios.Scenario, l *subject.Subject, o Options) error {
 	shared := o.Address != ""
 	kind, err := kindOf(l)
@@ -110,7 +111,7 @@ func badGlob(glob string) bool {
 	return err != nil
 }
 
-// lacksAsBytes says why a fault is not possible where the protocol of the servers is not known.
+// lacksAsBytes says why a fault is not possible if the protocol of the servers is not known.
 func lacksAsBytes(f model.FaultSpec, servers []int, l *subject.Subject) string {
 	if f.Do == "error" {
 		return "the proxy does not know the protocol, and cannot answer in the place of the server"

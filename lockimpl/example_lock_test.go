@@ -73,8 +73,8 @@ func ExampleLock_Lock() {
 	// Output: held
 }
 
-// A lease ends the hold by itself, whether or not the work is done; the unlock
-// that comes too late changes nothing.
+// A lease ends the hold by itself, whether or not the work is done. An unlock that comes too late
+// changes nothing.
 func ExampleLock_Lock_lease() {
 	rdb, server, stop := connectTo()
 	defer stop()
@@ -170,7 +170,7 @@ func ExampleLock_Name() {
 	// Output: stock
 }
 
-// The single attempt that never waits and, on a fair lock, never queues.
+// TryLock makes a single attempt. It never waits and, on a fair lock, never queues.
 func ExampleLock_TryLock() {
 	rdb, stop := connect()
 	defer stop()
@@ -209,7 +209,7 @@ func ExampleLock_TryLockTimed_wait() {
 	// Output: busy, try later
 }
 
-// An unlock gives up one level; the owner who has none is refused.
+// An unlock gives up one level; an owner that has none is refused.
 func ExampleLock_Unlock() {
 	rdb, stop := connect()
 	defer stop()
@@ -247,7 +247,7 @@ func ExampleLock_Unlock() {
 	// owner 1 does not hold it
 }
 
-// An operator frees what a process left behind, whoever it was.
+// An operator frees a lock that some process left behind.
 func ExampleLock_ForceUnlock() {
 	rdb, stop := connect()
 	defer stop()
@@ -266,8 +266,8 @@ func ExampleLock_ForceUnlock() {
 	// false <nil>
 }
 
-// What IsLocked says may be over when it is read: it is for a display, not for
-// a decision.
+// The answer of IsLocked may be out of date when the caller reads it. Display it; do not decide by
+// it.
 func ExampleLock_IsLocked() {
 	rdb, stop := connect()
 	defer stop()
@@ -339,7 +339,7 @@ func ExampleLock_RemainTimeToLive() {
 	// -2ms <nil>
 }
 
-// What a lock of your own on Redis checks before it sends anything.
+// The checks that a lock of your own on Redis makes before it sends anything.
 func ExampleCheckName() {
 	fmt.Println(lockimpl.CheckName("{shop-7}:stock"))
 	fmt.Println(lockimpl.CheckName("{shop-7"))
@@ -361,8 +361,7 @@ func ExampleCheckTry() {
 	// Output: invalid argument: wait -1s is negative
 }
 
-// Only an error of which nobody knows what came of it needs to be cleaned up
-// after.
+// Only an error whose command may have run needs cleaning up.
 func ExampleMayHaveRun() {
 	fmt.Println(redisclient.MayHaveRun(redis.ErrPoolTimeout)) // never sent
 	fmt.Println(redisclient.MayHaveRun(os.ErrDeadlineExceeded))

@@ -2,10 +2,10 @@
 // locks are in folders below it: the ports of Redisson in redisson, simple locks of one key
 // in bare, and the lock of this project in reference.
 //
-// The locks run on any Redis and know nothing of a simulation. Beside its connection a
-// lock takes three things from its process: the wall clock, unique ids and retry jitter.
-// They come through Environment, so that a test can skew, step and repeat them. The zero
-// Environment is that of the machine.
+// The locks run on any Redis and know nothing of a simulation. Besides its connection, a lock takes
+// three things from its process: the wall clock, unique ids and retry jitter. They come through
+// Environment, so that a test can skew, step and repeat them. The zero Environment uses those of
+// the machine.
 package lockimpl
 
 import (
@@ -36,10 +36,9 @@ var (
 	// timeout, a lost connection, an interrupt). It may have run or not, or may
 	// still run. Redisson has no such outcome: it throws, or answers false.
 	ErrUnknownOutcome = errors.New("outcome unknown")
-	// ErrHoldLost: a hold ended that was not given up: its lease ran out, no
-	// renewal got through in time, or the lock is another's. It is the cause with
-	// which the context of such a hold ends; Redisson does not tell its holder
-	// (issue 4698).
+	// ErrHoldLost: a hold ended before its owner gave it up: its lease ran out, no renewal got
+	// through in time, or another owner has the lock. It is the cause with which the context of
+	// such a hold ends; Redisson does not tell its holder (issue 4698).
 	ErrHoldLost = errors.New("hold lost")
 	// ErrBusy: another owner holds the lock, or waits for it before this one. Nothing is
 	// left behind.
@@ -57,20 +56,20 @@ var (
 type Release int
 
 const (
-	// Released: the last level went, the lock is free.
+	// Released: the unlock took the last level, and the lock is free.
 	Released Release = iota + 1
-	// StillHeld: a level of re-entry went, the owner still holds the lock.
+	// StillHeld: the unlock took a level of re-entry, and the owner still holds the lock.
 	StillHeld
 )
 
-// LockOptions are the choices of Lock. The zero value asks for a hold without
-// lease, renewed by the watchdog where the lock has one.
+// LockOptions are the choices of Lock. The zero value asks for a hold without a lease, which the
+// watchdog renews if the lock has one.
 type LockOptions struct {
 	// Lease ends the hold by itself; 0 for none. At least one millisecond.
 	Lease time.Duration
-	// Interruptible says that a cancelled context ends the waiting
-	// (Redisson's lockInterruptibly). Otherwise a wait swallows it, as
-	// Redisson's lock() does, and only a command under way is given up.
+	// Interruptible says that a cancelled context ends the waiting (Redisson's lockInterruptibly).
+	// Otherwise a wait ignores the cancelled context, as Redisson's lock() does, and only a command
+	// under way is given up.
 	Interruptible bool
 }
 
@@ -80,9 +79,8 @@ type TryOptions struct {
 	Wait time.Duration
 	// Lease ends the hold by itself; 0 for none.
 	Lease time.Duration
-	// Unit is the unit in which a Java caller would have named Wait; 0 is the
-	// millisecond. Some releases take the number for milliseconds whatever its
-	// unit (redisson issue 4743).
+	// Unit is the unit in which a Java caller would have named Wait; 0 is the millisecond. Some
+	// releases read the number as milliseconds, whatever its unit (redisson issue 4743).
 	Unit time.Duration
 }
 
@@ -98,25 +96,25 @@ type Lock interface {
 	TryLock(ctx context.Context, o Owner) (bool, error)
 	// TryLockTimed tries for opt.Wait.
 	TryLockTimed(ctx context.Context, o Owner, opt TryOptions) (bool, error)
-	// Unlock gives up one level of the owner's hold; ErrNotHeld when there is none.
+	// Unlock gives up one level of the owner's hold; it returns ErrNotHeld if there is none.
 	Unlock(ctx context.Context, o Owner) (Release, error)
-	// ForceUnlock frees the lock whoever holds it; false when it was free.
+	// ForceUnlock frees the lock whoever holds it; it reports false if it was free.
 	ForceUnlock(ctx context.Context) (bool, error)
-	// IsLocked says whether anybody holds the lock.
+	// IsLocked reports whether anybody holds the lock.
 	IsLocked(ctx context.Context) (bool, error)
-	// IsHeldBy says whether the owner, of this client, holds the lock.
+	// IsHeldBy reports whether the owner, of this client, holds the lock.
 	IsHeldBy(ctx context.Context, o Owner) (bool, error)
 	// HoldCount is the number of levels that the owner, of this client, holds.
 	HoldCount(ctx context.Context, o Owner) (int, error)
-	// RemainTimeToLive is Redis's PTTL as it is: -2ms when free, -1ms when the
-	// key has no expiry, else the time to live in whole milliseconds.
+	// RemainTimeToLive returns Redis's PTTL unchanged: -2ms when free, -1ms when the key has no
+	// expiry, else the time to live in whole milliseconds.
 	RemainTimeToLive(ctx context.Context) (time.Duration, error)
 }
 
-// Watched is a Lock that tells its owners of the end of a hold.
+// Watched is a Lock that reports the end of a hold to its owner.
 type Watched interface {
-	// Lost returns a channel that is closed when the owner's present hold is gone. It is
-	// asked after each grant. A nil channel tells nothing.
+	// Lost returns a channel that is closed when the owner's present hold is gone. Callers ask for
+	// it after each grant. A nil channel reports nothing.
 	Lost(o Owner) <-chan struct{}
 }
 
@@ -130,29 +128,29 @@ type Extender interface {
 type Handled interface {
 	Lock
 	// NewOwner returns an owner that the client has not returned before. It is below zero, so
-	// numbers of a caller's choice should not be.
+	// callers should choose owners that are not.
 	NewOwner() Owner
-	// HoldContext returns a context that ends with parent, and with the hold of an owner. Its
-	// cause is ErrHoldLost, at the latest when the hold may have ended on the server, ErrClosed, or
-	// another error if the owner gave the hold up. Nothing is sent for it. The error is
-	// ErrNotHeld if the owner has no hold, and ErrInvalid if the client does not watch holds.
+	// HoldContext returns a context that ends with parent, and with the hold of an owner. Its cause
+	// is ErrHoldLost, at the latest when the hold may have ended on the server, ErrClosed, or
+	// another error if the owner gave the hold up. It sends nothing. The error is ErrNotHeld if the
+	// owner has no hold, and ErrInvalid if the client does not watch holds.
 	HoldContext(parent context.Context, o Owner) (context.Context, error)
-	// Abandon gives up, in the background, what an owner of NewOwner has or is yet granted by a
-	// call that ended without the grant. Nobody else could.
+	// Abandon gives up, in the background, the hold of an owner of NewOwner whose call ended
+	// without a grant. It also gives up a grant that arrives later. Nobody else could.
 	Abandon(ctx context.Context, o Owner)
 }
 
-// Fenced is a Lock that tells its owners the fencing token of a hold.
+// Fenced is a Lock that has a fencing token for each hold.
 type Fenced interface {
-	// Token returns the token of the owner's present hold. It is asked after each grant,
-	// within the call. It reports false if the hold has none.
+	// Token returns the token of the owner's present hold. Callers ask for it after each grant,
+	// within the call. It reports false if the hold has no token.
 	Token(o Owner) (uint64, bool)
 }
 
 // Client makes the lock objects of one process.
 type Client interface {
-	// GetLock makes a new lock object; objects of one name share their holds
-	// but not what a release keeps in the object (see redisson).
+	// GetLock makes a new lock object; objects of one name share their holds, but not the fields
+	// that a release of Redisson keeps in the object.
 	GetLock(name string) (Lock, error)
 	// Close ends subscriptions and renewals without unlocking anything.
 	// Calls under way and later ones fail with ErrClosed.
@@ -164,9 +162,9 @@ type Client interface {
 type Environment struct {
 	// Now reads the wall clock; locks read it in whole milliseconds.
 	Now func() time.Time
-	// NewID gives 16 random bytes as 32 hexadecimal digits.
+	// NewID returns 16 random bytes as 32 hexadecimal digits.
 	NewID func(o Owner) string
-	// Jitter gives a length in [0, max).
+	// Jitter returns a duration in [0, max).
 	Jitter func(o Owner, max time.Duration) time.Duration
 }
 

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Observer is told the outcomes of the calls and the holds of a client, so that a program can count
-// and time them. Package otellock has one for OpenTelemetry. Its methods are called by many
-// goroutines, within the calls and the renewals of the client, and return soon. No mutex of the client
-// is held.
+// An Observer receives the outcomes of the calls and the holds of a client, so that a program can
+// count and time them. Package otellock has one for OpenTelemetry. Many goroutines call its methods,
+// from within the calls and renewals of the client, so the methods must return soon. The client holds
+// no mutex meanwhile.
 type Observer interface {
-	// AcquireEnded tells of a call that asked for a lock, by an owner or by a handle. A call with an
-	// invalid argument is not told of. ctx is that of the call.
+	// AcquireEnded reports a call that asked for a lock, by an owner or by a handle. Calls with
+	// invalid arguments are not reported. ctx is the context of the call.
 	AcquireEnded(ctx context.Context, e AcquireEnded)
-	// RenewalEnded tells of an attempt to renew a hold. It is not told of an attempt that was under
-	// way when its hold was given up.
+	// RenewalEnded reports an attempt to renew a hold. An attempt that was under way when its hold
+	// was given up is not reported.
 	RenewalEnded(e RenewalEnded)
-	// HoldEnded tells of the end of a hold, as its holder learns of it: once for each hold.
+	// HoldEnded reports the end of a hold when its holder learns of it, once per hold.
 	HoldEnded(e HoldEnded)
 }
 
@@ -26,8 +26,8 @@ type AcquireEnded struct {
 	Lock    string // its name
 	Outcome AcquireOutcome
 	Took    time.Duration // from the call to its return
-	// Waited is the part of it since the first answer that another owner holds the lock or is in front; 0: there
-	// was no such answer, or the call makes a single attempt.
+	// Waited is the part of Took after the first answer that another owner holds the lock or is in front. It
+	// is 0 if there was no such answer, or if the call makes a single attempt.
 	Waited time.Duration
 }
 

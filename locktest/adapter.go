@@ -10,8 +10,8 @@ import (
 	"lockstep/lockimpl"
 )
 
-// adapter makes a Client of a subject a client of Lockstep's, whose locks are used by
-// several threads. Each thread has a handle of its own.
+// adapter lets the engine drive the Client of a subject. The engine's clients have several
+// threads that use one lock. adapter gives each thread a handle of its own.
 type adapter struct {
 	opened chan struct{} // closed when Open is over
 	client Client
@@ -44,7 +44,7 @@ func (a *adapter) Close() error {
 	return a.client.Close()
 }
 
-// errNotOpen says that there is no client, or not yet.
+// errNotOpen says that the client of the subject is not open: Open failed, or has not returned.
 var errNotOpen = errors.New("the client is not open")
 
 // handle returns the handle of a thread on a lock. It waits for the client, and the error

@@ -37,7 +37,8 @@ func (r *runner) annotate(t *testing.T, title, text string) {
 	_, _ = fmt.Fprintln(t.Output(), a)
 }
 
-// errorf is t.Errorf for errors that are no bug of the lock. The annotation is the first line.
+// errorf reports an error that is no bug of the lock, as t.Errorf does. The first line of its
+// text also becomes an annotation.
 func (r *runner) errorf(t *testing.T, format string, args ...any) {
 	t.Helper()
 	text := fmt.Sprintf(format, args...)

@@ -98,7 +98,7 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 	}
 }
 
-// liveProgress tells what a live run does. A live run takes up to minutes, and a test that is
+// liveProgress writes what a live run is doing. A live run takes up to minutes, and a test that is
 // silent for so long looks as if it hung.
 type liveProgress struct {
 	w     io.Writer

@@ -442,8 +442,8 @@ func firstBug(v play.Verdict) (judges.Finding, bool) {
 // first.
 const shrinkRuns = 3000
 
-// odd is what is alike in runs that the judges cannot decide, or that were not the same when
-// they were played twice.
+// odd groups the runs that the judges cannot decide, and those that differed when they were
+// played twice. Runs with the same odd are reported together.
 type odd struct {
 	word  play.Word
 	judge string

@@ -188,9 +188,10 @@ func (p *Process) Keeper(lock string) func(words ...string) {
 	return func(words ...string) { asks(words) }
 }
 
-// Value returns a value that repeats with the seed in the place of one that does not, such as
-// the value of a holder that a library draws from math/rand/v2. It returns the same for the
-// same, and another for another. An adapter that can, puts it into the request.
+// Value replaces a value that a library draws at random, such as the value of a holder from
+// math/rand/v2, by one that is the same in each run with the same seed. Equal drawn values
+// have equal replacements, and different ones have different replacements. An adapter that
+// can change the requests of its library sends the replacement.
 func (p *Process) Value(drawn string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

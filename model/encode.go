@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// encoder writes what encoding/json makes of an event, byte for byte, several
-// times as fast: a digest is over every event of every run.
+// encoder writes an event byte for byte as encoding/json does, but several times as fast, since a
+// digest covers every event of every run.
 type encoder struct{ b []byte }
 
 func (e *encoder) event(v *Event) {
@@ -81,7 +81,7 @@ func (e *encoder) state(s *LockState) {
 	e.b = append(e.b, '}')
 }
 
-// name begins a field.
+// name writes the name of a field.
 func (e *encoder) name(name string) {
 	if e.b[len(e.b)-1] != '{' {
 		e.b = append(e.b, ',')
@@ -121,13 +121,13 @@ func (e *encoder) texts(name string, list []string) {
 	e.b = append(e.b, ']')
 }
 
-// quote writes a string; what is to be escaped is left to encoding/json.
+// quote writes a string; encoding/json writes a string that needs escapes.
 func (e *encoder) quote(v string) {
 	for i := range len(v) {
 		if c := v[i]; c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
 			quoted, err := json.Marshal(v)
 			if err != nil {
-				panic("model: a string that JSON cannot say: " + err.Error()) // none is
+				panic("model: a string that JSON cannot say: " + err.Error()) // no string is
 			}
 			e.b = append(e.b, quoted...)
 			return

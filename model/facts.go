@@ -1,17 +1,17 @@
 package model
 
-// Facts say for programs what the sentence of a finding says for people. A field
-// that means nothing for the finding is zero.
+// Facts state for programs the facts that the sentence of a finding states for people. A field
+// without a meaning for the finding is zero.
 type Facts struct {
 	// Form says which rule of its judge the finding breaks, for a judge that has
 	// several.
 	Form Form
 	Lock string
-	// Thread is the thread that the finding is about, as process/thread: the owner
-	// that is wronged. If nobody is wronged, it is the thread that does wrong.
+	// Thread is the thread that the finding is about, as process/thread: the owner that suffers the
+	// harm. If there is none, it is the thread that does the harm.
 	Thread string
-	// Threads are the threads that worked on a resource at one time, and the one
-	// that lost an update.
+	// Threads are the threads that worked on a resource at the same time, and the thread that lost
+	// an update.
 	Threads []string
 	// Loss is how a hold that its owner believed in had ended on the server.
 	Loss *Loss
@@ -32,13 +32,13 @@ const (
 	FormLateRenewal    Form = "late-renewal"    // lease: a renewal was sent for a hold that was given up
 	FormShortExtension Form = "short-extension" // lease: an extension left the hold less than another lease
 	FormUntold         Form = "untold"          // lease: an owner was not told that its hold is gone
-	FormMisled         Form = "misled"          // lease: an owner was told that its hold is gone, and it was not
-	FormStuck          Form = "stuck"           // liveness: a call that waits for nobody did not return
+	FormMisled         Form = "misled"          // lease: an owner was told that its hold is gone although it was not
+	FormStuck          Form = "stuck"           // liveness: a call that need not wait did not return
 	FormForgotten      Form = "forgotten"       // liveness: a waiter waited for a free lock
 	FormGhost          Form = "ghost"           // tidy: a thread that does not wait stands in the queue
 	FormTornQueue      Form = "torn-queue"      // tidy: queue and deadlines have different members
-	FormLeftover       Form = "leftover"        // tidy: something stayed when all had left
-	FormLostUpdate     Form = "lost-update"     // workload: two threads worked on the resource at one time
+	FormLeftover       Form = "leftover"        // tidy: something remained after all had left
+	FormLostUpdate     Form = "lost-update"     // workload: two threads worked on the resource at the same time
 	FormWaitedToTheEnd Form = "waited-till-end" // workload: a thread still waited for a lock when the run ended
 )
 
@@ -67,7 +67,7 @@ const (
 // Expired reports whether the lease of the hold had ended.
 func (l *Loss) Expired() bool { return l != nil && l.Cause == LossExpired }
 
-// Check is a step's want, reply or read as it was looked at.
+// Check is the check of a step's want, reply or read.
 type Check struct {
 	What   string // the step or the part of it: lock, unlock reply, holds, ttl, ...
 	Thread string // for a deadline the waiter, for published messages the receiver or "all"
@@ -91,7 +91,7 @@ func (c Check) Claim() string {
 // String writes what the step wants and what it got, for people.
 func (c Check) String() string { return c.Claim() + ", got " + c.Got }
 
-// Why a message is lost, as Event.Why has it.
+// The reasons why a message is lost, in Event.Why.
 const (
 	LostDropped       = "dropped"             // a rule dropped it
 	LostReset         = "connection reset"    // its connection was reset

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// FaultKind says which fault a FaultSpec is.
+// FaultKind is the kind of a fault.
 type FaultKind string
 
 // The kinds of faults.
@@ -17,12 +17,12 @@ const (
 	FaultPartition FaultKind = "partition"  // no message passes between the processes and the server
 	FaultWallClock FaultKind = "wall_clock" // the wall clock of the process jumps
 	FaultServer    FaultKind = "server"     // see ServerFault
-	FaultKey       FaultKind = "key"        // another hand removes keys
+	FaultKey       FaultKind = "key"        // an operator or an eviction removes keys
 	FaultRule      FaultKind = "when"       // a rule on messages
 	FaultFate      FaultKind = "fate"       // the chooser lost or delayed one message, see Params.Fault
 )
 
-// ServerFault says which fault of the server a FaultSpec of kind FaultServer is.
+// ServerFault is the kind of a server's fault, in a FaultSpec of kind FaultServer.
 type ServerFault string
 
 // The faults of a server.
@@ -33,11 +33,11 @@ const (
 	ServerStall        ServerFault = "stall"
 	ServerWallClock    ServerFault = "wall_clock" // the wall clock of the server jumps
 	ServerIsolate      ServerFault = "isolate"    // no message passes between the server and other servers
-	ServerMoveSlot     ServerFault = "move_slot"  // a key of a cluster moves to another server, with all of its slot
+	ServerMoveSlot     ServerFault = "move_slot"  // a key of a cluster moves to another server, with its whole slot
 )
 
-// FaultSpec is one fault of a run: what a scenario asks for, and what judges and
-// reports know of it. Kind says which of the fields have a meaning.
+// FaultSpec is one fault of a run, as a scenario asks for it and as judges and reports know it.
+// Kind determines which fields have a meaning.
 type FaultSpec struct {
 	Kind      FaultKind
 	At        time.Duration // since the start; every kind but FaultRule
@@ -68,22 +68,22 @@ type When struct {
 	Command   string // upper case
 	Script    Role
 	Channel   string // a glob
-	Nth       int    // counts what the rule has matched; 0: every match
+	Nth       int    // only the n-th message that matches; 0: every match
 	Every     int    // 0: every match
 }
 
-// Names reports whether the fault names the process as one that it strikes.
+// Names reports whether the fault names the process among those that it strikes.
 func (f FaultSpec) Names(process string) bool {
 	return slices.Contains(f.Processes, process)
 }
 
-// Interrupts reports whether the server may serve nobody while the fault lasts, or
-// every client has to connect again.
+// Interrupts reports whether the server may serve nobody while the fault lasts, or whether every
+// client has to connect again.
 func (f FaultSpec) Interrupts() bool {
 	return f.EndsConnections() || f.Server == ServerStall || f.Server == ServerIsolate
 }
 
-// LosesData reports whether the server may forget what it was told.
+// LosesData reports whether the server may forget data.
 func (f FaultSpec) LosesData() bool {
 	return f.Server == ServerFailover || f.Server == ServerRestart && !f.KeepData
 }
@@ -92,9 +92,8 @@ func (f FaultSpec) LosesData() bool {
 // server keeps end earlier or later by that much.
 func (f FaultSpec) StepsServerClock() bool { return f.Server == ServerWallClock }
 
-// MovesLeases reports whether the fault may put off the end of a lease that nobody
-// renewed: a step of the server's clock, or a stall, in which a clock that goes by ticks
-// stands still.
+// MovesLeases reports whether the fault may delay the end of a lease that nobody renewed: a step of
+// the server's clock, or a stall, during which a ticking clock stands still.
 func (f FaultSpec) MovesLeases() bool { return f.StepsServerClock() || f.Server == ServerStall }
 
 // MayRemoveKeys reports whether the fault may take keys from the server.
@@ -107,8 +106,8 @@ func (f FaultSpec) EndsConnections() bool {
 	return f.Server == ServerFailover || f.Server == ServerRestart
 }
 
-// String writes the fault in the words of a scenario, and the nodes that it names. It
-// is for people: a program reads the fields.
+// String writes the fault, with the nodes that it names, in the words of a scenario. It is for
+// people: programs read the fields.
 func (f FaultSpec) String() string {
 	if len(f.Nodes) > 0 {
 		return f.words() + " at " + strings.Join(f.Nodes, ", ")

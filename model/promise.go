@@ -12,55 +12,55 @@ type Circumstance string
 
 // The circumstances.
 const (
-	// HolderStopped: the holder was paused past the end of its lease.
+	// HolderStopped: the holder was paused beyond the end of its lease.
 	HolderStopped Circumstance = "holder paused past its lease"
-	// HolderCutOff: partition, lost or failed renewals of the holder lasted to
-	// within one renewal period of the end of its lease.
+	// HolderCutOff: a partition, or lost or failed renewals of the holder, lasted until less than
+	// one renewal period before the end of its lease.
 	HolderCutOff Circumstance = "holder cut off until its lease ended"
-	// HoldRemoved: an operator, an eviction or the server's own loss removed the
-	// hold, or what its token is counted from.
+	// HoldRemoved: an operator, an eviction or the server's own loss removed the hold, or the
+	// counter of its token.
 	HoldRemoved Circumstance = "hold removed by another hand"
-	// MemoryRemoved: another hand, or the server's own loss, may have removed what
-	// the server remembers of a call under way, beside hold and place.
+	// MemoryRemoved: an operator, an eviction or the server's own loss may have removed the
+	// server's memory of a call under way, besides its hold and its place.
 	MemoryRemoved Circumstance = "memory of a call removed by another hand"
-	// Overstayed: the caller worked past the lease that it asked for.
+	// Overstayed: the caller worked beyond the lease that it asked for.
 	Overstayed Circumstance = "caller worked past its own lease"
-	// Unguarded: the caller worked on the resource that a lock guards without having the lock.
+	// Unguarded: the caller worked on a guarded resource without holding the lock.
 	Unguarded Circumstance = "caller worked without the lock"
 	// ClocksApart: wall clocks differed.
 	ClocksApart Circumstance = "wall clocks apart"
 	// ServerClockStepped: the wall clock of a server jumped, and its keys ended earlier or
 	// later.
 	ServerClockStepped Circumstance = "wall clock of a server stepped"
-	// WaiterAway: the waiter was paused, cut off or its messages were lost when
-	// it should have asked.
+	// WaiterAway: the waiter was paused or cut off, or its messages were lost, when it should have
+	// asked.
 	WaiterAway Circumstance = "waiter away when its turn came"
 	// WaiterGone: the waiter died, or closed its client, in the queue.
 	WaiterGone Circumstance = "waiter gone from the queue"
-	// HolderGone: the holder died, closed its client, or never heard of its hold, and a
-	// hold of the lock has no end of its own.
+	// HolderGone: the holder died, closed its client, or never learned of its hold, and a hold of
+	// the lock does not end by itself.
 	HolderGone Circumstance = "holder gone from a hold without a lease"
 	// DeadWaiters: more than one waiter died in the queue.
 	DeadWaiters Circumstance = "several dead waiters in the queue"
 )
 
-// Excuse is one circumstance of one finding, and how to leave it out.
+// Excuse is one circumstance of one finding, and the way to replay the run without it.
 type Excuse struct {
 	Circumstance Circumstance
 	// Fault is the fault's number, from 1; 0: none, see Clocks.
 	Fault int
-	// Clocks: the skew of wall clocks is to be left out.
+	// Clocks: a replay without the excuse has no skew of wall clocks.
 	Clocks bool
 	// Cause is for people.
 	Cause Cause
 }
 
-// Cause says what a circumstance comes from: which fault, when. Its kind says which other
-// fields are set.
+// Cause is the cause of a circumstance: for example a fault, with its time. Its kind determines
+// which other fields are set.
 type Cause struct {
 	Kind       CauseKind
 	Fault      string // the text of the fault
-	Thread     string // process/thread, or the process alone
+	Thread     string // process/thread, or only the process
 	Other      string // another thread
 	AtNs, ToNs int64  // simulated time since the start
 	Lease      time.Duration
@@ -79,18 +79,18 @@ const (
 	CauseClocks     CauseKind = "clocks"     // the wall clocks of the processes differ
 	CauseClock      CauseKind = "clock"      // the wall clock of the process Thread is not the server's
 	CauseClosed     CauseKind = "closed"     // the client of Thread closed at AtNs
-	CauseOwnClosed  CauseKind = "own-closed" // so did the client of the finding's thread
+	CauseOwnClosed  CauseKind = "own-closed" // the client of the finding's thread closed at AtNs
 	CauseInterrupt  CauseKind = "interrupt"  // Thread was interrupted at AtNs
-	CauseOverstayed CauseKind = "overstayed" // Thread worked past Lease
+	CauseOverstayed CauseKind = "overstayed" // Thread worked beyond Lease
 	CauseNoLock     CauseKind = "no-lock"    // Thread and Other held no lock in common
 )
 
-// Removable says whether the run can be repeated without the excuse.
+// Removable reports whether a replay can leave the excuse out.
 func (e Excuse) Removable() bool { return e.Fault > 0 || e.Clocks }
 
-// Promise says what a lock promises that one judge checks.
+// Promise is a promise of a lock that one judge checks.
 type Promise struct {
-	// Waived: the lock does not promise it, so the judge's findings are left out.
+	// Waived reports that the lock does not make the promise, so the judge's findings are left out.
 	Waived bool
 	// Unjudged reports whether it is waived because the lock does not show the facts that the judge needs,
 	// such as the state of its servers.
@@ -105,8 +105,8 @@ type Promise struct {
 // The zero value promises what the traits imply.
 type Promises map[string]Promise
 
-// Implies returns what a lock with these traits promises to a judge unless it says
-// otherwise; ok is false when it promises nothing.
+// Implies returns the promise, checked by a judge, that a lock with these traits makes unless it
+// declares otherwise. ok is false if it makes none.
 func (t Traits) Implies(judge string) (p Promise, ok bool) {
 	switch judge {
 	case JudgeMutualExclusion:
@@ -155,8 +155,8 @@ func (t Traits) Implies(judge string) (p Promise, ok bool) {
 	return Promise{}, false
 }
 
-// Promise returns what the lock under test promises to a judge: what the lock says
-// itself, else what its traits imply. ok is false when it promises nothing.
+// Promise returns the promise of the lock under test that a judge checks: the lock's own
+// declaration, or else the promise that its traits imply. ok is false if it makes none.
 func (p *Params) Promise(judge string) (promise Promise, ok bool) {
 	if own, said := p.Promises[judge]; said {
 		return own, !own.Waived

@@ -40,8 +40,8 @@ const (
 	KindResource Kind = "resource" // a resource was read or written (Phase); it holds Value
 )
 
-// Event is one thing that happened. Fields that mean nothing for its kind are
-// zero and left out of the JSON.
+// Event is one event of a run. Fields without a meaning for its kind are zero and left out of the
+// JSON.
 type Event struct {
 	AtNs    int64  `json:"at_ns"` // simulated time since the start
 	Kind    Kind   `json:"kind"`
@@ -144,13 +144,12 @@ const (
 type LockState struct {
 	Owner string `json:"owner,omitempty"` // "": free
 	Count int    `json:"count,omitempty"`
-	// ExpiresMs is the last millisecond of simulated time since the start in which
-	// the hold lives. It is -1 if the hold has no expiry. It means nothing if the lock
-	// is free. It moves when the wall clock of the server steps.
+	// ExpiresMs is the last millisecond of simulated time since the start in which the hold lives.
+	// It is -1 if the hold has no expiry. It has no meaning if the lock is free. It moves when the
+	// wall clock of the server steps.
 	ExpiresMs int64 `json:"expires_ms,omitempty"`
-	// ClosedMs is the last millisecond of simulated time since the start in which nobody can
-	// have the lock although nobody holds it, because its last holder failed; 0: the lock is
-	// not closed.
+	// ClosedMs is the last millisecond of simulated time since the start in which nobody can take
+	// the free lock, because its last holder failed; 0: the lock is not closed.
 	ClosedMs int64    `json:"closed_ms,omitempty"`
 	Token    int64    `json:"token,omitempty"` // the newest fencing token; 0: none
 	Queue    []string `json:"queue,omitempty"` // head first
@@ -161,8 +160,8 @@ type LockState struct {
 // Held reports whether somebody holds the lock.
 func (s *LockState) Held() bool { return s != nil && s.Owner != "" }
 
-// Equal reports whether two states are the same. Nil is the state of a free lock. When a free
-// lock would end says nothing.
+// Equal reports whether two states are the same. Nil is the state of a free lock. For a free lock
+// the time of expiry does not count.
 func (s *LockState) Equal(other *LockState) bool {
 	if s == nil {
 		s = &LockState{}
@@ -215,11 +214,10 @@ type Params struct {
 	Kept []string
 	// Processes are the processes of the run, in order.
 	Processes []ProcessParams
-	// Uncertainty bounds the error of the instants of the record, and the lateness of a
-	// process with any of its actions. It is 0 in a simulated world.
+	// Uncertainty bounds the error of the instants of the record, and the lateness of a process
+	// with each of its actions. It is 0 in a simulated world.
 	Uncertainty time.Duration
-	// Latency is the longest time that a message takes one way where no fault meets it; 0: it is
-	// not known.
+	// Latency is the longest time that a message takes one way if no fault meets it; 0: unknown.
 	Latency time.Duration
 	// Faults are the faults of the run; an event's Fault is an index into them,
 	// counted from 1.

@@ -1,7 +1,7 @@
 package model
 
-// Role says what a command is for, whichever lock sends it. The zero value is a
-// command that no judge asks about.
+// Role is the purpose of a command, whichever lock sends it. The zero value is the role of a
+// command that no judge reads.
 type Role string
 
 // The roles.

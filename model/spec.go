@@ -7,17 +7,16 @@ import (
 	"strings"
 )
 
-// A Spec is the sequential specification of a lock: what it answers when calls
-// come one at a time. The three specifications differ in two rules only, so
-// they are one machine with two switches.
+// A Spec is the sequential specification of a lock: its answers if calls come one at a time. The three
+// specifications differ only in two rules, so they are one machine with two switches.
 //
-//   - reentrant: an owner may acquire again what it holds; a hold is given back
+//   - reentrant: an owner may acquire the lock again while it holds it; a hold is given back
 //     level by level.
-//   - fair: besides, holds are given out in the order of arrival.
-//   - fenced: besides, every new hold has a token greater than all before.
+//   - fair: like reentrant, but holds are granted in the order of arrival.
+//   - fenced: like reentrant, but every new hold has a token greater than all before.
 //
-// A specification has no clock. Time comes in as steps that nobody called: the end of a lease is a
-// [DoExpire] of the operation that started it. The checker of a history decides about its place in the
+// A specification has no clock. Time enters as steps without a caller: the end of a lease is a
+// [DoExpire] of the operation that started it. The checker of a history decides its place in the
 // order.
 type Spec struct {
 	name   string
@@ -39,7 +38,7 @@ func SpecNamed(name string) (Spec, bool) {
 // Name returns the name of the specification.
 func (s Spec) Name() string { return s.name }
 
-// Fair reports whether holds are given out in the order of arrival.
+// Fair reports whether holds are granted in the order of arrival.
 func (s Spec) Fair() bool { return s.fair }
 
 // Fenced reports whether the tokens of new holds must grow.
@@ -48,7 +47,7 @@ func (s Spec) Fenced() bool { return s.fenced }
 // Do is the action of one step of the machine.
 type Do uint8
 
-// The steps. The last six are nobody's calls.
+// The steps. The last six have no caller.
 const (
 	DoAcquire Do = iota + 1
 	DoRelease
@@ -56,11 +55,11 @@ const (
 	DoForceRelease
 	DoIsLocked
 	DoHoldCount
-	DoLost   // the key was deleted by somebody who is no client
+	DoLost   // somebody other than a client deleted the key
 	DoExpire // the lease that operation Of started ends
 	DoArrive // the first try of acquire Of reached the lock (fair)
 	DoLeave  // acquire Of gave up without an effect (fair)
-	DoEnd    // the history is over: what is optional may be skipped from here on
+	DoEnd    // the history is over: optional steps may be skipped from here on
 )
 
 // Answers, as they stand in a history.
@@ -78,22 +77,21 @@ const (
 	AnswerUnknown   = "unknown"
 )
 
-// The values of [Input].Lease besides the id of a lease.
+// The values of [Input].Lease other than the id of a lease.
 const (
-	KeepLease = 0  // the lease that runs goes on
-	NoExpiry  = -1 // from here on the hold has no end of its own
+	KeepLease = 0  // the current lease continues
+	NoExpiry  = -1 // from here on the hold does not end by itself
 )
 
-// An Input is one step: a call together with its answer, or something that
-// nobody called.
+// An Input is one step: a call together with its answer, or a step without a caller.
 type Input struct {
 	Do     Do
 	ID     int    // the operation, above 0; names its lease and its place in the queue
 	Owner  string // process/thread
-	Answer string // of a call; AnswerUnknown: whatever the state makes of it
-	Of     int    // DoExpire, DoArrive, DoLeave: the operation they belong to
+	Answer string // of a call; AnswerUnknown: any answer
+	Of     int    // DoExpire, DoArrive, DoLeave: the operation to which the step belongs
 
-	Lease int   // the lease that runs once this step took effect, or KeepLease, or NoExpiry
+	Lease int   // the lease that runs after this step, or KeepLease, or NoExpiry
 	Count int64 // DoHoldCount: the answer
 
 	Token    int64 // of a granted acquire, when HasToken
@@ -101,19 +99,18 @@ type Input struct {
 
 	ArrivedNs  int64 // when the first try reached the lock, when HasArrival
 	HasArrival bool
-	Ordered    bool // nobody who arrived later may get a new hold before this acquire
+	Ordered    bool // nobody that arrived later may get a new hold before this acquire
 	Queued     bool // a DoArrive of this acquire comes before it
 
-	// Optional marks a step that need not happen: a call of unknown outcome,
-	// or the end of a lease that it may have started. It happens where it
-	// changes something, or not at all, which is after DoEnd. To allow it as
-	// a step without effect before that would add no order that matters and
-	// double the search with every such step.
+	// Optional marks a step that need not happen: a call of unknown outcome, or the end of a lease
+	// that it may have started. It takes place where it changes something, or not at all, which
+	// means after DoEnd. To allow it earlier as a step without an effect would add no relevant
+	// order, but would double the search with every such step.
 	Optional bool
 
-	// Tracked marks an operation whose lease may end before it is sure to
-	// have taken effect, and the DoExpire of that lease: the state then
-	// remembers that the operation came first.
+	// Tracked marks an operation whose lease may end before the operation has certainly taken
+	// effect, and the DoExpire of that lease. The state then remembers that the operation came
+	// first.
 	Tracked bool
 }
 
@@ -123,17 +120,17 @@ type Waiter struct {
 	Owner     string
 	ArrivedNs int64
 	Ordered   bool
-	// Refused: another held the lock at some instant since it arrived, so that it
-	// may answer busy, and keeps its place until it does.
+	// Refused: another owner held the lock at some instant since the waiter arrived. So the acquire
+	// may answer busy, and keeps its place until then.
 	Refused bool
 }
 
-// A State is the state of the lock between two steps. States are values: Step never changes the one
-// that it is given.
+// A State is the state of the lock between two steps. States are values: Step never changes its
+// argument.
 type State struct {
 	Owner   string // process/thread, empty when free
 	Count   int    // levels of re-entry, 0 when free
-	Lease   int    // id of the operation whose lease runs, or NoExpiry; 0 when free
+	Lease   int    // id of the operation whose lease is current, or NoExpiry; 0 when free
 	Token   int64  // fenced: the greatest token so far
 	Waiting []Waiter
 	Begun   []int // tracked operations that took effect and whose lease has not ended
@@ -143,14 +140,14 @@ type State struct {
 // Init returns the state of a lock that nobody has touched.
 func (s Spec) Init() State { return State{Token: math.MinInt64} }
 
-// Step returns the state after in, and whether st allows it. When it does not,
-// the state that comes back means nothing.
+// Step returns the state after in, and whether st allows it. If it does not, the returned state has
+// no meaning.
 func (s Spec) Step(st State, in Input) (State, bool) {
 	next, refusal := s.step(st, in)
 	return next, refusal == Allowed
 }
 
-// Refusal says why st does not allow in.
+// Refusal returns the reason why st does not allow in.
 func (s Spec) Refusal(st State, in Input) Refusal {
 	_, refusal := s.step(st, in)
 	return refusal
@@ -163,8 +160,8 @@ type Refusal uint8
 const (
 	Allowed        Refusal = iota
 	Over                   // the history is over
-	Held                   // the answer does not fit who holds the lock
-	NobodyWaits            // fair: it does not fit who holds the lock, and no other acquire waits
+	Held                   // the answer contradicts the holder of the lock
+	NobodyWaits            // fair: the answer contradicts the holder of the lock, and no other acquire waits
 	NotArrived             // fair: the first try of the acquire has not reached the lock
 	OutOfTurn              // fair: another acquire arrived before, see Ahead
 	TokenTooSmall          // fenced: the token is not greater than all before
@@ -295,8 +292,8 @@ func (s Spec) release(st State, in Input) (State, Refusal) {
 	return begun(st, in), Allowed
 }
 
-// expire ends the lease of operation in.Of if it is the one that runs. One that
-// was replaced or given back ends without anybody noticing.
+// expire ends the lease of operation in.Of if it is the current one. A lease that was replaced or
+// given back ends without an effect.
 func (s Spec) expire(st State, in Input) (State, Refusal) {
 	if in.Tracked {
 		i := slices.Index(st.Begun, in.Of)
@@ -347,7 +344,7 @@ func waits(st State, id int) bool {
 	return slices.ContainsFunc(st.Waiting, func(w Waiter) bool { return w.ID == id })
 }
 
-// refused marks the waiters that do not hold a lock that is held.
+// refused marks the waiters of a held lock as refused, except its owner.
 func refused(st State) State {
 	cloned := false
 	for i, w := range st.Waiting {
@@ -370,7 +367,7 @@ func othersWait(st State, id int) bool {
 	return slices.ContainsFunc(st.Waiting, func(w Waiter) bool { return w.ID != id })
 }
 
-// Ahead returns the first waiter who arrived before in, nil when there is none.
+// Ahead returns the first waiter that arrived before in, or nil if there is none.
 func (st State) Ahead(in Input) *Waiter {
 	if !in.Queued || !in.HasArrival {
 		return nil
@@ -384,7 +381,7 @@ func (st State) Ahead(in Input) *Waiter {
 	return first
 }
 
-// String writes who holds the lock and who waits for it.
+// String writes the holder of the lock and its waiters.
 func (st State) String() string {
 	var b strings.Builder
 	b.WriteString(st.Holder())
@@ -399,7 +396,7 @@ func (st State) String() string {
 	return b.String()
 }
 
-// Holder writes who holds the lock: free, or held by a/1 with count 2.
+// Holder writes the holder of the lock: free, or held by a/1 with count 2.
 func (st State) Holder() string {
 	if st.Owner == "" {
 		return "free"
@@ -407,7 +404,7 @@ func (st State) Holder() string {
 	return fmt.Sprintf("held by %s with count %d", st.Owner, st.Count)
 }
 
-// Equal reports whether the two states answer every step alike.
+// Equal reports whether the two states answer every step in the same way.
 func (st State) Equal(other State) bool {
 	return st.Owner == other.Owner && st.Count == other.Count && st.Lease == other.Lease &&
 		st.Token == other.Token && st.Ended == other.Ended &&
@@ -415,8 +412,8 @@ func (st State) Equal(other State) bool {
 }
 
 // Hash returns a number that is the same for equal states. It leaves the two lists out. The
-// operations in them follow from the set of operations that have taken effect, and the
-// search compares that set beside the state.
+// operations in them follow from the set of operations that have taken effect, and the search
+// compares that set together with the state.
 func (st State) Hash() uint64 {
 	const prime = 1099511628211 // FNV-1a
 	h := uint64(14695981039346656037)

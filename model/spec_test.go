@@ -42,7 +42,7 @@ func TestSpec(t *testing.T) {
 		rule, spec string
 		steps      []model.Input
 		state      string // after the steps
-		refusal    string // of the last step; then state is the one before
+		refusal    string // of the last step; then state is the state before it
 	}{
 		{"a free lock is granted", "reentrant", []model.Input{acquire(1, "a/1")}, a1, ""},
 		{"another's lock is not", "reentrant", []model.Input{acquire(1, "a/1"), acquire(2, "b/1")}, a1, "the lock was " + a1},
@@ -122,7 +122,7 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-// Step must not change the state that it is given: a search goes back to it.
+// Step must not change the state that it is given: a search returns to it.
 func TestStepsLeaveTheirStateAlone(t *testing.T) {
 	spec, _ := model.SpecNamed("fair")
 	st := spec.Init()

@@ -2,7 +2,7 @@ package model
 
 import "time"
 
-// Traits say what kind of lock a subject is. Judges ask what they imply, see
+// Traits say what kind of lock a subject is. Judges use the promises that they imply, see
 // [Traits.Implies].
 type Traits struct {
 	Fair         bool // waiters are served in the order of their first tries
@@ -14,28 +14,28 @@ type Traits struct {
 	// returned. A thread that got no answer to an acquire does not know the hold that the
 	// acquire may have left.
 	PerGrant bool
-	// Watched reports whether a thread is told when its hold is gone. It believes in the
-	// hold no longer then.
+	// Watched reports whether a thread is told when its hold is gone. From then on it no longer
+	// believes in the hold.
 	Watched bool
-	// Endless reports whether a hold has no lease. An unlock ends it, or the end of its
-	// session, or nothing. Nothing renews it, see NoWatchdog.
+	// Endless reports whether a hold has no lease. Only an unlock or the end of its session ends
+	// it, if anything does. Nothing renews it, see NoWatchdog.
 	Endless bool
-	// Parts is the number of parts of a hold. A part is a key, or a server that knows nothing
-	// of the others. The owner needs the majority of them. 0 counts as 1.
+	// Parts is the number of parts of a hold. A part is a key, or a server that does not know the
+	// others. The owner needs the majority of them. 0 counts as 1.
 	Parts      int
 	Extends    bool // a holder may renew its lease by a call
 	NoWatchdog bool // nothing renews a hold: one without a lease gets Watchdog as its lease
 }
 
-// Timing is how long the parts of a lock take, and the client that it talks through.
+// Timing has the times of a lock and of its client.
 type Timing struct {
-	// Watchdog is the lease that a hold without one has until it is renewed.
+	// Watchdog is the lease of a hold for which the caller named none, until it is renewed.
 	Watchdog time.Duration
 	// RenewalPeriod is the time between two renewals of a hold; 0 when nothing
 	// renews it.
 	RenewalPeriod time.Duration
-	// FairWait is the longest that a waiter of a fair lock keeps a place that it does
-	// not defend.
+	// FairWait is the longest time for which a waiter of a fair lock keeps its place without asking
+	// again.
 	FairWait time.Duration
 	// ResponseTimeout is how long a client waits for an answer.
 	ResponseTimeout time.Duration
@@ -45,11 +45,11 @@ type Timing struct {
 	// GiveUp is longer than any client takes to give a command up, with all its
 	// resends.
 	GiveUp time.Duration
-	// Recovery is how long servers that fail over by themselves may serve nobody after a fault
-	// that interrupts them; 0: they serve again when it is over.
+	// Recovery is the time for which servers that fail over by themselves may serve nobody after a
+	// fault that interrupts them; 0: they serve again when the fault is over.
 	Recovery time.Duration
-	// Reconnect is how long a client may wait before it connects again, after a fault that met
-	// its connections is over; 0: no longer than Resend.
+	// Reconnect is the time for which a client may wait before it connects again, after the end of
+	// a fault that met its connections; 0: no longer than Resend.
 	Reconnect time.Duration
 	// Memory is how long the server remembers a call that is over; 0: not at all.
 	Memory time.Duration

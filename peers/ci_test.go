@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// workflow is as much of a GitHub workflow as docs/ci.md uses.
+// workflow has the parts of a GitHub workflow that docs/ci.md uses.
 type workflow struct {
 	Name        string
 	On          []string
@@ -36,7 +36,7 @@ var actions = map[string][]string{
 	"actions/upload-artifact@v4": {"name", "path", "if-no-files-found"},
 }
 
-// played is what a workflow did.
+// played is the outcome of a workflow.
 type played struct {
 	text      string   // what its steps print
 	failed    []string // the steps that failed, by name
@@ -125,7 +125,7 @@ func matching(t *testing.T, dir, pattern string) (files []string) {
 	return files
 }
 
-// wrong is a scenario that expects of a lock what the lock does not keep.
+// wrong is a scenario with a false expectation of a lock.
 const wrong = `lockstep: 1
 name: late-unlock
 about: A thread outlives its lease and unlocks.
@@ -137,7 +137,7 @@ steps:
 expect: {setnx-del: held}
 `
 
-// judgeWithCI gives the commands of docs/ci.md to a repository with a lock that fails.
+// judgeWithCI runs the commands of docs/ci.md in a repository with a lock that fails.
 func judgeWithCI(t *testing.T, p *published) {
 	page := filepath.Join(p.clone, "docs", "ci.md")
 	workflows, commands := blocks(t, page, "yaml"), blocks(t, page, "sh")

@@ -93,8 +93,8 @@ func ordersFail(t *testing.T, module, text string, passed bool) {
 	}
 }
 
-// outside makes a module of its own, outside of this one, with a test that a page shows. It
-// returns the folder of the module and the commands by which the page has it use this one.
+// outside makes a module outside this one, with a test that a page shows. It returns the folder of
+// the module, and the commands of the page that make it use this module.
 func outside(t *testing.T, page, test string) (dir, commands string) {
 	t.Helper()
 	root, err := filepath.Abs("..")
@@ -115,8 +115,8 @@ func outside(t *testing.T, page, test string) (dir, commands string) {
 	return "", ""
 }
 
-// The example of docs/locktest.md comes out as the page says, by the commands that the page
-// gives.
+// The example of docs/locktest.md has the outcome that the page shows, with the commands that the
+// page gives.
 func TestTheExampleOfTheDocumentation(t *testing.T) {
 	const page = "../docs/locktest.md"
 	dir, commands := outside(t, page, example(t, page))
@@ -127,8 +127,8 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// So does the example of the README. The drawn schedules are left out: their failures take
-// long to make small, and the page shows a story.
+// So does the example of the README. The test leaves out the drawn schedules, since their failures
+// take long to make small, and the page shows a story.
 func TestTheExampleOfTheReadme(t *testing.T) {
 	const page = "../README.md"
 	dir, commands := outside(t, page, example(t, page))

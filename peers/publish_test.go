@@ -20,13 +20,13 @@ import (
 	"lockstep/lockimpl/redisserver"
 )
 
-// published is the repository as somebody else has published it.
+// published is a copy of the repository, published as somebody else would do.
 type published struct {
-	clone     string // in which the commands were given
+	clone     string // the clone in which the commands ran
 	variables string // MODULE and VERSION, for a shell
 	module    string
 	version   string
-	env       []string // of whoever downloads the module
+	env       []string // of a user who downloads the module
 }
 
 // publish carries out docs/publishing.md on a copy of this repository. There is no
@@ -57,7 +57,7 @@ func publish(t *testing.T) *published {
 	must(t, dir, git, "git init -q --bare "+host)
 	must(t, p.clone, git, "git init -q && git add . && git commit -q -m first && git remote add origin "+host)
 	for _, block := range commands {
-		must(t, p.clone, append(slices.Clone(git), "GOFLAGS=-trimpath"), p.variables+block) // -trimpath: what was compiled before is found again
+		must(t, p.clone, append(slices.Clone(git), "GOFLAGS=-trimpath"), p.variables+block) // -trimpath: the build cache then finds the packages compiled before
 	}
 
 	mirror := filepath.Join(dir, "mirror")
@@ -66,7 +66,7 @@ func publish(t *testing.T) *published {
 	p.serve(t, mirror, pushed, "")
 	p.serve(t, mirror, pushed, "peers")
 
-	// Of what this module requires, the newest version is the one that it requires.
+	// The newest version of each module that this one requires is the required one.
 	var mod struct {
 		Require []struct{ Path, Version string }
 	}
@@ -97,10 +97,10 @@ func publish(t *testing.T) *published {
 	return p
 }
 
-// unpublished is the path of the module in a repository that nobody has published.
+// unpublished is the path of the module in a repository that is not published.
 const unpublished = "lockstep"
 
-// git says who commits, whatever the machine has set.
+// git sets the committer, and ignores the configuration of the machine.
 var git = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_ALLOW_PROTOCOL=file",
 	"GIT_AUTHOR_NAME=you", "GIT_AUTHOR_EMAIL=you@example.com", "GIT_COMMITTER_NAME=you", "GIT_COMMITTER_EMAIL=you@example.com"}
 
@@ -130,7 +130,7 @@ func (p *published) serve(t *testing.T, proxy, repository, folder string) {
 	write(t, filepath.Join(dir, v.Version+".zip"), b.String())
 }
 
-// copyRepository copies the files that git keeps, and those that it would keep.
+// copyRepository copies the files that git tracks, and untracked files that it does not ignore.
 func copyRepository(t *testing.T, to string) {
 	t.Helper()
 	for _, name := range strings.Split(must(t, "..", nil, "git ls-files -z --cached --others --exclude-standard"), "\x00") {
@@ -145,7 +145,7 @@ func copyRepository(t *testing.T, to string) {
 	}
 }
 
-// Whoever follows docs/publishing.md has a module that others can use.
+// docs/publishing.md makes a module that others can use.
 func TestAPublishedModuleIsOfUse(t *testing.T) {
 	p := publish(t)
 	page := blocks(t, "../docs/publishing.md", "sh")

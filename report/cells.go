@@ -24,20 +24,21 @@ type Cells struct {
 	Grid []Situation `json:"grid"`
 }
 
-// A CellRow is a kind of fault. Lacks says why the campaign has none; "": it has.
+// A CellRow is a kind of fault. Lacks says why the campaign has no such fault; "" if it has.
 type CellRow struct {
 	Fault   string      `json:"fault"`
 	Lacks   string      `json:"lacks"`
 	Entries []CellEntry `json:"entries"`
 }
 
-// A CellEntry is a moment. Cannot says why a fault of its row cannot meet it; "": it can.
+// A CellEntry is a moment. Cannot says why a fault of its row cannot meet it; "" if it can.
 type CellEntry struct {
 	Moment string `json:"moment"`
 	Cannot string `json:"cannot"`
 }
 
-// A Situation has the kinds of faults that met it, and those that could have and never did.
+// A Situation has the kinds of faults that met it, and the kinds that could have met it but did
+// not.
 type Situation struct {
 	Op     string   `json:"op"`
 	State  string   `json:"state"`

@@ -46,7 +46,7 @@ type Campaign struct {
 	Ran      int // runs that were played
 	Groups   []IndexGroup
 	Curve    []IndexPoint
-	Cells    *Cells // nil: the campaign tells nothing of cells
+	Cells    *Cells // nil: the campaign has no table of cells
 }
 
 // An IndexRun is one line of the verdicts of simrun run.
@@ -67,7 +67,7 @@ type IndexRun struct {
 	Link string `json:"-"`
 }
 
-// Waits sums up how long the calls of a run waited that were granted a lock.
+// Waits sums up how long those calls of a run waited that were granted a lock.
 type Waits struct {
 	Granted int   `json:"granted"`
 	P50Ns   int64 `json:"p50_ns"`

@@ -43,7 +43,7 @@ func (b *builder) moments() {
 		case t.Owner == was.Owner && t.Owner != "" && t.Count != was.Count:
 			add(t.AtNs, "", "the server counts %d levels of %s for %s", t.Count, t.Lock, t.Owner)
 		case t.Owner == was.Owner && t.Owner != "" && m != nil && t.ExpiresMs > was.ExpiresMs:
-			// Of consecutive renewals only the last is told.
+			// Only the last of consecutive renewals is shown.
 			if n := len(out); renewed[t.Lock] > 0 && renewed[t.Lock] == n {
 				out = out[:n-1]
 			}

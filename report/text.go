@@ -12,7 +12,7 @@ import (
 
 const (
 	textWidth   = 100
-	textTime    = 11 // width of the column of instants
+	textTime    = 11 // the width of the column of instants
 	columnLeast = 15
 	serverLeast = 29 // least width of the server's column, which has the most text
 )
@@ -51,9 +51,10 @@ func Shortened(r Run, most int) string {
 // calls of its finding ended.
 const afterFinding = 10
 
-// endOf returns the number of events that a timeline of the finding f has: all that happen at
-// its instant, and those until its calls have returned and what was sent then has run, if they are
-// few. A timeline shows a command when the server runs it.
+// endOf returns the number of events in a timeline of the finding f. The timeline includes all
+// events at the finding's instant. It goes on until the finding's calls have returned and the
+// commands sent by then have run, if that takes few events. It shows a command when the server runs
+// it.
 func endOf(v *view, f finding) int {
 	if f.Event < 0 {
 		return 0 // its line was cut away

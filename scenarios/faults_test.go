@@ -7,7 +7,7 @@ import (
 	"lockstep/model"
 )
 
-// A report tells faults apart by their words. So no two faults may have the same words.
+// Readers of a report tell faults apart by their words, so no two faults may have the same words.
 func TestEveryServerFaultHasItsOwnWords(t *testing.T) {
 	seen := map[string]string{}
 	for _, row := range serverTable {

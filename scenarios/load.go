@@ -19,7 +19,7 @@ const (
 	maxText     = 1 << 20 // bytes
 	maxThreads  = 4096    // of all processes together
 	maxReplicas = 16
-	maxSteps    = 100_000 // that the threads do, repeats included: a record keeps what each did
+	maxSteps    = 100_000 // of all threads, repetitions included: a record keeps the outcome of each step
 	maxErrors   = 20      // reported per file
 	// maxDuration keeps every instant within the 292 years that an int64 of nanoseconds
 	// can hold.
@@ -72,8 +72,8 @@ type loader struct {
 	declared []string
 }
 
-// AnyLock is a knownLock of Parse that takes every name as it is. It is for a caller that has
-// its lock, which need not be registered. The lock that it returns has nothing but a name.
+// AnyLock is a knownLock of Parse that takes every name as it is. It is for a caller that already
+// has its lock, which need not be registered. The lock that it returns has only a name.
 func AnyLock(name string) (*subject.Subject, error) { return &subject.Subject{Name: name}, nil }
 
 // NameIn returns the name that the text of a scenario gives itself, even if the scenario cannot

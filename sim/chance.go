@@ -14,28 +14,28 @@ import (
 	"lockstep/internal/chance"
 )
 
-// worldChance is the chance that code under test takes from the standard library
-// while a world runs. See Host.Chance.
+// worldChance answers the draws of code under test from the standard library while a world runs.
+// See Host.Chance.
 type worldChance struct {
 	seed   uint64
 	bubble string // only goroutines of this bubble draw from streams
-	// lineage tells threads apart, which have streams of their own; nil: all goroutines of
-	// the world share one.
+	// With a lineage each thread has a stream of its own; nil: all goroutines of the world share
+	// one.
 	lineage *lineage
 
 	mu      sync.Mutex
 	streams map[string]*rand.ChaCha8
 }
 
-// beginChance seeds what the standard library draws for the goroutines of the caller's
-// bubble, until endChance.
+// beginChance seeds the draws of the standard library for the goroutines of the caller's bubble,
+// until endChance.
 func beginChance(chooser Chooser, lineage *lineage) {
 	c := &worldChance{lineage: lineage, seed: chooser.Choose("chance", 1<<62), bubble: bubbleOfCaller(), streams: map[string]*rand.ChaCha8{}}
 	seedMathRand(int64(c.seed))
 	chance.Answer(c.answer)
 }
 
-// endChance gives the standard library its own chance back.
+// endChance ends the effect of beginChance.
 func endChance() {
 	chance.Answer(nil)
 	var b [8]byte
@@ -60,7 +60,7 @@ func (c *worldChance) answer(b []byte) bool {
 	return true
 }
 
-// streamSeed returns the seed of the stream of that name.
+// streamSeed returns the seed of the stream with a name.
 func streamSeed(seed uint64, name string) (s [32]byte) {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name))
@@ -70,7 +70,7 @@ func streamSeed(seed uint64, name string) (s [32]byte) {
 	return s
 }
 
-// environment is held while GODEBUG differs from what the program set.
+// environment is locked while GODEBUG differs from the program's own value.
 var environment sync.Mutex
 
 // seedMathRand seeds the functions of math/rand, which Go does only on request.
@@ -98,9 +98,8 @@ func bubbleOfCaller() string {
 	return bubbleOf(string(b[:runtime.Stack(b[:], false)]))
 }
 
-// Rand returns the process's own source of chance. The chooser seeds it, and no other
-// process draws from it. Any goroutine may draw; the order in which threads draw
-// decides which gets what.
+// Rand returns the process's own source of chance. The chooser seeds it, and no other process draws
+// from it. Any goroutine may draw; the order in which threads draw decides their numbers.
 func (p *Process) Rand() *rand.Rand {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()

@@ -6,15 +6,15 @@ import (
 	"hash/fnv"
 )
 
-// Chooser is the only source of chance in a world. Choose picks a number in
-// [0, n), n at least 1, for the next decision of a stream. Streams are named
-// after what they decide (latency/a, entropy/b/1 …) and are independent:
-// leaving out one fault does not change what is drawn for everything else.
+// Chooser is the only source of chance in a world. Choose picks a number in [0, n), n at least 1,
+// for the next decision of a stream. Streams are named after what they decide (latency/a,
+// entropy/b/1 …) and are independent: leaving out one fault does not change the draws for anything
+// else.
 type Chooser interface {
 	Choose(stream string, n uint64) uint64
 }
 
-// Decisions are what a run drew, by stream.
+// Decisions are the numbers that a run drew, by stream.
 type Decisions map[string][]uint64
 
 // Seeded draws at random from a seed.
@@ -47,7 +47,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Recorder keeps what another chooser draws.
+// Recorder keeps the draws of another chooser.
 type Recorder struct {
 	From  Chooser
 	Drawn Decisions
@@ -66,8 +66,8 @@ func (r *Recorder) Choose(stream string, n uint64) uint64 {
 	return v
 }
 
-// Replayer repeats decisions. Where they end, or do not fit, it notes that the
-// run went another way and goes on with 0.
+// Replayer repeats decisions. If they end, or do not fit, it notes that the run diverged, and
+// continues with 0.
 type Replayer struct {
 	from     Decisions
 	next     map[string]int
@@ -81,8 +81,8 @@ func NewReplayer(d Decisions) *Replayer {
 	return &Replayer{from: d, next: map[string]int{}}
 }
 
-// NewLenientReplayer repeats d in a world that was changed on purpose: where a
-// stream ends, it begins again.
+// NewLenientReplayer repeats d in a world that was changed on purpose: a stream that ends begins
+// again.
 func NewLenientReplayer(d Decisions) *Replayer {
 	r := NewReplayer(d)
 	r.wrap = true
@@ -106,8 +106,7 @@ func (r *Replayer) Choose(stream string, n uint64) uint64 {
 	return d[k]
 }
 
-// Diverged says where the run first asked for something that was not
-// recorded; "" when it did not.
+// Diverged says where the run first asked for a decision that was not recorded; "" if it did not.
 func (r *Replayer) Diverged() string { return r.diverged }
 
 // hexID spreads a draw over the 32 hexadecimal digits of a request id.

@@ -47,7 +47,7 @@ func TestStreamsOfSeededAreIndependent(t *testing.T) {
 	}
 }
 
-// fixed answers the same to every question.
+// fixed makes the same choice each time.
 type fixed uint64
 
 func (f fixed) Choose(string, uint64) uint64 { return uint64(f) }

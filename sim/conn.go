@@ -17,33 +17,32 @@ import (
 
 var errCut = errors.New("connection cut")
 
-// socket is a connection as the client has it: a net.Conn.
+// socket is the client's side of a connection: a net.Conn.
 type socket struct {
 	p    *Process
 	node *node
-	// c is the connection that it is the end of. Only the scheduler changes that:
-	// see settleSockets.
+	// c is the connection to which the socket belongs. Only the scheduler changes it: see
+	// settleSockets.
 	c *conn
 
 	mu       sync.Mutex // held for moments only; never over a wait
 	out      []byte     // written by the client, not collected yet
-	writer   string     // the goroutine that wrote it; "" where nobody asks
-	author   Author     // for whom it wrote; unknown where nobody asks
-	code     []string   // the functions that wrote it; nil where nobody asks
+	writer   string     // the goroutine that wrote it; "" if not needed
+	author   Author     // for whom it wrote; unknown if not needed
+	code     []string   // the functions that wrote it; nil if not needed
 	in       []byte     // arrived, not read yet
-	err      error      // what reads and writes give from now on
+	err      error      // the error of reads and writes from now on
 	shut     bool       // the client closed it
 	expired  bool       // the read deadline has passed
 	deadline time.Time
 	setAt    uint64 // counts SetReadDeadline
 	ready    chan struct{}
-	posted   bool // it is among w.dirty; guarded by w.mu
+	posted   bool // the socket is in w.dirty; guarded by w.mu
 
-	planned uint64 // setAt of the deadline that was planned last; the scheduler's
+	planned uint64 // setAt of the deadline that was planned last; only for the scheduler
 }
 
-// conn is a connection of a process with a node, as the network knows it. It is
-// the scheduler's.
+// conn is a connection between a process and a node in the network. Only the scheduler uses it.
 type conn struct {
 	p      *Process
 	node   *node
@@ -60,14 +59,14 @@ type conn struct {
 	ended      bool       // the server knows
 	closed     bool       // the server closed it
 	blocked    *message   // the request whose reply comes later
-	kept       bool       // it will have its effect although the connection has ended
-	behind     []*message // requests that arrived after it
-	pushed     []Push     // messages of the server that nobody collected
+	kept       bool       // blocked will have its effect although the connection has ended
+	behind     []*message // requests that arrived after blocked
+	pushed     []Push     // messages of the server that were not collected yet
 	putOff     int        // deliveries that wait for the end of a pause
 	stalled    int        // arrivals that wait for the end of a stall
 	unanswered int        // requests whose replies the client does not have
-	marked     bool       // it was sent a request that may set it apart from others
-	stream     *pipeline  // of all its messages since a Request that Streams; nil: there was none
+	marked     bool       // it carried a request that may distinguish it from others
+	stream     *pipeline  // holds all its messages since a Request that Streams; nil: there was none
 	breaking   bool       // the stream has lost a message
 }
 
@@ -77,7 +76,7 @@ func newSocket(p *Process, n *node) *socket {
 	return c.client
 }
 
-// post tells the scheduler to look at s. Callers may hold s.mu.
+// post makes the scheduler check s. Callers may hold s.mu.
 func (s *socket) post() {
 	w := s.p.w
 	w.mu.Lock()
@@ -122,7 +121,7 @@ func (s *socket) Read(b []byte) (int, error) {
 	}
 }
 
-// Write implements net.Conn. A request that the server answers at once never leaves.
+// Write implements net.Conn. A request that the server answers at once never reaches the network.
 func (s *socket) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -205,8 +204,8 @@ func (s *socket) cut(err error) {
 	s.signal()
 }
 
-// collect takes what the connections posted: bytes of clients, messages of
-// servers, closes and deadlines.
+// collect takes the changes that sockets posted: bytes of clients, messages of servers, closes and
+// deadlines.
 func (w *World) collect(dirty []*socket) {
 	w.settleSockets(dirty)
 	conns, fresh := w.collected[:0], []*conn(nil)
@@ -218,8 +217,8 @@ func (w *World) collect(dirty []*socket) {
 			fresh = append(fresh, s.c)
 		}
 	}
-	// A connection gets its number with its first bytes, in the order of those
-	// bytes: connections dialled at one time have no other identity.
+	// A connection gets its number with its first bytes, in the order of those bytes: connections
+	// that are dialled at the same time have no other identity.
 	slices.SortStableFunc(fresh, func(a, b *conn) int {
 		return cmp.Or(cmp.Compare(a.p.index, b.p.index), bytes.Compare(a.client.out, b.client.out), cmp.Compare(a.node.index, b.node.index))
 	})
@@ -245,10 +244,9 @@ func (w *World) collect(dirty []*socket) {
 	}
 }
 
-// settleSockets assigns interchangeable connections in the order of the bytes
-// written. Goroutines that wake together go on in any order, so that chance has
-// given each of them one of the client's idle connections to the node, or a new
-// one.
+// settleSockets assigns interchangeable connections in the order of the bytes written. Goroutines
+// that wake together continue in any order, so chance decided which of them got which idle
+// connection of the client, or a new one.
 func (w *World) settleSockets(dirty []*socket) {
 	var wrote []*socket
 	for _, s := range dirty {
@@ -282,8 +280,8 @@ func (w *World) settleSockets(dirty []*socket) {
 	}
 }
 
-// couldBeAnother reports whether the client wrote and nothing sets the connection
-// apart from other idle ones.
+// couldBeAnother reports whether the client wrote, and nothing distinguishes the connection from
+// other idle ones.
 func (s *socket) couldBeAnother() bool {
 	c := s.c
 	return len(s.written()) > 0 && c.unanswered == 0 && !c.severed && !c.gone && !c.ended && !c.marked && c.blocked == nil
@@ -296,7 +294,7 @@ func (w *World) leavesNoMark(s *socket) bool {
 	return rest == "" && !slices.ContainsFunc(requests, func(r Request) bool { return r.Marks })
 }
 
-// written returns what the client wrote and nobody collected.
+// written returns the bytes that the client wrote and that were not collected yet.
 func (s *socket) written() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -355,8 +353,8 @@ func (w *World) collectConn(c *conn) {
 	}
 }
 
-// decode appends the requests that text begins with, as far as they are finished,
-// and returns the text behind them.
+// decode appends the finished requests at the beginning of text to list, and returns the text after
+// them.
 func (w *World) decode(list []Request, n *node, text string) (requests []Request, rest string) {
 	for text != "" {
 		r, rest, err := n.Server.Decode(text)
@@ -389,7 +387,7 @@ func (w *World) collectPushes(n *node, served *message) {
 	clear(w.pushed)
 }
 
-// planDeadline lets a read deadline pass. A pause shifts it by the length of the pause.
+// planDeadline plans the end of a read deadline. A pause shifts it by the length of the pause.
 func (w *World) planDeadline(s *socket, at int64, set uint64) {
 	w.planDeadlineFrom(s, w.now(), at-w.now(), set)
 }

@@ -16,12 +16,11 @@ import (
 
 const ms = time.Millisecond
 
-// echo is a small server: it has one word and answers lines. "set WORD" keeps the
-// word for one second and tells every connection that said "listen"; "get" answers
-// the word; "wait" answers when the word is next set; "hi" is answered at once; "hush" has
-// no answer; "bye" closes the connection, and "last" does behind its answer; "all" closes
-// those that listen.
-// Other lines come back.
+// echo is a small server: it has one word and answers lines. "set WORD" keeps the word for one
+// second and tells every connection that said "listen"; "get" answers the word; "wait" answers when
+// the word is next set; "hi" is answered at once; "hush" has no answer; "bye" closes the
+// connection, and "last" answers first; "all" closes the connections that listen. Other lines come
+// back.
 type echo struct {
 	word      string
 	endsNs    int64 // of the word
@@ -154,10 +153,10 @@ func (e *echo) Leftovers(out *Effects) {
 	}
 }
 
-// oneWay is how long a message takes in a test's network.
+// oneWay is the time that a message takes in a test's network.
 const oneWay = ms
 
-// talker is a connection on which a thread talks in lines.
+// talker is a connection on which a thread writes lines.
 type talker struct {
 	net.Conn
 	t *Thread
@@ -191,7 +190,7 @@ func kindOf(err error) string {
 	return err.Error()
 }
 
-// clock is the time since the start, rounded to what a test calculates with.
+// clock returns the time since the start, rounded to the precision of the tests.
 func clock(t *Thread) string { return t.p.w.Now().Round(100 * time.Microsecond).String() }
 
 // play runs a world with processes a and b of one thread each and these servers, at
@@ -305,8 +304,7 @@ func TestARequestMayHaveNoAnswer(t *testing.T) {
 	equal(t, "answered", events(r, model.KindExec, model.KindDeliver), "exec hush@1ms, exec one one@11ms, deliver@12ms")
 }
 
-// What was sent before the server closed the connection arrives, and what is sent to it
-// later is lost.
+// Messages sent before the server closed the connection arrive. Messages sent to it later are lost.
 func TestAServerMayCloseAConnection(t *testing.T) {
 	for request, want := range map[string]string{"bye": "EOF@2ms", "last": "last@2ms, EOF@2ms"} {
 		var got []string
@@ -356,7 +354,7 @@ func TestALeaseEndsAtItsTick(t *testing.T) {
 		defer c.Close()
 		c.talk("set x\n")
 		th.At(500 * ms)
-		c.talk("set x\n") // anew, so that the first tick is not the end
+		c.talk("set x\n") // again, so that the first tick is not the end
 		th.At(3 * time.Second)
 	}})
 	equal(t, "recorded", events(r, model.KindExpire, model.KindState),
@@ -435,7 +433,7 @@ func TestAMessageWithinAServerTakesItsWay(t *testing.T) {
 	equal(t, "the copy at 2 ms and 12 ms", strings.Join(copies, ","), ",x")
 }
 
-// A watcher that takes whatever comes first and keeps what it was told.
+// noting is a watcher that chooses the first candidate and records its calls.
 type noting struct {
 	lines []string
 	took  []Effect
@@ -469,13 +467,13 @@ func TestWhatAServerTouchesIsToldToTheWatcher(t *testing.T) {
 	}
 }
 
-// Faults that name no node strike all of them; others strike those that they name.
+// A fault that names no node strikes all; any other strikes the nodes that it names.
 func TestAFaultStrikesTheNodesThatItNames(t *testing.T) {
 	const second = time.Second
 	for _, c := range []struct {
 		name  string
 		fault model.FaultSpec
-		want  [2]string // what the threads hear of node 1 and node 2
+		want  [2]string // the answers of node 1 and node 2
 	}{
 		{"a partition from all", model.FaultSpec{Kind: model.FaultPartition, Processes: []string{"a"}, For: second}, [2]string{"unreachable", "unreachable"}},
 		{"a partition from one", model.FaultSpec{Kind: model.FaultPartition, Processes: []string{"a"}, For: second, Nodes: []string{"node:2"}}, [2]string{"x", "unreachable"}},

@@ -18,8 +18,8 @@ type rule struct {
 	held    []func()
 }
 
-// plan puts the faults on the schedule. Fault numbers in the record count from
-// 1 in the order of the list.
+// plan puts the faults on the schedule. In the record, faults have numbers from 1, in the order of
+// the list.
 func (w *World) plan(faults []model.FaultSpec) {
 	for i, f := range faults {
 		n := i + 1
@@ -94,7 +94,7 @@ func (w *World) strike(f model.FaultSpec) {
 	}
 }
 
-// strike makes a fault of the node's server happen.
+// strike lets a fault strike the node's server.
 func (n *node) strike(f model.FaultSpec) {
 	w := n.w
 	if f.Server == model.ServerStall {
@@ -204,15 +204,15 @@ func (r *rule) matches(w *World, m *message, dir string) bool {
 	})
 }
 
-// Passing is a message as the rules of faults see it.
+// Passing has the facts about a message that the rules of faults use.
 type Passing struct {
 	Process  string
 	Dir      string // request, reply or push
 	Script   model.Role
 	Command  string   // upper case
 	Node     string   // the address of the server
-	Channel  string   // of a push
-	Channels []string // that the request names
+	Channel  string   // the channel of a push
+	Channels []string // the channels that the request names
 }
 
 // Meets reports whether a fault of kind FaultRule matches a message at an instant. It does
@@ -244,23 +244,21 @@ func Meets(f model.FaultSpec, nowNs int64, m Passing) bool {
 	return true
 }
 
-// Fires reports whether a rule does something to the message that it matched as the one with
-// that number, counted from 1.
+// Fires reports whether a rule acts on its n-th match; matched is the number, from 1.
 func Fires(when model.When, matched int) bool {
 	return when.Nth == 0 && when.Every == 0 ||
 		when.Nth > 0 && matched == when.Nth ||
 		when.Every > 0 && matched%when.Every == 0
 }
 
-// Match reports whether a name matches a glob of a fault. A * passes over slashes
-// too.
+// Match reports whether a name matches a glob of a fault. A * also matches slashes.
 func Match(glob, name string) bool {
 	plain := strings.NewReplacer("/", "\x00")
 	ok, err := path.Match(plain.Replace(glob), plain.Replace(name))
 	return err == nil && ok || glob == name
 }
 
-// end ends the rule and lets go the messages that it held.
+// end ends the rule and releases the messages that it held.
 func (r *rule) end(w *World) {
 	if r.over {
 		return

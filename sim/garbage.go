@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// garbage is the collector of this process around its bubbles. A collection in
-// the middle of a run reorders goroutines that are runnable at one instant, so
-// none may begin there, nor be under way. And before a bubble two of them may be
-// needed: a library may keep timers in a package-level sync.Pool, a timer of one
-// bubble kills the next one, and two collections empty the pool.
+// garbage controls the garbage collector around the bubbles of this process. A collection during a
+// run would reorder goroutines that are runnable at one instant, so none may begin or be under way
+// during a run. Before a bubble two collections may be needed: a library may keep timers in a
+// package-level sync.Pool, a timer of one bubble kills the next one, and two collections empty the
+// pool.
 var garbage = collector{timers: true, breath: 50 * time.Millisecond}
 
 type collector struct {
 	mu      sync.Mutex
 	bubbles int
 	off     bool
-	percent int         // GOGC, while it is off
-	limit   int64       // the memory limit, while it is off
-	on      *time.Timer // that turns it on again
+	percent int         // the GOGC to restore, while the collector is off
+	limit   int64       // the memory limit to restore, while the collector is off
+	on      *time.Timer // turns the collector on again
 	timers  bool        // a timer of a bubble may be in a pool
-	live    uint64      // bytes after the last collection of ours
-	// breath is the real time after a run in which another may begin without a
-	// collection before it. No run sees it.
+	live    uint64      // bytes after the last collection by this package
+	// breath is the real time after a run within which another may begin without a collection
+	// before it. It has no effect inside a run.
 	breath time.Duration
 	most   uint64 // see LimitMemory; 0: no limit
-	next   uint64 // bytes from which relieve collects
+	next   uint64 // the size in bytes from which relieve collects
 }
 
-// LimitMemory makes this process, which must be one of Main, try to use at most that many
-// bytes. Long runs then collect between two steps, when no goroutine can run and none is
-// reordered. A program without a limit never collects within a run.
+// LimitMemory makes this process, which must be one of Main, try to use at most this number of
+// bytes. Long runs then collect between two steps, when no goroutine can run, so none is reordered.
+// A program without a limit never collects during a run.
 func LimitMemory(bytes int64) {
 	garbage.mu.Lock()
 	defer garbage.mu.Unlock()
@@ -43,8 +43,8 @@ func LimitMemory(bytes int64) {
 	}
 }
 
-// relieve collects within a run if the heap has grown much since the last collection. The
-// caller is the scheduler of the run, and everybody else is durably blocked.
+// relieve collects during a run if the heap has grown much since the last collection. The caller is
+// the scheduler of the run, and all other goroutines are durably blocked.
 func (c *collector) relieve() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -59,10 +59,9 @@ func (c *collector) relieve() {
 }
 
 const (
-	// memoryMax is the size from which the collector runs within a run all the
-	// same.
+	// memoryMax is the size from which the collector runs during a run in any case.
 	memoryMax = 2 << 30
-	// garbageMax is how many bytes short runs may leave before somebody collects.
+	// garbageMax is the number of bytes that short runs may leave before a collection.
 	garbageMax = 32 << 20
 	// percentMin is the least growth of the heap between runs, in a program that belongs to
 	// its worlds. With less growth, the garbage of one run would be collected, and its
@@ -70,7 +69,7 @@ const (
 	percentMin = 400
 )
 
-// bubbleBegins turns the collector off, and collects where that is needed.
+// bubbleBegins turns the collector off, and collects before if that is needed.
 func (c *collector) bubbleBegins() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +79,7 @@ func (c *collector) bubbleBegins() {
 		c.percent = debug.SetGCPercent(-1)
 		c.limit = debug.SetMemoryLimit(memoryMax)
 		c.off = true
-		needed = true // one may be under way
+		needed = true // a collection may be under way
 	}
 	if !needed && heap() < c.live+garbageMax {
 		return
@@ -89,9 +88,9 @@ func (c *collector) bubbleBegins() {
 	c.timers, c.live, c.next = false, heap(), 0
 }
 
-// collect collects twice. New goroutines get stacks as large as those are on
-// average that a collection meets: without some that are in use, each of the
-// many of a run would begin with 2 KiB and move to larger ones three times.
+// collect collects twice. New goroutines get stacks of the average size that the last collection
+// found. Without some larger stacks in use during the collection, each of the many goroutines of a
+// run would begin with 2 KiB and move to a larger stack three times.
 func collect() {
 	var met, gone sync.WaitGroup
 	collected := make(chan struct{})

@@ -26,7 +26,7 @@ func TestTimersThatMayBeLeftAreNoticed(t *testing.T) {
 		}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			garbage.bubbleBegins() // so that what earlier tests left is gone
+			garbage.bubbleBegins() // collects what earlier tests left
 			garbage.bubbleEnds(true)
 			play(t, Config{}, []*echo{{}}, map[string]func(*Thread){"a": c.body})
 			equal(t, "noticed", garbage.timers, c.want)
@@ -39,7 +39,7 @@ func TestNothingIsCollectedWithinARun(t *testing.T) {
 	play(t, Config{}, nil, map[string]func(*Thread){"a": func(th *Thread) {
 		debug.ReadGCStats(&before)
 		for range 200 {
-			_ = make([]byte, 1<<20) // far beyond what would begin one
+			_ = make([]byte, 1<<20) // far more than would begin a collection
 			th.Sleep(time.Millisecond)
 		}
 		debug.ReadGCStats(&within)
@@ -47,7 +47,7 @@ func TestNothingIsCollectedWithinARun(t *testing.T) {
 	if before.NumGC != within.NumGC {
 		t.Errorf("%d collections within a run", within.NumGC-before.NumGC)
 	}
-	// What it left is collected before the next one.
+	// The garbage of a run is collected before the next run.
 	play(t, Config{}, nil, nil)
 	var after debug.GCStats
 	if debug.ReadGCStats(&after); after.NumGC < within.NumGC+2 {
@@ -55,8 +55,8 @@ func TestNothingIsCollectedWithinARun(t *testing.T) {
 	}
 }
 
-// A program with a limit of memory collects within a long run, between two steps, and the
-// record stays the same.
+// A program with a limit of memory collects during a long run, between two steps, and the record
+// stays the same.
 func TestALimitOfMemoryHoldsWithinARun(t *testing.T) {
 	most := debug.SetMemoryLimit(-1)
 	defer func() {
@@ -92,7 +92,7 @@ func TestALimitOfMemoryHoldsWithinARun(t *testing.T) {
 	}
 }
 
-// A host that bounds the steps ends a run that takes longer.
+// A host with a limit of steps ends a run that takes more.
 func TestAHostBoundsTheSteps(t *testing.T) {
 	for most, want := range map[int]bool{0: false, 50: true, 100_000: false} {
 		h := NewHost(t)
@@ -108,10 +108,10 @@ func TestAHostBoundsTheSteps(t *testing.T) {
 	}
 }
 
-// A run that its host stops ends where it is.
+// A run that its host stops ends at once.
 func TestAHostStopsARun(t *testing.T) {
 	const steps = 5 * relieveEvery
-	for _, stop := range []int{1, 2 * relieveEvery, 2 * steps} { // the sleep at which it is to stop
+	for _, stop := range []int{1, 2 * relieveEvery, 2 * steps} { // the step at which the host stops it
 		h := NewHost(t)
 		slept := 0
 		h.Stop = func() bool { return slept >= stop }
@@ -129,7 +129,7 @@ func TestAHostStopsARun(t *testing.T) {
 
 func TestTheCollectorIsOnAgainAfterARun(t *testing.T) {
 	defer func(d time.Duration) { garbage.breath = d }(garbage.breath)
-	garbage.breath = time.Hour // so that the test does in time what its timer would do
+	garbage.breath = time.Hour // so that the test itself does in time what the timer would do
 	for range 2 {
 		play(t, Config{}, nil, nil)
 		if !garbage.on.Stop() {

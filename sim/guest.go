@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// GuestHost makes the host of a test in a program that has other tests, which may be
-// anybody's and may run in parallel.
+// GuestHost makes the host of a test in a program with other tests, which may belong to anybody and
+// may run in parallel.
 //
-// Unlike NewHost it leaves the program as it is: global settings change only while a
-// world runs. These are GOMAXPROCS, which is 1 then; the garbage collector, which is off
-// then and comes back up to 50 ms later; and the chance that Host.Chance names. Worlds of one
-// program take turns. A world that hangs panics in the goroutine that called Run, with
-// a *Hung, and later worlds run.
+// Unlike NewHost it leaves the program as it is: global settings change only while a world runs.
+// These are GOMAXPROCS, which is 1 during a run; the garbage collector, which is off during a run
+// and up to 50 ms longer; and the sources of chance that Host.Chance names. Worlds of one program
+// take turns. A world that hangs panics in the goroutine that called Run, with a *Hung, and later
+// worlds run.
 //
-// The host has Chance.
+// The host has Chance set.
 func GuestHost(t *testing.T) *Host {
 	return &Host{t: t, StillAfter: stillAfter, Chance: true, guest: true}
 }
@@ -29,11 +29,11 @@ func GuestHost(t *testing.T) *Host {
 // turn is held while a bubble runs.
 var turn sync.Mutex
 
-// settled says that the program belongs to its worlds: NewHost and Main set GOMAXPROCS
-// for good.
+// settled reports that the program belongs to its worlds: NewHost and Main set GOMAXPROCS for the
+// rest of the process.
 var settled atomic.Bool
 
-// settle sets GOMAXPROCS to 1 for good.
+// settle sets GOMAXPROCS to 1 for the rest of the process.
 func settle() {
 	settled.Store(true)
 	runtime.GOMAXPROCS(1)
@@ -53,11 +53,11 @@ func oneProcessor() (back func()) {
 	}
 }
 
-// pulse shows from outside a bubble that its world moves.
+// pulse lets an observer outside a bubble see that its world still moves.
 type pulse struct {
 	steps atomic.Int64
-	// parked is never closed. It is made outside the bubble, so time stands still in the
-	// bubble of a goroutine that waits for it.
+	// parked is never closed. It is made outside the bubble, so time stands still in the bubble of
+	// a goroutine that waits for it.
 	parked    chan struct{}
 	abandoned atomic.Bool
 	seeded    atomic.Bool // the world has begun chance of its own
@@ -65,8 +65,8 @@ type pulse struct {
 
 func newPulse() *pulse { return &pulse{parked: make(chan struct{})} }
 
-// park stops the caller for good if its world was given up: a goroutine that hung may
-// go on later, and its world must not go on beside another.
+// park stops the caller for ever if its world was given up. A hung goroutine may continue later,
+// and its world must not run beside another.
 func (p *pulse) park() {
 	if p.abandoned.Load() {
 		<-p.parked
@@ -77,13 +77,13 @@ func (p *pulse) park() {
 // Simulated time passes only when every goroutine of the world waits for another one of
 // the world, or for time.
 //
-// Its goroutines stay behind and wait. One that computes without end cannot be
-// stopped and goes on using a processor, as far as the program has several; while
-// it is the only one that may run, others run slowly beside it.
+// The goroutines of the world stay behind and wait. A goroutine that computes without end cannot be
+// stopped, and goes on using a processor. If the program has only one, other goroutines run slowly
+// beside it.
 type Hung struct {
 	// After is the real time without a step.
 	After time.Duration
-	// Cause is a sentence on what a goroutine does that simulated time cannot see.
+	// Cause is a sentence about the wait of a goroutine that simulated time cannot see.
 	Cause string
 	// Stacks are the stacks of the goroutines that keep time from passing.
 	Stacks string
@@ -94,7 +94,7 @@ func (h *Hung) Error() string {
 	return fmt.Sprintf("the world stood still for %v: %s", h.After, h.Cause)
 }
 
-// newHung looks for what keeps time from passing in a bubble.
+// newHung looks for the goroutine that keeps time from passing in a bubble.
 func newHung(after time.Duration, bubble string) *Hung {
 	found := notDurable(bubble)
 	h := &Hung{After: after, Stacks: strings.Join(found, "\n\n") + "\n"}
@@ -102,7 +102,7 @@ func newHung(after time.Duration, bubble string) *Hung {
 		h.Cause = "no goroutine that keeps simulated time from passing is left; perhaps the machine was asleep"
 		return h
 	}
-	// The runtime lists goroutines in no order that repeats.
+	// The runtime lists goroutines in an order that differs from run to run.
 	first := slices.MinFunc(found, func(a, b string) int {
 		return cmp.Or(cmp.Compare(likely(waitsFor(a)), likely(waitsFor(b))), cmp.Compare(standsIn(a), standsIn(b)), cmp.Compare(a, b))
 	})

@@ -61,7 +61,7 @@ func gambler(drawn *[]string) func(*Thread) {
 	}
 }
 
-// gamble plays one world of a gambler, and returns what it drew and its record.
+// gamble plays one world of a gambler, and returns its draws and its record.
 func gamble(h *Host, chooser Chooser) (drawn []string, record string) {
 	r := playOn(h, Config{Chooser: chooser}, []*echo{{}}, map[string]func(*Thread){"a": gambler(&drawn)})
 	return drawn, r.Record.Digest()
@@ -102,7 +102,7 @@ func TestAHostThatOwnsTheProgramKeepsOneProcessor(t *testing.T) {
 	asStranger(t, func() {
 		playOn(GuestHost(t), Config{}, nil, map[string]func(*Thread){"a": func(*Thread) { NewHost(t) }})
 		equal(t, "processors", runtime.GOMAXPROCS(0), 1)
-		runtime.GOMAXPROCS(2) // as a stranger may do
+		runtime.GOMAXPROCS(2) // as another test may do
 		inside := 0
 		play(t, Config{}, nil, map[string]func(*Thread){"a": func(*Thread) { inside = runtime.GOMAXPROCS(0) }})
 		equal(t, "processors of the world", inside, 1)
@@ -113,7 +113,7 @@ func TestWorldsOfParallelTestsTakeTurnsAndRepeat(t *testing.T) {
 	asStranger(t, func() {
 		var bubbles atomic.Int32
 		var over atomic.Bool
-		var beside sync.WaitGroup // what other tests do
+		var beside sync.WaitGroup // the work of other tests
 		for range 2 {
 			beside.Go(func() {
 				seen := map[string]bool{}
@@ -170,7 +170,7 @@ func TestAWorldDoesNotTakeOtherGoroutinesForItsOwn(t *testing.T) {
 			close(gone)
 		}()
 		r := playOn(host, Config{}, nil, map[string]func(*Thread){"a": func(*Thread) {
-			go time.Sleep(2 * time.Minute) // leaves by itself, later than the first look
+			go time.Sleep(2 * time.Minute) // ends by itself, later than the first check
 			close(outside)                 // the program has as many goroutines as before
 			<-gone
 		}})
@@ -178,7 +178,7 @@ func TestAWorldDoesNotTakeOtherGoroutinesForItsOwn(t *testing.T) {
 	}
 }
 
-// hangs plays a world that has to hang, and returns its error.
+// hangs plays a world that must hang, and returns its error.
 func hangs(t *testing.T, bodies map[string]func(*Thread)) (hung *Hung) {
 	t.Helper()
 	defer func() {

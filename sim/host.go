@@ -20,10 +20,10 @@ import (
 // another record. Recordings of another version are refused.
 const Version = 7
 
-// stillAfter is what Host.StillAfter is unless somebody changes it.
+// stillAfter is the default of Host.StillAfter.
 const stillAfter = 30 * time.Second
 
-// Host holds what a bubble needs of the testing package. A test makes a Host of its
+// Host holds the parts of the testing package that a bubble needs. A test makes a Host of its
 // *testing.T; a program gets one from Main.
 type Host struct {
 	t *testing.T
@@ -31,31 +31,30 @@ type Host struct {
 	// counts as hung. Then the program ends with exit code 70, or Run panics with a
 	// *Hung if the host is a guest's.
 	StillAfter time.Duration
-	// NoShortcuts makes servers do without what only makes them faster. It is for
-	// tests and benchmarks, which compare the two.
+	// NoShortcuts turns the optimizations of servers off. It is for tests and benchmarks that
+	// compare both.
 	NoShortcuts bool
-	// Chance seeds from the chooser (stream "chance") what code under test draws from
-	// the standard library while a world runs. A world with Config.Lineage is seeded on
-	// any host. crypto/rand answers the goroutines of the world from a stream of the
-	// world, and all others as ever. The top-level functions of math/rand have one source
-	// for the whole program, which the world seeds at its start. A test that runs in
-	// parallel and draws from it changes what the world draws. (A seed per step of the
-	// world does not prevent it, and made runs seven times as slow.)
-	// A test beside it that called rand.Seed gets another sequence: after the world the
-	// source has a seed from the system.
+	// Chance seeds, from the chooser (stream "chance"), the random numbers that code under test
+	// draws from the standard library while a world runs. A world with Config.Lineage is seeded on
+	// any host. crypto/rand answers the goroutines of the world from a stream of the world, and all
+	// others as usual. The top-level functions of math/rand have one source for the whole program,
+	// which the world seeds at its start. A test that runs in parallel and draws from this source
+	// changes the draws of the world. (A seed per step of the world does not prevent it, and made
+	// runs seven times as slow.) A parallel test that called rand.Seed gets another sequence, since
+	// after the world the source has a seed from the system.
 	//
-	// These stay as they are, and a record that depends on them does not repeat: the
-	// top-level functions of math/rand/v2, hash/maphash, the order of a map, a select of
-	// several cases that are ready, keys that packages of crypto make (they do not ask
-	// rand.Reader), and a copy of rand.Reader from before package chance was
-	// initialized. In FIPS 140-3 mode crypto/rand stays as it is.
+	// The following stay unseeded, and a record that depends on them does not repeat: the top-level
+	// functions of math/rand/v2, hash/maphash, the order of a map, a select of several cases that
+	// are ready, keys that packages of crypto make (they do not ask rand.Reader), and a copy of
+	// rand.Reader from before package chance was initialized. In FIPS 140-3 mode crypto/rand stays
+	// as it is.
 	Chance bool
 
-	// MostSteps ends a run that takes longer, 0: the world's own limit does. Such a run has
-	// that many steps or more.
+	// MostSteps ends a run that takes more steps; 0: only the world's own limit does. Such a run
+	// has this number of steps or slightly more.
 	MostSteps int
-	// Stop is asked now and then during a run, and once more when it is over. A run for which
-	// it reports true ends where it is: its record says nothing. nil: no run is stopped.
+	// Stop is called now and then during a run, and once more at its end. If it reports true, the
+	// run ends at once, and its record has no meaning. nil: no run is stopped.
 	Stop func() bool
 
 	guest  bool // see GuestHost
@@ -65,8 +64,8 @@ type Host struct {
 // Stopped reports whether Stop ends the run under way.
 func (h *Host) Stopped() bool { return h.Stop != nil && h.Stop() }
 
-// NewHost makes the host of a test. It sets GOMAXPROCS to 1 for good: with more
-// processors one seed in hundreds repeats differently.
+// NewHost makes the host of a test. It sets GOMAXPROCS to 1 for the rest of the process: with more
+// processors one seed in hundreds does not repeat.
 func NewHost(t *testing.T) *Host {
 	settle()
 	return &Host{t: t, StillAfter: stillAfter}
@@ -87,10 +86,9 @@ func Main(program func(*Host) int) {
 	}}, nil, nil)
 }
 
-// bubble runs f as the root of a bubble and waits for it. f reports whether every
-// goroutine of the bubble has ended. If not, the bubble would panic at its end, so it
-// is parked for good. After the run, timers reports whether a timer of the bubble may
-// be in a pool that outlives it.
+// bubble runs f as the root of a bubble and waits for it. f reports whether every goroutine of the
+// bubble has ended. If not, the bubble would panic at its end, so it is parked for ever. After the
+// run, timers reports whether a timer of the bubble may be in a pool that outlives it.
 func (h *Host) bubble(alive *pulse, f func() (clean bool), timers func() bool) {
 	turn.Lock()
 	defer turn.Unlock()
@@ -118,8 +116,7 @@ func (h *Host) bubble(alive *pulse, f func() (clean bool), timers func() bool) {
 			}
 		})
 	}()
-	// The only real clock in this package: it can end a hung run, never
-	// change one.
+	// This is the only real clock in this package. It can end a hung run, but never change one.
 	tick := time.NewTicker(h.StillAfter / 4)
 	defer tick.Stop()
 	last, still := int64(-1), 0
@@ -163,7 +160,7 @@ func (h *Host) guard(f func()) (panicked any) {
 	return nil
 }
 
-// enter makes a new world one of this host. The world's root calls it.
+// enter binds a new world to this host. The world's root calls it.
 func (h *Host) enter(w *World, alive *pulse) {
 	w.alive = alive
 	if h.traced {
@@ -175,8 +172,8 @@ func (h *Host) enter(w *World, alive *pulse) {
 	}
 }
 
-// Bubble runs f in a bubble that holds no world, and waits for it. Whatever f
-// starts must have ended when f returns.
+// Bubble runs f in a bubble without a world, and waits for it. Every goroutine that f starts must
+// have ended when f returns.
 func (h *Host) Bubble(f func()) {
 	h.bubble(newPulse(), func() bool {
 		f()
@@ -224,23 +221,23 @@ func stacks() string {
 	}
 }
 
-// stackSpace is the memory that stacks writes into. eventSpace is the memory of the
-// record of a run.
+// stackSpace is the memory into which stacks writes. eventSpace is the memory of the record of a
+// run.
 var (
 	stackSpace space[byte]
 	eventSpace space[model.Event]
 )
 
-// space is memory that one run after another uses.
+// space is memory that is used by one run after another.
 type space[T any] struct {
 	mu   sync.Mutex
 	list []T
 }
 
-// spaceMax is the size in bytes from which memory is not kept.
+// spaceMax is the size in bytes above which memory is not kept.
 const spaceMax = 16 << 20
 
-// take returns n elements of any content, with the capacity that there is.
+// take returns n elements of any content, with the full capacity.
 func (s *space[T]) take(n int) []T {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,44 +21,44 @@ type Author struct {
 	Op     int
 	Action model.Action
 	Lock   string
-	// Kept: without an operation, the request is about Lock if Thread holds it, and about
-	// nothing otherwise.
+	// Kept: without an operation, the request is about Lock if Thread holds it, and about no lock
+	// otherwise.
 	Kept bool
 }
 
-// lineage tells which thread a goroutine works for. A client whose commands carry no
-// operation, because nothing of it knows of Lockstep, sends them in the goroutine of its
-// caller, in a goroutine that the caller started, or in one that serves the whole
-// process. No record shows a goroutine's number.
+// lineage finds the thread for which a goroutine works. A client that does not know Lockstep gives
+// no operation with its commands. It sends them in the goroutine of its caller, in a goroutine that
+// the caller started, or in one that serves the whole process. No record shows the number of a
+// goroutine.
 //
 // Its methods may be called by any goroutine.
 type lineage struct {
 	mu    sync.Mutex
 	born  map[uint64]birth       // by goroutine
-	calls map[*Thread]Author     // calls that are under way
-	open  map[*Process][]*Thread // the threads of those calls
+	calls map[*Thread]Author     // the calls under way
+	open  map[*Process][]*Thread // the threads of the calls under way
 }
 
-// birth says where a goroutine comes from. The goroutine of a thread has no op. A
-// goroutine without a thread serves the whole process.
+// birth has the origin of a goroutine. The goroutine of a thread has no op. A goroutine without a
+// thread serves the whole process.
 type birth struct {
 	thread *Thread
 	op     int // the call under way in which the goroutine was first seen; -1: the thread's own goroutine
-	// serves is the lock for which the goroutine, and those that it starts, serve the thread
-	// in whatever call it is; "": none.
+	// serves is the lock for which the goroutine, and the goroutines that it starts, serve the
+	// thread, in any of its calls; "": none.
 	serves string
-	// keeps: it serves the thread beside its calls.
+	// keeps: it serves the thread outside its calls.
 	keeps bool
 }
 
-// newLineage makes the lineage of a world whose scheduler is the calling goroutine. That one
+// newLineage makes the lineage of a world whose scheduler is the calling goroutine. The scheduler
 // works for no thread.
 func newLineage() *lineage {
 	own, _ := parentage(ownStack())
 	return &lineage{born: map[uint64]birth{own: {}}, calls: map[*Thread]Author{}, open: map[*Process][]*Thread{}}
 }
 
-// register makes the calling goroutine the one of a thread's body.
+// register makes the calling goroutine the goroutine of a thread's body.
 func (l *lineage) register(t *Thread) {
 	if l == nil {
 		return
@@ -69,8 +69,8 @@ func (l *lineage) register(t *Thread) {
 	l.born[own] = birth{thread: t, op: -1}
 }
 
-// serve makes the calling goroutine one that serves a thread for a lock. If it keeps, it does
-// so beside the calls of the thread.
+// serve makes the calling goroutine serve a thread for a lock. With keeps, it does so outside the
+// calls of the thread.
 func (l *lineage) serve(thread *Thread, lock string, keeps bool) {
 	if l == nil {
 		return
@@ -161,8 +161,8 @@ func (l *lineage) thread() string {
 	return ""
 }
 
-// find returns where the calling goroutine comes from. It remembers the answer for the
-// goroutine and for its forebears.
+// find returns the origin of the calling goroutine. It remembers the answer for the goroutine and
+// for its forebears.
 func (l *lineage) find() birth {
 	own, parent := parentage(ownStack())
 	if b, ok := l.born[own]; ok {
@@ -207,8 +207,8 @@ func ownStack() []byte {
 	}
 }
 
-// parentage reads the number of a goroutine and of the one that started it out of the
-// goroutine's stack. A number is 0 where the stack has none.
+// parentage reads the number of a goroutine and of the one that started it out of the goroutine's
+// stack. A number is 0 if the stack has none.
 func parentage(stack []byte) (own, parent uint64) {
 	head := bytes.TrimPrefix(stack, []byte("goroutine "))
 	own = leadingNumber(head)

@@ -114,8 +114,8 @@ func TestAGoroutineThatOutlivesItsCallSendsInNoCall(t *testing.T) {
 	}
 }
 
-// A client that a thread has for itself writes in the goroutines with which it began, in
-// whatever call.
+// A client of a single thread writes in the goroutines that it started at first, in each call of
+// the thread.
 func TestAGoroutineThatServesAThreadSendsInTheCallOfThatThread(t *testing.T) {
 	ops, _ := lineageWorld(t, 2, func(th *Thread, _ chan<- string) {
 		texts := make(chan string)
@@ -175,8 +175,8 @@ func TestARequestOfAServingGoroutineBelongsToTheOnlyCall(t *testing.T) {
 	}
 }
 
-// Two calls are under way, and a goroutine that serves both sends. Nobody can tell for
-// whom, until one of them is granted the lock that has the value.
+// Two calls are under way, and a goroutine that serves both sends. Nobody knows for whom, until one
+// of the two calls is granted the lock that has the value.
 func TestAValueOfAnUnknownAuthorBelongsToTheCallThatIsGranted(t *testing.T) {
 	ops, holders := lineageWorld(t, 2, func(th *Thread, serving chan<- string) {
 		lockCall(th, func(context.Context) {
@@ -196,7 +196,8 @@ func TestAValueOfAnUnknownAuthorBelongsToTheCallThatIsGranted(t *testing.T) {
 	}
 }
 
-// What a thread's client sends beside the calls is in none, even while the thread is in one.
+// Requests that a thread's client sends outside its calls belong to no call, even while the thread
+// is in one.
 func TestAGoroutineThatKeepsSendsInNoCall(t *testing.T) {
 	ops, holders := lineageWorld(t, 1, func(th *Thread, _ chan<- string) {
 		texts := make(chan string)

@@ -18,27 +18,27 @@ type message struct {
 	author  Author // unknown unless Config.Lineage
 	bytes   []byte // of the reply or push
 	channel string // of a push
-	there   bool   // the server has it already and put it off
+	there   bool   // it is at the server, which has postponed it
 	// pipe is the pipeline that the request was written in. A refused request keeps
 	// its place there; refused is the error that a rule answers it with.
 	pipe    *pipeline
 	refused string
 }
 
-// pipeline is requests that a client wrote at once, or all messages of a connection that
-// is a stream. Their connection carries them in order: none passes one that a rule keeps.
+// pipeline is requests that a client wrote at once, or all messages of a connection that is a
+// stream. Their connection carries them in order: none overtakes one that a rule holds.
 type pipeline struct {
-	lost map[string]int   // by direction, the first message that was lost; those behind it are lost too
-	held map[string]*rule // by direction, the rule whose end the messages behind wait for
+	lost map[string]int   // by direction, the first message that was lost; the messages after it are lost, too
+	held map[string]*rule // by direction, the rule for whose end the later messages wait
 }
 
-// behindLost reports whether m is lost because one before it is.
+// behindLost reports whether m is lost because an earlier message is.
 func (m *message) behindLost(dir string) bool {
 	dir = way(dir)
 	return m.pipe != nil && m.pipe.lost[dir] != 0 && m.id > m.pipe.lost[dir]
 }
 
-// way returns the direction in which a message travels: pushes go the way of replies.
+// way returns the direction in which a message travels: a push travels as replies do.
 func way(dir string) string {
 	if dir == "push" {
 		return "reply"
@@ -53,7 +53,7 @@ func newPipeline() *pipeline {
 // send takes a request from a client. The goroutine called writer wrote it.
 func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeline) {
 	if c.node.stream != nil && c.p.dead {
-		return // its client's timers go on, at instants that others have, too
+		return // the timers of its client go on, at instants that other goroutines may have, too
 	}
 	w.msgs++
 	c.unanswered++
@@ -118,7 +118,7 @@ func (w *World) transmit(m *message) {
 			w.travel(c.outLine, &c.lastOut, w.latency(c.p, "request")+delay, func() { w.arrive(m, false) }, w.fated(m, "request"))
 		}
 		w.meet(m, "request", pass, func(err string) {
-			if m.pipe != nil { // its answer has a place among others
+			if m.pipe != nil { // its answer has a place among the answers
 				m.refused = err
 				pass(0)
 				return
@@ -128,8 +128,8 @@ func (w *World) transmit(m *message) {
 	}
 }
 
-// travel runs f when a message arrives that travels for length ns. It does not
-// arrive before an earlier one of the same line.
+// travel runs f when a message that travels for length ns arrives. It does not arrive before an
+// earlier one of the same line.
 func (w *World) travel(line string, last *int64, length int64, f func(), p *parcel) {
 	*last = max(w.now()+length, *last)
 	w.sched.addTo(line, *last, ClassDelivery, f, p)
@@ -159,8 +159,7 @@ func (w *World) reset(c *conn) {
 	})
 }
 
-// arrive lets a request arrive at the server. Again says that it was put off
-// before.
+// arrive lets a request arrive at the server. again reports that it was postponed before.
 func (w *World) arrive(m *message, again bool) {
 	c := m.conn
 	n := c.node
@@ -179,7 +178,7 @@ func (w *World) arrive(m *message, again bool) {
 		w.lost(m, "request", model.LostBehindAnother)
 		return
 	case n.stallTill > w.now() || !again && c.stalled > 0:
-		w.touch(n.stalled, true) // requests that were put off come in the order in which they were
+		w.touch(n.stalled, true) // postponed requests arrive in the order in which they were postponed
 		w.putOff(m)
 		return
 	case c.blocked != nil:
@@ -206,8 +205,8 @@ func (w *World) arrive(m *message, again bool) {
 	}
 }
 
-// executed records that the server executed a request and sends the reply. Changed
-// says that the state of locks may be another.
+// executed records that the server executed a request and sends the reply. changed reports that the
+// state of locks may have changed.
 func (w *World) executed(m *message, reply Reply, changed bool) {
 	c := m.conn
 	w.record(&model.Event{Kind: model.KindExec, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
@@ -226,16 +225,16 @@ func (w *World) executed(m *message, reply Reply, changed bool) {
 	}
 }
 
-// hangUp lets the server close a connection. The client notices it after all that the
-// server has sent before.
+// hangUp lets the server close a connection. The client notices it after everything that the server
+// has sent before.
 func (w *World) hangUp(c *conn) {
 	c.closed = true
 	w.disconnect(c)
 	w.travel(c.inLine, &c.lastIn, w.latency(c.p, "close"), func() { c.client.cut(io.EOF) }, nil)
 }
 
-// answered sends the reply to the request that kept a connection waiting, and lets
-// those behind it arrive. Changed says that the state of locks may be another.
+// answered sends the reply to the request that kept a connection waiting, and lets those behind it
+// arrive. changed reports that the state of locks may have changed.
 func (w *World) answered(c *conn, reply Reply, changed bool) {
 	m, behind := c.blocked, c.behind
 	c.blocked, c.behind = nil, nil
@@ -255,8 +254,7 @@ func (w *World) putOff(m *message) {
 	})
 }
 
-// reply sends bytes back. Injected says that they come from a rule and not from the
-// server.
+// reply sends bytes back. injected reports that they come from a rule and not from the server.
 func (w *World) reply(m *message, b []byte, injected bool) {
 	c := m.conn
 	if c.p.dead {
@@ -284,7 +282,7 @@ func (w *World) reply(m *message, b []byte, injected bool) {
 	}
 }
 
-// push sends a message that the server sent without being asked.
+// push sends a message that the server sent without a request.
 func (w *World) push(c *conn, p Push) {
 	if p.to != nil {
 		c.unanswered++
@@ -307,7 +305,7 @@ func (w *World) push(c *conn, p Push) {
 	}
 }
 
-// deliver lets bytes reach a client. Again says that they were put off before.
+// deliver lets bytes reach a client. again reports that they were postponed before.
 func (w *World) deliver(m *message, dir string, again bool) {
 	c := m.conn
 	s := c.client
@@ -317,7 +315,7 @@ func (w *World) deliver(m *message, dir string, again bool) {
 	w.touch(objProcess(c.p), true)
 	switch {
 	case w.orders != nil && m.behindLost(dir):
-		w.lost(m, dir, model.LostBehindAnother) // it was on its way already when the other was lost
+		w.lost(m, dir, model.LostBehindAnother) // it was already under way when the other was lost
 	case c.p.dead:
 		w.lost(m, dir, model.LostProcessDead)
 	case c.severed:
@@ -350,8 +348,8 @@ func (w *World) deliver(m *message, dir string, again bool) {
 	}
 }
 
-// sever breaks a connection: nothing passes any more. The client notices in an
-// event of its own, because goroutines that wake together go on in any order.
+// sever breaks a connection: nothing passes any more. The client notices in an event of its own,
+// because goroutines that wake together continue in any order.
 func (w *World) sever(c *conn) {
 	if c.severed {
 		return
@@ -370,7 +368,7 @@ func (w *World) disconnect(c *conn) {
 	w.touch(c.node.object, false)
 	w.touch(c.node.conns, true)
 	if c.id == 0 {
-		return // the server never heard of it
+		return // the server never knew the connection
 	}
 	c.node.call(func(nowNs int64, out *Effects) { c.node.Server.Close(nowNs, ConnID(c.id), out) })
 	w.stirred = true

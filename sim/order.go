@@ -8,31 +8,29 @@ import (
 	"lockstep/model"
 )
 
-// Orders is the mode of a world in which messages have an order in place of
-// latencies: whatever is under way, and every step that is due, is equally
-// near, and the chooser says which comes next (stream "order", among the first
-// of every line, see Candidate). Time passes only when nothing is left to
-// choose from.
+// Orders is the mode of a world in which messages have an order in place of latencies: every
+// message under way and every step that is due may come next, and the chooser decides which does
+// (stream "order", among the first of every line, see Candidate). Time passes only when nothing is
+// left to choose from.
 //
-// Events that are chosen in a row, a burst, happen within one slot, a few nanoseconds
-// apart. A burst has a place of its own in its millisecond, later than the place of
-// every earlier burst. So every timer that earlier bursts set for this millisecond has
-// fired: timers come before the chosen events, and the order within a burst cannot
-// decide which of two timers is too late for a later event. (After a hundred bursts
-// the places begin anew.) One such run stands for all runs in which no message takes a
-// millisecond and events come in this order, except that a line carries at most perBurst
-// messages in one burst.
+// Events that are chosen in a row, a burst, happen within one slot, a few nanoseconds apart. A
+// burst has a place of its own in its millisecond, later than the place of every earlier burst. So
+// every timer that earlier bursts set for this millisecond has fired: timers come before the chosen
+// events, and the order within a burst cannot decide which of two timers is too late for a later
+// event. (After a hundred bursts the places begin again.) One such run stands for all runs in which
+// no message takes a millisecond and events come in this order, except that a line carries at most
+// perBurst messages in one burst.
 //
 // When all leave, the choices end: messages that are still under way are delivered in
 // the order in which they were sent.
 type Orders struct {
-	// Lose lets the chooser lose a message, Late delay it by one of these:
-	// stream "fate", 0 for neither. Only one message of a run meets this, and
-	// none after the calm began.
+	// Lose lets the chooser lose a message, and Late lets it delay a message by one of these
+	// durations (stream "fate", 0 for neither). This happens to one message of a run at most, and
+	// to none after the calm began.
 	Lose bool            `json:"lose,omitempty"`
 	Late []time.Duration `json:"late_ns,omitempty"`
-	// NearReplicas lets the parts of a server, such as its replicas, have each other's
-	// messages before anything else comes: these messages are no choice.
+	// NearReplicas makes messages between the parts of a server, such as its replicas, arrive
+	// before any other event, so they are not choices.
 	NearReplicas bool `json:"near_replicas,omitempty"`
 }
 
@@ -64,24 +62,23 @@ type Place struct {
 	Nth  int
 }
 
-// Effect is everything that a choice did until nothing more came of it at its instant:
-// the objects that it read and wrote, the events that it put on lines, and whether
-// there were calls or returns of threads, or changes of a lock's state. Two choices of
-// different lines may change places with the same result, unless one of them wrote an
-// object that the other read or wrote.
+// Effect is everything that a choice caused at its instant: the objects that it read and wrote, the
+// events that it put on lines, and whether there were calls or returns of threads, or changes of a
+// lock's state. Two choices of different lines may change places with the same result, unless one
+// of them wrote an object that the other read or wrote.
 type Effect struct {
 	Reads, Writes           map[string]bool
 	Sent                    []Place
 	Calls, Returns, Changes bool
 }
 
-// Watcher is a Chooser that learns what it chooses from in a world of Orders.
+// Watcher is a Chooser that learns the candidates of its choices in a world of Orders.
 type Watcher interface {
 	Chooser
-	// Offer comes before every choice, also of a single candidate, for which nothing
-	// is drawn. Bursts count from 1. False ends the run here.
+	// Offer comes before every choice, even of a single candidate, for which nothing is drawn.
+	// Bursts count from 1. If it returns false, the run ends here.
 	Offer(burst int, among []Candidate) bool
-	// Took tells the effect of the candidate that was chosen last.
+	// Took reports the effect of the candidate that was chosen last.
 	Took(Effect)
 }
 
@@ -109,7 +106,7 @@ type orders struct {
 	burst int
 	at    int64 // when the burst began
 	spent bool  // a message was lost or late
-	// effect is what the last choice has done so far.
+	// effect is the effect of the last choice so far.
 	effect *Effect
 }
 
@@ -122,12 +119,12 @@ type line struct {
 	inIt  int // the number of events that it carried in that burst
 }
 
-// perBurst is the number of events that a line carries in a burst. The next event waits
-// until another millisecond, so that a client that asks again and again comes to the
-// instant that it waits for.
+// perBurst is the number of events that a line carries in a burst. The next event waits until the
+// next millisecond, so that a client that asks again and again reaches the instant for which it
+// waits.
 const perBurst = 16
 
-// due is the time from which the first of the line may be chosen; negative when the
+// due returns the time from which the first event of the line may be chosen; it is negative if the
 // line is empty.
 func (o *orders) due(l *line) int64 {
 	switch {
@@ -140,7 +137,7 @@ func (o *orders) due(l *line) int64 {
 	}
 }
 
-// shift takes the first of the line.
+// shift removes the first event of the line.
 func (o *orders) shift(l *line) {
 	l.queue = l.queue[1:]
 	l.taken++
@@ -153,7 +150,7 @@ func (o *orders) shift(l *line) {
 // burstsPerMs is the number of places that a millisecond has for bursts.
 const burstsPerMs = int(time.Millisecond/slotNs) - 1
 
-// place is the place of the next burst in its millisecond.
+// place returns the place of the next burst in its millisecond.
 func (o *orders) place() int64 { return int64(o.burst%burstsPerMs+1) * slotNs }
 
 // bursting reports whether no time has passed since the last choice.
@@ -180,7 +177,7 @@ func (o *orders) next(e *event, at int64) (*event, int64) {
 	now := o.w.now()
 	if o.bursting() {
 		if e != nil && e.slot <= o.at {
-			return e, o.w.sched.last + 1 // it came of the last choice
+			return e, o.w.sched.last + 1 // the last choice caused it
 		}
 	}
 	first := int64(-1)
@@ -207,7 +204,7 @@ func (o *orders) next(e *event, at int64) (*event, int64) {
 	return &event{choice: true}, begin
 }
 
-// choose lets one candidate happen. False ends the run here.
+// choose lets one candidate happen. If it returns false, the run ends here.
 func (o *orders) choose() bool {
 	w := o.w
 	o.settle()
@@ -268,13 +265,13 @@ func (o *orders) take(c Candidate, fate int) {
 		e.lose("lost")
 		return
 	}
-	// The events behind it on its line are late too.
+	// The events after it on its line are late, too.
 	d := o.Late[fate-1]
 	e.slot = (w.now() + int64(d)) / slotNs * slotNs
 	e.late(d)
 }
 
-// settle tells the watcher what the last choice did.
+// settle reports the effect of the last choice to the watcher.
 func (o *orders) settle() {
 	if o == nil || o.effect == nil {
 		return
@@ -286,14 +283,14 @@ func (o *orders) settle() {
 	}
 }
 
-// FateFault is the fault number of what a chooser did to a message in a world of
+// FateFault returns the fault number of a message that a chooser lost or delayed in a world of
 // Orders: the number after the faults of the world.
 func FateFault(faults int) int { return faults + 1 }
 
-// parcel is a message on its way as a line sees it.
+// parcel has the ways in which a line may lose or delay a message.
 type parcel struct{ lose, late func(what string) }
 
-// fated returns how the chooser may lose or delay a message; nil in a world with
+// fated returns the ways in which the chooser may lose or delay a message; nil in a world with
 // latencies.
 func (w *World) fated(m *message, dir string) *parcel {
 	if w.orders == nil {
@@ -309,7 +306,7 @@ func (w *World) fated(m *message, dir string) *parcel {
 	}
 }
 
-// touch notes that the choice under way looked at an object, or changed it.
+// touch notes that the choice under way read an object, or changed it.
 func (w *World) touch(object string, write bool) {
 	if w.orders == nil || w.orders.effect == nil {
 		return
@@ -321,7 +318,7 @@ func (w *World) touch(object string, write bool) {
 	}
 }
 
-// see notes that the choice under way made an event that judges look at.
+// see notes that the choice under way made an event that judges read.
 func (w *World) see(k model.Kind) {
 	if w.orders == nil || w.orders.effect == nil {
 		return

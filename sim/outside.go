@@ -9,12 +9,12 @@ import (
 // A Dialer opens a connection to a server, as net.Dialer.DialContext does.
 type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-// NewOutside returns a process that is in no world, so that a lock is opened there as it is
-// opened in a world. It runs in real time from start on, and dial gives it its connections.
-// Its wall clock is that of the machine with the offset, drift and steps of cfg. Its ids and
-// its jitter come from seed, and no two indexes give the same ids. Its threads have no bodies:
-// the player of a thread calls Enters, Begins and Ends, and passes the context of OutsideCall to
-// each call. No request waits for a turn. The calling goroutine works for no thread.
+// NewOutside returns a process that is in no world, in which a lock is opened as in a world. It
+// runs in real time from start on, and gets its connections from dial. Its wall clock is that of
+// the machine with the offset, drift and steps of cfg. Its ids and its jitter come from seed, and
+// no two indexes give the same ids. Its threads have no bodies: the player of a thread calls
+// Enters, Begins and Ends, and passes the context of OutsideCall to each call. No request waits for
+// a turn. The calling goroutine works for no thread.
 func NewOutside(cfg ProcessConfig, index int, seed uint64, start time.Time, dial Dialer) *Process {
 	w := &World{start: start, noTurns: true, notify: make(chan struct{}, 1), lineage: newLineage()}
 	p := &Process{w: w, index: index, cfg: cfg, entropy: seed, dial: dial, notes: map[string][]*note{}}
@@ -27,8 +27,8 @@ func OutsideCall(ctx context.Context, op int) context.Context {
 	return context.WithValue(ctx, callKey{}, op)
 }
 
-// Enters makes the calling goroutine the one of a thread, by its number, of a process that
-// is in no world.
+// Enters makes the calling goroutine that of a thread, given by its number, of a process that is in
+// no world.
 func (p *Process) Enters(thread int) { p.w.lineage.register(p.threads[thread-1]) }
 
 // Begins and Ends bracket an operation of a thread of a process that is in no world.
@@ -36,12 +36,12 @@ func (p *Process) Begins(thread, op int, what Operation) {
 	p.w.lineage.begins(p.threads[thread-1], op, what)
 }
 
-// Ends is the end of Begins.
+// Ends ends the operation that Begins began.
 func (p *Process) Ends(thread int) { p.w.lineage.ends(p.threads[thread-1]) }
 
-// SenderOf returns for whom the calling goroutine writes a request of these words, and the
-// operation in which it does, 0 if it is in none. It belongs to a process that is in no world: its
-// connections ask.
+// SenderOf returns the author for whom the calling goroutine writes a request of these words, and
+// the operation to which it belongs, 0 for none. The connections of a process that is in no world
+// call it.
 func (p *Process) SenderOf(words []string) (by Author, op int) {
 	by = p.asker(words, p.w.lineage.author(p))
 	if by.Op > 0 {
@@ -50,14 +50,15 @@ func (p *Process) SenderOf(words []string) (by Author, op int) {
 	return by, p.opOf(words, goroutine())
 }
 
-// The limits of a turn in real time. Whoever asks writes within askedMost, and what it writes is
-// written within turnMost of its first write.
+// The limits of a turn in real time. A goroutine that has its turn begins to write within
+// askedMost, and has written everything within turnMost of its first write.
 const (
 	askedMost = 10 * time.Millisecond
 	turnMost  = 2 * time.Millisecond
 )
 
-// talk is the turn of a caller that asked, in real time. The caller of TakesTurns waits for it.
+// talk is the turn of a caller that asked for it, in real time. The caller of TakesTurns waits for
+// it.
 type talk struct {
 	by     Author
 	words  []string
@@ -65,12 +66,12 @@ type talk struct {
 	closed bool
 }
 
-// TakesTurns lets those who ask (Asks, Keeper, Turn) wait for their turns. It belongs to a process
-// that is in no world and whose servers speak a stream: see SpeakerOf. A turn ends soon after
-// somebody has written.
+// TakesTurns makes the callers of Asks, Keeper and Turn wait for their turns. It is for a process
+// that is in no world and whose servers speak a stream: see SpeakerOf. A turn ends soon after a
+// write.
 func (p *Process) TakesTurns() { p.turns = make(chan struct{}, 1) }
 
-// takeTurn gives the caller its turn, when those before it are over.
+// takeTurn gives the caller its turn once the earlier turns are over.
 func (p *Process) takeTurn(by Author, words []string) {
 	p.turns <- struct{}{}
 	x := &talk{by: by, words: words, wrote: make(chan struct{})}
@@ -90,9 +91,9 @@ func (p *Process) takeTurn(by Author, words []string) {
 	}()
 }
 
-// SpeakerOf is SenderOf for bytes on a stream. If somebody of the process asks for turns, the
-// bytes belong to whoever has the turn, and asked holds the words that were asked for. Otherwise
-// they belong to the calling goroutine.
+// SpeakerOf is SenderOf for bytes on a stream. If the process uses turns, the bytes belong to the
+// goroutine that has the turn, and asked has the words that it asked for. Otherwise they belong to
+// the calling goroutine.
 func (p *Process) SpeakerOf() (by Author, asked []string) {
 	by = p.w.lineage.author(p)
 	p.w.mu.Lock()
@@ -110,14 +111,15 @@ func (p *Process) SpeakerOf() (by Author, asked []string) {
 	return Author{}, nil
 }
 
-// StepWallClock lets the wall clock of a process jump that is in no world.
+// StepWallClock lets the wall clock of a process that is in no world jump.
 func (p *Process) StepWallClock(by time.Duration) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	p.jump += by
 }
 
-// CloseClients shuts the clients of a process down that is in no world, as OnClose was told.
+// CloseClients shuts the clients of a process that is in no world down, by the function that
+// OnClose set.
 func (p *Process) CloseClients() {
 	if p.close != nil {
 		p.close()

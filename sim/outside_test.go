@@ -54,8 +54,8 @@ func TestWhoWritesOutsideOfAWorld(t *testing.T) {
 	is("words that an operation said it would send", Author{}, 9)
 }
 
-// What a process writes on a stream in real time belongs to whoever has the turn. The next one who
-// asks waits until something was written, or for a moment.
+// Bytes that a process writes on a stream in real time belong to the goroutine that has the turn.
+// The next one that asks waits until something was written, or for a short time.
 func TestTurnsInRealTime(t *testing.T) {
 	p := NewOutside(ProcessConfig{Name: "a", Threads: 2}, 0, 1, time.Now(), nil)
 	p.TakesTurns()
@@ -73,9 +73,9 @@ func TestTurnsInRealTime(t *testing.T) {
 		}()
 		<-done
 		if n == 0 {
-			continue // and writes nothing
+			continue // this turn writes nothing
 		}
-		// A machine that stands still for longer than a turn gives the bytes to nobody.
+		// If the machine stands still for longer than a turn, the bytes belong to nobody.
 		if by, asked := p.SpeakerOf(); by != (Author{}) && (by.Thread != "a/2" || by.Op != 2 || !slices.Equal(asked, []string{word})) {
 			t.Errorf("in the turn of thread 2: %+v, %q", by, asked)
 		}

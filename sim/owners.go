@@ -2,20 +2,19 @@ package sim
 
 import "lockstep/model"
 
-// Owners learns which thread the values that a server holds stand for. A lock writes a
-// value of its choice, such as a random text, to mark its holder. The value that a
-// request of a thread made the server hold first belongs to that thread. A nil *Owners
-// learns nothing: states name threads.
+// Owners learns which thread each value that a server holds stands for. A lock writes a value of
+// its choice, such as a random text, to mark its holder. The value that a request of a thread made
+// the server hold first belongs to that thread. A nil *Owners learns nothing, and is for states
+// that name threads.
 type Owners struct {
 	threads map[string]string // process/thread by lock and value
-	// unknown holds the values whose writer nobody could tell: the process that
-	// wrote them. Once a call of the process is granted the lock that has such a value,
-	// the value belongs to its thread.
+	// unknown has the values whose writer is unknown, with the process that wrote them. Once a call
+	// of the process is granted the lock that has such a value, the value belongs to its thread.
 	unknown map[string]string
-	// writers are the threads that first sent a request with a word. The value that a server
-	// holds without a request that led to it belongs to the writer of that word.
+	// writers has, by word, the thread that first sent a request with the word. If no request led a
+	// server to hold a value, the value belongs to the writer of that word.
 	writers map[string]string
-	// locks are the locks that values were written for; "" for a value of several locks.
+	// locks has the lock for which each value was written; "" for a value of several locks.
 	locks map[string]string
 }
 
@@ -41,8 +40,8 @@ func (o *Owners) Wrote(thread string, words []string) {
 
 func valueKey(lock, value string) string { return lock + "\x00" + value }
 
-// Name replaces the values in a state by the threads that they stand for. by sent the
-// request that led to the state; nil: none did. A value of an unknown thread stays.
+// Name replaces the values in a state by the threads that they stand for. by is the sender of the
+// request that led to the state; nil: there was none. A value of an unknown thread stays.
 func (o *Owners) Name(lock string, s *model.LockState, by *Writer) *model.LockState {
 	if o == nil || s == nil {
 		return s
@@ -102,8 +101,8 @@ func (o *Owners) About(words []string) string {
 	return ""
 }
 
-// Whose returns the thread of a value of a lock that is among words; if there is none, or
-// it is unknown, it returns other.
+// Whose returns the thread of a value of a lock that is among words. If there is no such value, or
+// its thread is unknown, it returns other.
 func (o *Owners) Whose(lock string, words []string, other string) string {
 	for _, word := range words {
 		if t := o.threads[valueKey(lock, word)]; t != "" {
@@ -129,8 +128,8 @@ func (o *Owners) Granted(by Writer, lock, value string) bool {
 	return true
 }
 
-// granted is called when a call of t on a lock returned with a grant. If that tells whose a
-// value is, the record says so from the beginning.
+// granted is called when a call of t on a lock returned with a grant. If that shows whose value it
+// is, the record names the thread from the beginning.
 func (w *World) granted(t *Thread, lock string) {
 	s := w.held[lock]
 	if s == nil || !w.owners.Granted(Writer{t.p.cfg.Name, t.name}, lock, s.Owner) {
@@ -144,7 +143,7 @@ func (w *World) granted(t *Thread, lock string) {
 	s.Owner = t.name
 }
 
-// writer returns who sent a request; nil for no request.
+// writer returns the sender of a request; nil for no request.
 func (m *message) writer() *Writer {
 	if m == nil {
 		return nil

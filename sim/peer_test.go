@@ -11,9 +11,9 @@ import (
 	"lockstep/model"
 )
 
-// gossip is an echo that tells other servers. "tell WORD" sends the word to each, which takes
-// 5 ms, and they keep it as if they were set to it. "late WORD" sets the word 50 ms later, and
-// is answered then, even if its connection has ended meanwhile and keeps is set.
+// gossip is an echo that sends words to other servers. "tell WORD" sends the word to each, which
+// takes 5 ms, and they keep it as if they were set to it. "late WORD" sets the word 50 ms later,
+// and is answered then, even if its connection has ended meanwhile and keeps is set.
 type gossip struct {
 	*echo
 	others []string
@@ -119,15 +119,16 @@ func isolation(servers ...int) model.FaultSpec {
 	return f
 }
 
-// What a server hears changes its state at that instant, and its next tick is asked for.
+// A message from another server changes a server's state at that instant, and the world asks for
+// its next tick.
 func TestAServerTellsAnother(t *testing.T) {
 	r := playGossip(t, gossips(2), nil, telling(10*ms))
 	equal(t, "recorded", events(r, model.KindState, model.KindExpire), "state word2 10ms@16ms, expire word@1.016s, state word2@1.016s")
 }
 
 func TestAnIsolationKeepsServersApart(t *testing.T) {
-	// A word that is told at 95 ms leaves before the isolation and arrives within it. One that
-	// is told at 196 ms leaves within it and would arrive behind it.
+	// A word that is told at 95 ms leaves before the isolation and arrives within it. A word that
+	// is told at 196 ms leaves within it and would arrive after it.
 	times := []time.Duration{50 * ms, 95 * ms, 150 * ms, 196 * ms, 250 * ms}
 	const all = "50ms@56ms 95ms@101ms 150ms@156ms 196ms@202ms 250ms@256ms"
 	const apart = "50ms@56ms 250ms@256ms"
@@ -150,7 +151,7 @@ func TestAnIsolationKeepsServersApart(t *testing.T) {
 	}
 }
 
-// The messages of one way arrive in their order.
+// The messages of one way arrive in order.
 func TestAStallPutsOffWhatAServerHears(t *testing.T) {
 	servers := gossips(3)
 	stall := model.FaultSpec{Kind: model.FaultServer, Server: model.ServerStall, At: 100 * ms, For: 100 * ms, Nodes: []string{addr(2)}}
@@ -202,8 +203,7 @@ func TestTheFirstTickNeedsNoRequest(t *testing.T) {
 	equal(t, "recorded", events(r, model.KindExpire), "expire word@300ms")
 }
 
-// A value that a server holds without a request that led to it belongs to the thread that first
-// sent it.
+// If no request led a server to hold a value, the value belongs to the thread that first sent it.
 func TestAValueWithoutARequestBelongsToWhoSentIt(t *testing.T) {
 	servers := gossips(2)
 	cfg := Config{
@@ -232,8 +232,8 @@ func TestAValueWithoutARequestBelongsToWhoSentIt(t *testing.T) {
 	equal(t, "the holders", strings.Join(holders, ","), "a/1,a/1,")
 }
 
-// Nothing of a process goes on that has died, so a call that nobody ends is no goroutine that
-// its lock leaves behind.
+// After its death a process does nothing more, so an open call of it is not a goroutine that the
+// lock leaves behind.
 func TestTheCallsOfADeadProcessEnd(t *testing.T) {
 	for _, dies := range []bool{true, false} {
 		var faults []model.FaultSpec

@@ -54,11 +54,11 @@ type Process struct {
 	alike atomic.Int32
 }
 
-// note says which operation is sending a request of certain words.
+// note has the operation that is sending a request of certain words.
 type note struct {
 	op int
-	// goroutine sends the request, and sends it again. It is "" when nobody else was
-	// sending the same words at the beginning.
+	// goroutine sends the request, and sends it again. It is "" if no other operation was sending
+	// the same words at the beginning.
 	goroutine string
 }
 
@@ -70,7 +70,7 @@ func (p *Process) addThreads() {
 	p.w.threads[threadNew] += p.cfg.Threads
 }
 
-// Name is the process's name.
+// Name returns the process's name.
 func (p *Process) Name() string { return p.cfg.Name }
 
 // Threads returns the process's threads.
@@ -86,8 +86,8 @@ func (p *Process) Now() time.Time {
 	return p.w.start.Round(0).Add(time.Duration(ns) + p.cfg.Offset + drift + jump).Truncate(time.Millisecond)
 }
 
-// draw returns the next number of a thread of this process. It does not depend on what
-// other threads draw. Any goroutine.
+// draw returns the next number of a thread of this process. It does not depend on the draws of
+// other threads. Any goroutine.
 func (p *Process) draw(thread int64) uint64 {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
@@ -116,10 +116,9 @@ func (p *Process) Jitter(thread int64, max time.Duration) time.Duration {
 	return d
 }
 
-// TimersLeft registers a question for the end of the run: may a timer of the bubble
-// lie in a pool that outlives the bubble? Whoever makes a client of a library with
-// such a pool answers it. A process that dialled and registered nothing is taken to
-// leave timers.
+// TimersLeft registers a function for the end of the run: it reports whether a timer of the bubble
+// may be in a pool that outlives the bubble. Code that makes a client of a library with such a pool
+// should register one. A process that dialled and registered none is assumed to leave timers.
 func (p *Process) TimersLeft(f func() bool) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
@@ -130,8 +129,8 @@ func (p *Process) leavesTimers() bool {
 	return len(p.timersLeft) == 0 && len(p.conns) > 0 || slices.ContainsFunc(p.timersLeft, func(f func() bool) bool { return f() })
 }
 
-// Settle waits until done is closed, or until nothing happens any more without the scheduler
-// of the world. A process that is in no world waits for done alone.
+// Settle waits until done is closed, or until nothing more can happen without the scheduler of the
+// world. A process that is in no world waits only for done.
 func (p *Process) Settle(done <-chan struct{}) {
 	if p.dial != nil {
 		<-done
@@ -150,11 +149,11 @@ func (p *Process) closeClient() {
 	p.closed = true
 	p.w.record(&model.Event{Kind: model.KindClose, Process: p.cfg.Name})
 	if p.close != nil {
-		go p.runClose() // may wait for what only the scheduler can bring
+		go p.runClose() // it may wait for events that only the scheduler can make
 	}
 }
 
-// runClose shuts the clients down, and turns a panic of theirs into an event.
+// runClose shuts the clients down, and turns their panics into events.
 func (p *Process) runClose() {
 	defer func() {
 		if r := recover(); r != nil {
@@ -174,10 +173,9 @@ type panicked struct {
 	text string
 }
 
-// DialContext opens a connection to the node at addr. It takes no simulated time: a
-// client may hold a mutex meanwhile, which simulated time cannot see. A partitioned
-// process gets an error; a dead one gets a connection that never answers. Any
-// goroutine.
+// DialContext opens a connection to the node at addr. It takes no simulated time: a client may hold
+// a mutex meanwhile, and simulated time cannot see a wait for a mutex. A partitioned process gets
+// an error; a dead one gets a connection that never answers. Any goroutine.
 func (p *Process) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
 	if p.dial != nil {
 		return p.dial(ctx, network, addr)
@@ -202,8 +200,8 @@ func (p *Process) DialContext(ctx context.Context, network, addr string) (net.Co
 	return s, nil
 }
 
-// Sending ties the words of a request to the operation of ctx until over is called:
-// the world sees only bytes. The words are joined by zero bytes. Any goroutine.
+// Sending ties the words of a request to the operation of ctx until over is called, since the world
+// sees only bytes. The words are joined by zero bytes. Any goroutine.
 func (p *Process) Sending(ctx context.Context, words string) (over func()) {
 	n := &note{op: callOf(ctx)}
 	p.w.mu.Lock()
@@ -228,7 +226,7 @@ func (p *Process) Sending(ctx context.Context, words string) (over func()) {
 	}
 }
 
-// ask is a goroutine that waits for its turn to ask.
+// ask is a goroutine that waits for its turn.
 type ask struct {
 	p      *Process
 	caller Author
@@ -237,24 +235,25 @@ type ask struct {
 	turn   chan struct{}
 }
 
-// Asks makes the author of the calling goroutine the author of requests of these words,
-// whoever writes them, and when. From the first call on, a request of the process that
-// nobody asked for has no author.
+// Asks makes the author of the calling goroutine the author of requests of these words, whichever
+// goroutine writes them, and whenever. From the first call on, a request of the process for which
+// no goroutine asked has no author.
 //
-// A segment has no words that the world knows. If nobody asks, its author is the
-// goroutine that writes it; from the first call on it is the one whose turn it is. Words
-// that are values of a lock then say which hold it is about.
+// The world does not know the words of a segment. If the process never asks, the author of a
+// segment is the author of the goroutine that writes it. From the first call of Asks on, it is the
+// author whose turn it is. Words that are values of a lock then determine the hold that the segment
+// is about.
 //
-// Asks waits until the world lets the caller go on. Goroutines that ask at one instant go
-// on one by one, in the order of their threads and words, whatever woke them. No
-// simulated time passes. Any goroutine but the world's own, without a mutex.
+// Asks waits until the world lets the caller continue. Goroutines that ask at one instant continue
+// one by one, in the order of their threads and words, whatever woke them. No simulated time
+// passes. Any goroutine but the world's own, without a mutex.
 func (p *Process) Asks(words []string) {
 	by := p.w.lineage.author(p)
 	p.ask(by, by, words)
 }
 
 // Keeper returns a function that is Asks for requests that keep the hold of the calling thread on a
-// lock, whoever calls the function. They belong to no call.
+// lock, whichever goroutine calls the function. They belong to no call.
 func (p *Process) Keeper(lock string) func(words []string) {
 	var by Author
 	if t := p.w.lineage.caller(); t != nil {
@@ -267,7 +266,7 @@ func (p *Process) Keeper(lock string) func(words []string) {
 // turn have no author.
 func (p *Process) Turn() { p.ask(p.w.lineage.author(p), Author{}, nil) }
 
-// ask waits for the turn of caller, to write for by.
+// ask waits for the turn of caller, which then writes for by.
 func (p *Process) ask(caller, by Author, words []string) {
 	w := p.w
 	a := &ask{p: p, caller: caller, by: by, words: strings.Join(words, "\x00"), turn: make(chan struct{})}
@@ -312,8 +311,7 @@ func (p *Process) serve(lock string, keeps bool, f func()) {
 	<-done
 }
 
-// nextAsk lets the first of the goroutines that ask go on. It reports false if there is
-// none.
+// nextAsk lets the first of the goroutines that ask continue. It reports false if there is none.
 func (w *World) nextAsk() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -330,14 +328,14 @@ func (w *World) nextAsk() bool {
 	return true
 }
 
-// endTurn ends the turn of whoever asked last.
+// endTurn ends the current turn.
 func (w *World) endTurn() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.turn = nil
 }
 
-// endTurns lets every caller of Asks go on at once, from now on.
+// endTurns lets every caller of Asks continue at once, from now on.
 func (w *World) endTurns() {
 	for w.nextAsk() {
 	}
@@ -346,7 +344,7 @@ func (w *World) endTurns() {
 	w.noTurns = true
 }
 
-// asker returns the author that asked for a request of these words. If nobody asks, it
+// asker returns the author that asked for a request of these words. If the process never asks, it
 // returns the author that wrote the request.
 func (p *Process) asker(words []string, writer Author) Author {
 	p.w.mu.Lock()
@@ -357,8 +355,8 @@ func (p *Process) asker(words []string, writer Author) Author {
 	return p.asked[strings.Join(words, "\x00")]
 }
 
-// speaker returns the author whose turn it is to write on a stream, and the words that it
-// asked for. If nobody asks, it returns the author that wrote.
+// speaker returns the author whose turn it is to write on a stream, and the words that it asked
+// for. If the process never asks, it returns the author that wrote.
 func (p *Process) speaker(writer Author) (Author, []string) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
@@ -371,9 +369,9 @@ func (p *Process) speaker(writer Author) (Author, []string) {
 	return Author{}, nil
 }
 
-// opOf returns the operation that sent these words. Where several send the same words,
-// it is the one whose goroutine wrote them: a client sends a request, and sends it
-// again, in the goroutine of its caller.
+// opOf returns the operation that sent these words. If several send the same words, it is the
+// operation whose goroutine wrote them, since a client sends a request, and sends it again, in the
+// goroutine of its caller.
 func (p *Process) opOf(words []string, writer string) int {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
@@ -386,7 +384,7 @@ func (p *Process) opOf(words []string, writer string) int {
 	}
 	i := sentBy(writer)
 	if i < 0 {
-		i = sentBy("") // the operation that began when nobody else sent these words
+		i = sentBy("") // the operation that began when no other was sending these words
 	}
 	return notes[max(i, 0)].op
 }
@@ -422,7 +420,7 @@ func (p *Process) pause(d int64) {
 	})
 }
 
-// pausedBetween returns the time within [from, to] that p spent paused.
+// pausedBetween returns the time within [from, to] for which p was paused.
 func (p *Process) pausedBetween(from, to int64) int64 {
 	var sum, end int64
 	for _, s := range p.pauses {
@@ -448,7 +446,7 @@ func (p *Process) afterPause(c Class, f func()) {
 	})
 }
 
-// crash kills p: its connections are cut, its threads take no further step.
+// crash kills p: its connections are cut, and its threads take no further step.
 func (p *Process) crash() {
 	if p.dead {
 		return
@@ -485,7 +483,7 @@ type Thread struct {
 	resume chan struct{}
 	killed bool
 	call   *call
-	token  uint64   // see SetToken; the thread's own
+	token  uint64   // see SetToken; used only by the thread
 	outbox []func() // guarded by w.mu, run by the scheduler
 }
 
@@ -495,7 +493,7 @@ type call struct {
 	cancel context.CancelCauseFunc
 }
 
-// Operation is what a thread asks of a lock.
+// Operation is a call of a thread on a lock.
 type Operation struct {
 	Action  model.Action
 	Lock    string
@@ -575,7 +573,7 @@ func (t *Thread) handle() {
 	}
 }
 
-// step lets the scheduler do f, and goes on when f calls done.
+// step lets the scheduler do f, and continues when f calls done.
 func (t *Thread) step(f func(done func())) {
 	t.post(func() {
 		f(func() {
@@ -609,7 +607,7 @@ func (t *Thread) at(ns int64, then func()) {
 	}, nil)
 }
 
-// afterPauseNow is afterPause without an event of its own when p is awake.
+// afterPauseNow is afterPause, but without an event of its own if p is awake.
 func (p *Process) afterPauseNow(c Class, f func()) {
 	if p.paused() {
 		p.afterPause(c, f)
@@ -618,7 +616,7 @@ func (p *Process) afterPauseNow(c Class, f func()) {
 	f()
 }
 
-// At waits for an instant; it returns at once when that has passed.
+// At waits for an instant; it returns at once if that has passed.
 func (t *Thread) At(d time.Duration) {
 	t.step(func(done func()) { t.at(int64(d), done) })
 }
@@ -628,13 +626,13 @@ func (t *Thread) Sleep(d time.Duration) {
 	t.step(func(done func()) { t.at(t.p.w.now()+int64(d), done) })
 }
 
-// Do runs f between two events of the world, as a step of this thread: f may
-// look at the world and add to its record.
+// Do runs f between two events of the world, as a step of this thread: f may read the world and add
+// to its record.
 func (t *Thread) Do(f func()) {
 	t.step(func(done func()) {
 		t.at(t.p.w.now(), func() {
 			for _, n := range t.p.w.nodes {
-				t.p.w.touch(n.object, true) // nobody knows what f looks at
+				t.p.w.touch(n.object, true) // f may read anything
 			}
 			f()
 			done()
@@ -700,8 +698,7 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 	return c.op, outcome
 }
 
-// SetToken sets the fencing token that the return of the call under way tells. Only the
-// call may call it.
+// SetToken sets the fencing token in the return of the call under way. Only the call may call it.
 func (t *Thread) SetToken(token uint64) { t.token = token }
 
 // Interrupt cancels the call that another thread is in.
@@ -719,17 +716,16 @@ func (t *Thread) Interrupt(target *Thread) {
 // Close shuts the process's client down in order.
 func (t *Thread) Close() { t.Do(t.p.closeClient) }
 
-// Use works on a resource: it reads the value, works for some time and writes the
-// value less what it takes. It reports false when less than keep would be left. The
-// resource is a server of its own that no fault strikes.
+// Use works on a resource: it reads the value, works for some time and writes the value less what
+// it takes. It reports false if less than keep would be left. The resource is a server of its own
+// that no fault strikes.
 func (t *Thread) Use(resource string, take int64, work time.Duration, keep *int64) bool {
 	sold, _ := t.use(resource, take, work, keep, nil)
 	return sold
 }
 
-// UseFenced is Use of a resource that refuses to be read or written with a token smaller than
-// the greatest it has seen, or with none, which is 0. refused reports whether it refused
-// this one.
+// UseFenced is Use of a resource that refuses reads and writes with a token smaller than the
+// greatest it has seen, or without one (0). refused reports whether it refused this request.
 func (t *Thread) UseFenced(resource string, token, take int64, work time.Duration, keep *int64) (sold, refused bool) {
 	return t.use(resource, take, work, keep, &token)
 }
@@ -744,7 +740,7 @@ func (t *Thread) use(resource string, take int64, work time.Duration, keep, toke
 	}, resource, take, work, keep, token)
 }
 
-// visit lets f happen at another server, one latency away, and comes back.
+// visit lets f happen at another server, one latency away, and returns after another latency.
 func (t *Thread) visit(f func()) {
 	w, p := t.p.w, t.p
 	t.step(func(done func()) {

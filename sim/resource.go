@@ -24,10 +24,10 @@ func NewResources(start map[string]int64) *Resources {
 // Visit is one request to a resource.
 type Visit struct {
 	Resource string
-	Token    *int64 // that the caller shows to a fenced resource; nil: it is not fenced
+	Token    *int64 // the token that the caller shows to a fenced resource; nil: it is not fenced
 	Write    bool
-	Left     int64 // what a write leaves
-	Take     int64 // what a write has taken
+	Left     int64 // the value that a write leaves
+	Take     int64 // the amount that a write has taken
 }
 
 // Visit answers a request with the event for the record: its phase is read, write or
@@ -54,9 +54,9 @@ type Worker interface {
 	Sleep(d time.Duration)
 }
 
-// Work reads a resource, works for some time and writes the value less what it takes, unless
-// less than keep would be left. visit makes a request to the resource and records the answer.
-// token is that of a fenced resource; nil: it is not fenced.
+// Work reads a resource, works for some time and writes the value less what it takes, unless less
+// than keep would be left. visit makes a request to the resource and records the answer. token is
+// the token for a fenced resource; nil: the resource is not fenced.
 func Work(t Worker, visit func(Visit) model.Event, resource string, take int64, work time.Duration, keep, token *int64) (sold, refused bool) {
 	ended := func(phase string, value int64) {
 		t.Do(func() { t.Record(model.Event{Kind: model.KindUse, Phase: phase, Key: resource, Value: value}) })

@@ -2,12 +2,12 @@ package sim
 
 import "time"
 
-// Class orders the events of one instant: expiries, faults, deliveries, deadlines,
-// steps. Timers of the code under test run in the middle: they inherit their
-// sub-slot nanosecond from what started them.
+// Class orders the events of one instant: expiries, faults, deliveries, deadlines, steps. Timers of
+// the code under test run in between: they inherit the nanosecond within the slot from the event
+// that started them.
 type Class int
 
-// The classes of events. A server plans events of the exported ones.
+// The classes of events. A server may plan events of the exported classes.
 
 const (
 	classExpiry Class = iota
@@ -17,34 +17,34 @@ const (
 	classStep
 )
 
-// slotNs is the resolution of nominal time. Below it every wake-up of the
-// world has a nanosecond of its own, because the runtime fires timers of one
-// instant in random order.
+// slotNs is the resolution of nominal time. Within a slot every wake-up of the world has a
+// nanosecond of its own, because the runtime fires timers of one instant in random order.
 const slotNs = 10_000
 
-// Resolution is the distance of the instants at which faults and steps of a scenario happen.
-// An instant between two is moved to the earlier one.
+// Resolution is the distance of the instants at which faults and steps of a scenario happen. An
+// instant in between is moved to the earlier one.
 const Resolution = slotNs * time.Nanosecond
 
-// residue is where in its slot a class begins. room is the nanoseconds that it has.
+// residue is the nanosecond within a slot at which a class begins. room is the number of
+// nanoseconds of a class.
 var residue = [...]int64{classExpiry: 0, classFault: 100, ClassDelivery: 1000, ClassDeadline: 5000, classStep: 7000}
 
 const room = 2000
 
-// instants is where in its slot the instants of Process.Instant are, between those
-// of the classes.
+// instants is the nanosecond within a slot at which the instants of Process.Instant begin, between
+// those of the classes.
 const instants = 3000
 
-// Instant is a nanosecond of its own in every slot. The zero Instant is of no world, and is
-// always now.
+// Instant is a nanosecond of its own in every slot. The zero Instant belongs to no world, and its
+// Wait returns at once.
 type Instant struct {
 	w       *World
 	residue time.Duration
 }
 
-// Instant gives p an instant that nothing else in the world has. A client uses it
-// for work of its own, beside its callers: two goroutines that wake at one
-// instant would go on in any order.
+// Instant returns an instant that nothing else in the world has. A client uses it for its own work,
+// besides that of its callers, since two goroutines that wake at one instant would continue in any
+// order.
 func (p *Process) Instant() Instant { return p.w.instant() }
 
 func (w *World) instant() Instant {
@@ -72,7 +72,7 @@ type event struct {
 	// late.
 	lose func(what string)
 	late func(time.Duration)
-	// choice says that the event is still to be chosen.
+	// choice reports that the event is a candidate that was not chosen yet.
 	choice bool
 }
 
@@ -106,7 +106,7 @@ func (s *schedule) add(atNs int64, c Class, run func()) {
 	s.events.push(e)
 }
 
-// addTo is add for an event that a line carries in order. Without a line it is add. p
+// addTo is add for an event that a line carries in order. Without a line it does the same as add. p
 // is set for a message that may be lost or late.
 func (s *schedule) addTo(line string, atNs int64, c Class, run func(), p *parcel) {
 	if s.orders == nil || line == "" {

@@ -13,16 +13,15 @@ import (
 	"lockstep/model"
 )
 
-// StreamServer is a server that speaks a byte stream which the world does not take
-// apart. It is a real one most of the time: it has goroutines and timers of its own, and
-// accepts its connections from a net.Listener in memory. Segments makes a Server of it.
+// StreamServer is a server that speaks a byte stream which the world does not parse. Usually it is
+// a real server, with goroutines and timers of its own, that accepts its connections from a
+// net.Listener in memory. Segments makes a Server of it.
 //
-// A message is all that one side wrote on a connection at one instant: a segment. The
-// borders of single writes mean nothing in a stream, and depend on the order of
-// goroutines. The world delivers one segment, waits until every goroutine is durably
-// blocked, reads the state of the locks, and goes on. What the server wrote meanwhile on
-// the same connection is the reply to the segment. What it writes at any other instant,
-// or on another connection, is a push.
+// A message is a segment: all bytes that one side wrote on a connection at one instant. The borders
+// of single writes have no meaning in a stream, and depend on the order of goroutines. The world
+// delivers one segment, waits until every goroutine is durably blocked, reads the state of the
+// locks, and continues. Bytes that the server wrote meanwhile on the same connection are the reply
+// to the segment. Bytes that it writes at any other instant, or on another connection, are a push.
 //
 // All methods are called by the scheduler. Only Boot may let simulated time pass.
 type StreamServer interface {
@@ -31,14 +30,14 @@ type StreamServer interface {
 	Boot(Setup) error
 	// Stop begins the end of the server and does not wait for it. No other call follows.
 	Stop()
-	// Strike makes a fault of the server happen, and Describe says, just before, what it
-	// is about to do. A server that restarts asks Setup.Listen for a new listener. Clients
-	// may dial it at once, and are served when the server accepts them.
+	// Strike makes a fault of the server happen, and Describe says, just before, what the fault is
+	// about to do. A server that restarts asks Setup.Listen for a new listener. Clients may dial it
+	// at once, and are served when the server accepts them.
 	Strike(nowNs int64, f model.FaultSpec, out *Effects)
 	Describe(f model.FaultSpec) string
-	// Lacks is that of Limited. It is asked of faults of the server and of keys.
+	// Lacks is the method of Limited. It is called for faults of the server and of keys.
 	Lacks(f model.FaultSpec) string
-	// State is what the server holds of a lock; nil: nothing. It is asked when every
+	// State is what the server holds of a lock; nil: nothing. The world calls it when every
 	// goroutine is durably blocked.
 	State(nowNs int64, lock string) *model.LockState
 	// Leftovers records what the server still has after all have left.
@@ -49,14 +48,14 @@ type StreamServer interface {
 // one.
 type ClockedStream interface {
 	StreamServer
-	// StepClock is that of Clocked.
+	// StepClock is the method of Clocked.
 	StepClock(nowNs int64, by time.Duration, out *Effects)
 }
 
 // Segments returns a server whose connections the world delivers by segments.
 func Segments(s StreamServer) Server { return &segments{StreamServer: s, ends: map[ConnID]*end{}} }
 
-// Streaming returns the StreamServer that Segments made s of; nil if it made none.
+// Streaming returns the StreamServer from which Segments made s; nil for other servers.
 func Streaming(s Server) StreamServer {
 	if seg, ok := s.(*segments); ok {
 		return seg.StreamServer
@@ -64,7 +63,7 @@ func Streaming(s Server) StreamServer {
 	return nil
 }
 
-// segments lets a StreamServer be a Server of one request: these bytes.
+// segments makes a StreamServer a Server that knows a single request: the bytes of a segment.
 type segments struct {
 	StreamServer
 	failed error // of Boot
@@ -77,10 +76,11 @@ type segments struct {
 	open     []ConnID        // the same, in order
 }
 
-// segmentName is the name of the request that a segment is.
+// segmentName is the name of the request of a segment.
 const segmentName = "SEGMENT"
 
-// boot starts the server and wakes the world, from then on, when it has something to say.
+// boot starts the server. From then on it wakes the world when the server has changed or sent
+// something.
 func (s *segments) boot(setup Setup, wake func(), instant func() Instant) {
 	s.wake = wake
 	setup.Listen, setup.Instant = s.listen, instant
@@ -93,7 +93,7 @@ func (s *segments) boot(setup Setup, wake func(), instant func() Instant) {
 	s.failed = s.Boot(setup)
 }
 
-// listen returns a new listener in the place of the one before.
+// listen returns a new listener in place of the last one.
 func (s *segments) listen() net.Listener {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,17 +107,17 @@ func (s *segments) listen() net.Listener {
 // Start implements Server. The server has been started by boot.
 func (*segments) Start(Setup) {}
 
-// AtOnce implements Server: everything leaves.
+// AtOnce implements Server: all bytes are sent.
 func (*segments) AtOnce(written []byte) (reply, rest []byte) { return nil, written }
 
-// Decode implements Server: everything that there is is one request.
+// Decode implements Server: the whole text is one request.
 func (*segments) Decode(text string) (Request, string, error) {
 	return Request{Name: segmentName, Words: []string{text}, Shown: []string{sizeOf(len(text))}, Marks: true, Streams: true}, "", nil
 }
 
 func sizeOf(n int) string { return fmt.Sprintf("%d bytes", n) }
 
-// Refusal implements Server. No rule answers in the place of the server: see Lacks.
+// Refusal implements Server. No rule answers in place of the server: see Lacks.
 func (*segments) Refusal(string) []byte { return nil }
 
 // Open implements Server: the connection waits to be accepted.
@@ -144,9 +144,9 @@ func (s *segments) Close(_ int64, c ConnID, _ *Effects) {
 	}
 }
 
-// Handle implements Server: it hands the bytes over.
+// Handle implements Server: it hands the bytes to the server.
 func (s *segments) Handle(_ int64, c ConnID, r *Request, out *Effects) (Reply, bool) {
-	out.Write(ObjectServer) // nobody knows what the bytes are about
+	out.Write(ObjectServer) // the bytes may change anything
 	s.mu.Lock()
 	e := s.ends[c]
 	s.mu.Unlock()
@@ -156,7 +156,7 @@ func (s *segments) Handle(_ int64, c ConnID, r *Request, out *Effects) (Reply, b
 	return Reply{None: true}, true
 }
 
-// Pushed implements Server: it collects what the server wrote, by connection.
+// Pushed implements Server: it collects the bytes that the server wrote, by connection.
 func (s *segments) Pushed(list []Push) []Push {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -168,7 +168,7 @@ func (s *segments) Pushed(list []Push) []Push {
 	return list
 }
 
-// Next implements Server: the timers of the server are the bubble's.
+// Next implements Server: the server's timers are timers of the bubble.
 func (*segments) Next() (int64, bool) { return 0, false }
 
 // Tick implements Server.
@@ -203,7 +203,7 @@ func (s *segments) Lacks(f model.FaultSpec) string {
 	return ""
 }
 
-// takeChanged reports whether Setup.Changed was called since it was asked last.
+// takeChanged reports whether Setup.Changed was called since its last call.
 func (s *segments) takeChanged() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,9 +212,9 @@ func (s *segments) takeChanged() bool {
 	return changed
 }
 
-// rests looks at the servers when every goroutine is durably blocked. It records what the
-// last segment, or time, changed of the locks of a stream server, and lets what the
-// servers have sent be collected.
+// rests checks the servers when every goroutine is durably blocked. It records how the last
+// segment, or time, changed the locks of a stream server, and posts the connections on which
+// servers have written.
 func (w *World) rests() {
 	for _, n := range w.nodes {
 		m := n.served
@@ -226,7 +226,7 @@ func (w *World) rests() {
 	}
 }
 
-// listener is where a StreamServer accepts its connections.
+// listener is the listener of a StreamServer.
 type listener struct {
 	mu     sync.Mutex
 	queue  []*end
@@ -295,14 +295,14 @@ func (l *listener) Close() error {
 // Addr implements net.Listener.
 func (*listener) Addr() net.Addr { return address("server") }
 
-// end is a connection as a StreamServer has it: a net.Conn.
+// end is the StreamServer's side of a connection: a net.Conn.
 type end struct {
 	s    *segments
 	name address
 
 	mu      sync.Mutex // held for moments only; never over a wait
 	in, out []byte
-	err     error // what reads give behind in, and writes at once
+	err     error // the error of reads after in, and of writes at once
 	shut    bool  // the server closed it
 	told    bool  // the world knows that it is shut
 	expired bool  // the read deadline has passed
@@ -318,7 +318,7 @@ func (e *end) arrive(b string) {
 	signal(e.ready)
 }
 
-// end lets reads fail with err behind what has arrived.
+// end makes reads fail with err after the bytes that have arrived.
 func (e *end) end(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -329,8 +329,8 @@ func (e *end) end(err error) {
 	signal(e.ready)
 }
 
-// collect takes what the server wrote. closes says that the server has closed the
-// connection behind it, once.
+// collect takes the bytes that the server wrote. closes reports, once, that the server has closed
+// the connection after them.
 func (e *end) collect() (b []byte, closes bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -402,8 +402,8 @@ func (e *end) SetDeadline(t time.Time) error { return e.SetReadDeadline(t) }
 // SetWriteDeadline implements net.Conn; writes never wait.
 func (*end) SetWriteDeadline(time.Time) error { return nil }
 
-// SetReadDeadline implements net.Conn. The deadline is a timer of the server's, as all of
-// them are.
+// SetReadDeadline implements net.Conn. The deadline is a timer of the bubble, like all timers of
+// the server.
 func (e *end) SetReadDeadline(t time.Time) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -13,10 +13,10 @@ import (
 	"lockstep/model"
 )
 
-// stream is a small real server: a goroutine per connection reads lines. "set WORD" keeps
-// the word for one second and tells every connection that said "listen"; "get" answers the
-// word; "bye" closes the connection; other lines come back. It greets whoever connects if
-// it has a greeting, and needs some time to start.
+// stream is a small real server: a goroutine per connection reads lines. "set WORD" keeps the word
+// for one second and sends it to every connection that said "listen"; "get" answers the word; "bye"
+// closes the connection; other lines come back. If it has a greeting, it greets each client that
+// connects. It needs some time to start.
 type stream struct {
 	greeting string
 	boot     time.Duration
@@ -25,7 +25,7 @@ type stream struct {
 	setup     Setup
 	life      *streamLife
 	listening []net.Conn
-	ended     int // the number of connections of which it knows that they ended
+	ended     int // the number of connections that it knows to have ended
 }
 
 // streamLife is the server from one start to its end.
@@ -137,8 +137,8 @@ func playStream(t *testing.T, cfg Config, server StreamServer, bodies map[string
 	})
 }
 
-// asking returns the body of a thread that connects, sends each of these lines 100 ms
-// after the one before, and keeps what it hears, with the time.
+// asking returns the body of a thread that connects, sends each of these lines 100 ms after the one
+// before, and keeps the answers, with the time.
 func asking(heard *[]string, lines ...string) func(*Thread) {
 	return func(th *Thread) {
 		c := mustDial(th, 1)
@@ -198,8 +198,8 @@ func TestAStreamServerThatDoesNotStartIsADefect(t *testing.T) {
 	equal(t, "recorded", events(r, model.KindDefect), "defect the server at node:1 did not start: no room@0s")
 }
 
-// A segment that is written in a turn belongs to whoever has it. One that nobody asked for
-// belongs to nobody, whatever goroutine wrote it.
+// A segment that is written in a turn belongs to the author that has the turn. A segment for which
+// nobody asked belongs to nobody, whichever goroutine wrote it.
 func TestASegmentBelongsToWhoeverHasTheTurn(t *testing.T) {
 	var by []string
 	name := func(_ []string, by2 Author) Command {
@@ -246,7 +246,7 @@ func TestTurnsMakeSegmentsOfTheirOwn(t *testing.T) {
 	equal(t, "sent", events(r, model.KindSend), "send SEGMENT 4 bytes@0s, send SEGMENT 4 bytes@0s")
 }
 
-// A server says which faults it lacks, and the rules that need a protocol are among them.
+// A server says which faults it lacks. They include the rules that need a protocol.
 func TestWhatAStreamServerLacks(t *testing.T) {
 	for _, c := range []struct {
 		fault model.FaultSpec
@@ -271,7 +271,7 @@ func TestWhatAStreamServerLacks(t *testing.T) {
 	}
 }
 
-// What one client does reaches another that listens.
+// A request of one client reaches another that listens.
 func TestASegmentToAnotherConnectionIsAPush(t *testing.T) {
 	var a, b []string
 	playStream(t, Config{}, &stream{}, map[string]func(*Thread){

@@ -9,7 +9,7 @@ import (
 	"lockstep/model"
 )
 
-// Node is an address of the world and the server that answers there.
+// Node is an address of the world, with the server that answers there.
 type Node struct {
 	// Addr is what a client dials, as host:port. The host is an address literal:
 	// a name would be resolved outside the bubble.
@@ -20,31 +20,29 @@ type Node struct {
 	Locks []string
 }
 
-// Server is a server as the world sees it: a request goes in; a reply, pushes and
-// effects come out. A server never calls the world. It serves one run.
+// Server is a server for the world: a request goes in; a reply, pushes and effects come out. A
+// server never calls the world. It serves one run.
 //
-// All methods but AtOnce are called by the scheduler, one at a time, at an instant
-// given in nanoseconds since the start of the run. A server may have goroutines of
-// its own; whatever a call sets going in them must come to rest without simulated
-// time passing.
+// All methods but AtOnce are called by the scheduler, one at a time, at an instant given in
+// nanoseconds since the start of the run. A server may have goroutines of its own. The work that a
+// call starts in them must end without simulated time passing.
 type Server interface {
 	// Start begins the server's life, inside the bubble of the run.
 	Start(Setup)
 	// Stop ends it. No other call follows.
 	Stop()
 
-	// AtOnce looks at bytes that a client is about to send and answers from the
-	// front of them what cannot wait for simulated time, such as a handshake that
-	// a client makes while it holds a mutex. It returns the reply and the bytes
-	// that are left to send. It is called by any goroutine.
+	// AtOnce gets the bytes that a client is about to send. If they begin with something that
+	// cannot wait for simulated time, such as a handshake that a client makes while it holds a
+	// mutex, AtOnce answers that. It returns the reply and the bytes that are left to send. Any
+	// goroutine may call it.
 	AtOnce(written []byte) (reply, rest []byte)
-	// Decode reads the first request of a text and returns the text behind it.
-	// The error is ErrUnfinished while the request is not complete; any other
-	// error says what is wrong with the bytes that were read, and is recorded as a
-	// defect.
+	// Decode reads the first request of a text, and returns the text after it. The error is
+	// ErrUnfinished while the request is not complete; any other error says what is wrong with the
+	// bytes that were read, and is recorded as a defect.
 	Decode(text string) (r Request, rest string, err error)
-	// Refusal is the reply with which the protocol tells a client of an error. A
-	// fault that answers in the place of the server sends it.
+	// Refusal returns the reply by which the protocol reports an error to a client. A fault that
+	// answers in place of the server sends it.
 	Refusal(text string) []byte
 
 	// Open begins a connection. It comes before the first request of c.
@@ -52,29 +50,28 @@ type Server interface {
 	// Close ends a connection. It may come again, and requests that were under way
 	// may come after it.
 	Close(nowNs int64, c ConnID, out *Effects)
-	// Handle executes a request. It reports false where the reply comes later, by
-	// Effects.Answer: until then nothing else of the connection is handled. An answer among
-	// effects that are Changed tells the world that the state changed by that request.
+	// Handle executes a request. It reports false if the reply comes later, by Effects.Answer.
+	// Until then no other request of the connection is handled. An answer among effects that are
+	// Changed tells the world that the state changed by that request.
 	Handle(nowNs int64, c ConnID, r *Request, out *Effects) (Reply, bool)
 	// Pushed appends to list the messages that the server has sent without a request since
 	// the last call of Pushed, and returns the list.
 	Pushed(list []Push) []Push
 
-	// Next is the instant of the next Tick that the server needs, for leases that
-	// run out. It reports false when it needs none. The world asks after whatever
-	// may have changed the answer: a Tick, a Strike, any other call that set
-	// Effects.Changed.
+	// Next returns the instant of the next Tick that the server needs, for example for the end of a
+	// lease. It reports false if the server needs none. The world asks again after each call that
+	// may have changed the answer: a Tick, a Strike, and any other call that set Effects.Changed.
 	Next() (atNs int64, ok bool)
 	// Tick carries out the changes that are due.
 	Tick(nowNs int64, out *Effects)
 
-	// Strike makes a fault of the server happen. Just before that, Describe says
-	// what the fault is about to do. During a stall the world holds requests back, so a
-	// server must only keep its own planned changes from happening before the end.
+	// Strike lets a fault strike the server. Just before that, Describe says what the fault is
+	// about to do. During a stall the world holds requests back, so a server must only keep its own
+	// planned changes from happening before the end.
 	Strike(nowNs int64, f model.FaultSpec, out *Effects)
 	Describe(f model.FaultSpec) string
 
-	// State is what the server holds of a lock; nil: nothing.
+	// State returns the state that the server holds for a lock; nil: none.
 	State(nowNs int64, lock string) *model.LockState
 	// Leftovers records what the server still has after all have left.
 	Leftovers(out *Effects)
@@ -83,36 +80,36 @@ type Server interface {
 // Clocked is a Server with a wall clock of its own, by which its leases end.
 type Clocked interface {
 	Server
-	// StepClock lets the wall clock jump. It is called in the place of Strike.
+	// StepClock lets the wall clock jump. It is called in place of Strike.
 	StepClock(nowNs int64, by time.Duration, out *Effects)
 }
 
 // Limited is a Server that does not have every fault of a server.
 type Limited interface {
 	Server
-	// Lacks returns why the server does not have a fault of kind FaultServer, FaultKey or
-	// FaultRule, and which it has: "runs no scripts; it has ...". It follows the name of
-	// the server in a sentence. It returns "" if the server has the fault.
+	// Lacks returns a text that says why the server does not have a fault of kind FaultServer,
+	// FaultKey or FaultRule, and which faults it has: "runs no scripts; it has ...". It follows the
+	// name of the server in a sentence. It returns "" if the server has the fault.
 	Lacks(f model.FaultSpec) string
 }
 
-// Commanded is a Server that tells which commands it knows. A rule on the messages of any
-// other server may name any command, and a campaign draws no such rule.
+// Commanded is a Server that lists the commands that it knows. A rule on the messages of any other
+// server may name any command, and a campaign draws no such rule.
 type Commanded interface {
 	Server
 	// Commands returns the names that Request.Name can have, in upper case and in order.
 	Commands() []string
 }
 
-// Peer is a Server that other servers of the world send messages to. A fault can keep it
-// apart from them.
+// Peer is a Server to which other servers of the world send messages. A fault can isolate it from
+// them.
 type Peer interface {
 	Server
 	// Receive takes a message that a server sent with Effects.SendTo.
 	Receive(nowNs int64, message any, out *Effects)
 }
 
-// Lacks returns why a server does not have a fault, as Limited does; "": it has the fault.
+// Lacks returns the text of Limited.Lacks about a fault, or "" if the server has the fault.
 func Lacks(s Server, f model.FaultSpec) string {
 	if _, ok := s.(Peer); !ok && f.Server == model.ServerIsolate {
 		return "has no other servers to be isolated from"
@@ -142,11 +139,10 @@ type Setup struct {
 	// NoShortcuts is Host.NoShortcuts.
 	NoShortcuts bool
 
-	// Listen returns a new listener for the connections that clients dial from now on.
-	// The one before is closed. Changed tells the world to look at the locks of the server
-	// at this instant, because time or the server itself may have changed them. Any
-	// goroutine of the server may call them. They and Instant are there for a StreamServer only, for
-	// which Start is zero: the world has not begun.
+	// Listen returns a new listener for the connections that clients dial from now on. The last one
+	// is closed. Changed makes the world read the locks of the server at this instant, because time
+	// or the server itself may have changed them. Any goroutine of the server may call them. Only a
+	// StreamServer gets them and Instant. For it Start is zero, since the world has not begun.
 	Listen  func() net.Listener
 	Changed func()
 	// Instant is like Process.Instant. It is for a server that acts by itself at many
@@ -154,19 +150,19 @@ type Setup struct {
 	Instant func() Instant
 }
 
-// ConnID is the number of a connection, which no two connections of a world share.
+// ConnID is the number of a connection, unique in a world.
 type ConnID int
 
-// ErrUnfinished says that a request is not complete yet.
+// ErrUnfinished is the error of Decode for a request that is not complete yet.
 var ErrUnfinished = errors.New("unfinished request")
 
-// Request is what a client asks of a server.
+// Request is a request of a client to a server.
 type Request struct {
 	// Name is the name of the command, which rules match.
 	Name string
-	// Words are the whole request, of which the operation that sent it is told.
+	// Words are the whole request, by which the world finds the operation that sent it.
 	Words []string
-	// Shown are the arguments that the record has.
+	// Shown are the arguments for the record.
 	Shown []string
 	// Channels are the channels that the request names, which rules match.
 	Channels []string
@@ -199,25 +195,25 @@ type Reply struct {
 	Answer model.Answer
 	// None: the protocol has no answer to the request.
 	None bool
-	// Closes: the server closes the connection behind its answer.
+	// Closes: the server closes the connection after its answer.
 	Closes bool
 }
 
-// Push is a message that a server sends without being asked.
+// Push is a message that a server sends without a request.
 type Push struct {
 	Conn    ConnID
 	Channel string
 	Bytes   []byte
-	// Closes: the server closes the connection behind it. Bytes may be empty then.
+	// Closes: the server closes the connection after it. Bytes may be empty then.
 	Closes bool
 
-	to *message // the segment that it is the reply to; nil: none
+	to *message // the segment to which it is the reply; nil: none
 }
 
-// Effects are the results of a call of a server beside its reply. The world makes
-// them happen after the call, in the order in which they were given.
+// Effects are the results of a call of a server besides its reply. The world makes them happen
+// after the call, in the order in which they were given.
 type Effects struct {
-	// Changed: the state of locks, or what Next answers, may be another.
+	// Changed: the state of locks, or the answer of Next, may have changed.
 	Changed bool
 	// Still: a call of Handle woke no goroutine of the server, so the world need not wait for
 	// any.
@@ -239,8 +235,7 @@ const (
 	effectKeep
 )
 
-// effect is one thing that comes out of a server. Its kind says which fields have
-// a meaning.
+// effect is one effect of a call. Its kind says which fields have a meaning.
 type effect struct {
 	kind    effectKind
 	event   model.Event // record
@@ -264,30 +259,30 @@ func (e *Effects) Send(by *Way, arrive func(nowNs int64, out *Effects)) {
 	e.list = append(e.list, effect{kind: effectSend, way: by, then: arrive})
 }
 
-// SendTo sends a message to the server at addr, which is a Peer. It is lost if a fault keeps
-// the two apart when it leaves or when it arrives. A stall of the receiver puts it off.
+// SendTo sends a message to the server at addr, which is a Peer. It is lost if a fault isolates the
+// two from each other when it leaves or when it arrives. A stall of the receiver delays it.
 func (e *Effects) SendTo(addr string, by *Way, message any) {
 	e.list = append(e.list, effect{kind: effectSendTo, to: addr, way: by, message: message})
 }
 
-// Plan lets then run at an instant, among the events of that class.
+// Plan lets the function then run at an instant, among the events of a class.
 func (e *Effects) Plan(atNs int64, c Class, then func(nowNs int64, out *Effects)) {
 	e.list = append(e.list, effect{kind: effectPlan, atNs: atNs, class: c, then: then})
 }
 
-// Answer is the reply to the request that keeps c waiting.
+// Answer sends the reply to the request that keeps c waiting.
 func (e *Effects) Answer(c ConnID, r Reply) {
 	e.list = append(e.list, effect{kind: effectAnswer, conn: c, reply: r})
 }
 
-// HangUp lets the server close a connection that no reply closes. The client notices it
-// after all that the server has sent before the call.
+// HangUp lets the server close a connection that no reply closes. The client notices it after
+// everything that the server has sent before the call.
 func (e *Effects) HangUp(c ConnID) {
 	e.list = append(e.list, effect{kind: effectHangUp, conn: c})
 }
 
-// Keep says, from within Close, that the request which keeps c waiting will have its effect
-// nevertheless. Its answer by Answer tells the world when. Nobody gets that.
+// Keep says, during Close, that the request which keeps c waiting will still have its effect. A
+// later Answer tells the world when; no client gets it.
 func (e *Effects) Keep(c ConnID) {
 	e.list = append(e.list, effect{kind: effectKeep, conn: c})
 }
@@ -303,16 +298,15 @@ func (e *Effects) HungUp() []ConnID {
 	return list
 }
 
-// Read notes that the call looked at an object of the server: see Effect. A server
-// need not say what it touches where Setup.Orders is nil.
+// Read notes that the call read an object of the server: see Effect. A server need not do so if
+// Setup.Orders is nil.
 func (e *Effects) Read(object string) { e.reads = append(e.reads, object) }
 
 // Write notes that the call changed an object of the server.
 func (e *Effects) Write(object string) { e.writes = append(e.writes, object) }
 
-// The objects that every server has. Each request reads ObjectServer, and a server
-// writes it where it does not know what a request touches. The end of a connection
-// writes ObjectConns.
+// The objects that every server has. Each request reads ObjectServer, and a server writes it if it
+// does not know what a request touches. The end of a connection writes ObjectConns.
 const (
 	ObjectServer = "server"
 	ObjectConns  = "connections"
@@ -341,7 +335,7 @@ type node struct {
 	apartTill []int64 // by node, until when no message passes between the two
 	states    map[string]*model.LockState
 	stream    *segments // the Server, if it is one that Segments made
-	served    *message  // of a stream: the segment that it got since all were blocked last
+	served    *message  // for a stream: the segment that it got since all goroutines were last blocked
 }
 
 func (w *World) newNode(i int, n Node) *node {
@@ -354,7 +348,7 @@ func (w *World) newNode(i int, n Node) *node {
 		stalled: prefix + objStalled, states: map[string]*model.LockState{}, stream: stream, apartTill: make([]int64, len(w.cfg.Nodes))}
 }
 
-// node finds a node by its address; nil when there is none.
+// node returns the node at an address; nil if there is none.
 func (w *World) node(addr string) *node {
 	for _, n := range w.nodes {
 		if n.Addr == addr {
@@ -364,7 +358,7 @@ func (w *World) node(addr string) *node {
 	return nil
 }
 
-// call lets f call a server and makes its effects happen.
+// call lets f call a server, and carries out the effects.
 func (n *node) call(f func(nowNs int64, out *Effects)) {
 	out := n.w.takeEffects()
 	f(n.w.now(), out)
@@ -375,8 +369,8 @@ func (n *node) call(f func(nowNs int64, out *Effects)) {
 	}
 }
 
-// takeEffects gives room for the effects of a call, which apply takes back.
-// Effects may lead to another call while they happen.
+// takeEffects returns memory for the effects of a call. apply returns the memory. Effects may cause
+// another call while they are carried out.
 func (w *World) takeEffects() *Effects {
 	if i := len(w.effects) - 1; i >= 0 {
 		e := w.effects[i]
@@ -386,7 +380,7 @@ func (w *World) takeEffects() *Effects {
 	return &Effects{}
 }
 
-// apply makes effects happen.
+// apply carries out effects.
 func (n *node) apply(out *Effects) {
 	w := n.w
 	for _, object := range out.reads {
@@ -421,8 +415,7 @@ func (n *node) apply(out *Effects) {
 	w.effects = append(w.effects, out)
 }
 
-// send lets a message of the server go its way. Where replicas are near it is no
-// choice when it arrives.
+// send sends a message between parts of the server. With NearReplicas its arrival is not a choice.
 func (n *node) send(by *Way, arrive func(nowNs int64, out *Effects)) {
 	w, line := n.w, n.prefix+by.Line
 	if w.orders != nil && w.orders.NearReplicas {
@@ -441,7 +434,7 @@ func (n *node) sendTo(to *node, by *Way, message any) {
 	n.w.travel(by.Line, &by.last, length, func() { to.receive(n, message) }, nil)
 }
 
-// receive takes a message of another node when the node does not stall.
+// receive takes a message of another node, once the node does not stall.
 func (n *node) receive(from *node, message any) {
 	switch w := n.w; {
 	case n.apart(from):
@@ -455,8 +448,8 @@ func (n *node) receive(from *node, message any) {
 // apart reports whether no message passes between two nodes.
 func (n *node) apart(other *node) bool { return n.apartTill[other.index] > n.w.now() }
 
-// isolate keeps the nodes that a fault names apart from all others. A fault that names
-// every node keeps each apart from each.
+// isolate separates the nodes that a fault names from all others. A fault that names every node
+// separates each from each.
 func (w *World) isolate(f model.FaultSpec) {
 	named := w.struck(f)
 	for _, n := range named {
@@ -486,7 +479,7 @@ func (n *node) plan() {
 	n.plannedNs = at
 	n.w.sched.add(at, classExpiry, func() {
 		if n.plannedNs != at {
-			return // another was planned since
+			return // another tick was planned since
 		}
 		n.plannedNs = 0
 		n.call(n.Server.Tick)
@@ -524,7 +517,7 @@ func (w *World) change(states map[string]*model.LockState, lock string, s *model
 	w.record(&e)
 }
 
-// describe says what a fault of servers is about to do.
+// describe returns a text that says what a fault of servers is about to do.
 func (w *World) describe(f model.FaultSpec) string {
 	if nodes := w.struck(f); f.Kind == model.FaultServer && len(nodes) == 1 {
 		return nodes[0].Server.Describe(f)
@@ -532,7 +525,7 @@ func (w *World) describe(f model.FaultSpec) string {
 	return f.String()
 }
 
-// struck gives the nodes that a fault names, all when it names none.
+// struck returns the nodes that a fault names, or all nodes if it names none.
 func (w *World) struck(f model.FaultSpec) []*node {
 	if len(f.Nodes) == 0 {
 		return w.nodes

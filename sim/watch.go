@@ -7,19 +7,19 @@ import (
 	"lockstep/model"
 )
 
-// watch waits for a channel that tells a thread of the end of a hold.
+// watch waits for a channel that is closed to report the end of a hold to a thread.
 type watch struct {
 	t    *Thread
 	lock string
-	// over is set by the thread, or at the end of the world: nobody is told any more.
-	// Guarded by w.mu.
+	// over is set by the thread, or at the end of the world. Then the watch reports nothing any
+	// more. Guarded by w.mu.
 	over bool
 	stop chan struct{} // closed when over is set
 }
 
-// Watch records that the thread learns of the end of its hold when lost is closed, unless
-// stop is called before. A process that is paused learns of it when the pause ends. Watch
-// may be called by the thread's goroutine only, between two of its steps, and so may stop.
+// Watch records that the thread learns of the end of its hold when lost is closed, unless stop is
+// called before. A process that is paused learns of it when the pause ends. Only the thread's
+// goroutine may call Watch and stop, between two of its steps.
 func (t *Thread) Watch(lock string, lost <-chan struct{}) (stop func()) {
 	w := t.p.w
 	x := &watch{t: t, lock: lock, stop: make(chan struct{})}
@@ -50,7 +50,8 @@ func (w *World) unwatch(x *watch) {
 	}
 }
 
-// tell records which threads have learned of the end of a hold, in an order that repeats.
+// tell records which threads have learned of the end of a hold, in an order that is the same in
+// each run.
 func (w *World) tell(closed []*watch) {
 	slices.SortStableFunc(closed, func(a, b *watch) int {
 		return cmp.Or(cmp.Compare(a.t.p.index, b.t.p.index), cmp.Compare(a.t.number, b.t.number), cmp.Compare(a.lock, b.lock))

@@ -23,33 +23,33 @@ type Config struct {
 	Chooser Chooser
 	// Orders, unless nil, puts the world in a mode without latencies.
 	Orders *Orders
-	// LatencyMin and LatencyMax bound the time that a message takes one way. Where
-	// they are equal nothing is drawn.
+	// LatencyMin and LatencyMax bound the time that a message takes one way. If they are equal,
+	// nothing is drawn.
 	LatencyMin, LatencyMax time.Duration
 	// Nodes are the servers of the world. Each process can dial each of them.
 	Nodes     []Node
 	Processes []ProcessConfig
-	// Faults strike the nodes that they name, and all nodes when they name none.
+	// A fault strikes the nodes that it names, or all nodes if it names none.
 	Faults    []model.FaultSpec
 	Resources map[string]int64
-	// Name says what the words of a request mean: which script they run, of which
-	// locks, for whom. The author is unknown unless Lineage is set.
+	// Name returns the meaning of the words of a request: the role of its script, the locks, and
+	// the owners. The author is unknown unless Lineage is set.
 	Name func(words []string, by Author) Command
 	// Lineage lets the world find the author of a request by the goroutine that writes
 	// it, for clients that do not call Process.Sending.
 	Lineage bool
-	// State returns what the servers together hold of a lock, if not each lock is kept
-	// by one node alone; nil: a lock is kept by the node that has it among its Locks. A
-	// holder and waiters are the values that the lock wrote: the world learns which
-	// threads they stand for, and needs Lineage for it. Locks are the locks whose state
-	// is recorded.
+	// State returns the state that the servers together hold for a lock, if a lock is kept on
+	// several nodes; nil: the node that has a lock among its Locks keeps it alone. The holder and
+	// the waiters in the state are values that the lock wrote. The world learns which threads they
+	// stand for, for which it needs Lineage. Locks are the locks whose state is recorded.
 	State func(nowNs int64, lock string) *model.LockState
 	Locks []string
-	// Quiet is the time without a fault or a step after which all leave.
+	// Quiet is the time without a fault or a step after which all clients leave.
 	Quiet time.Duration
 	// Settle takes the place of Quiet when every thread is done and nobody waits.
 	Settle time.Duration
-	// Drain is the time that the world goes on after all have left, so that leases end.
+	// Drain is the time for which the world goes on after all clients have left, so that leases
+	// end.
 	Drain time.Duration
 	// MaxEvents ends a run that never comes to rest.
 	MaxEvents int
@@ -64,7 +64,7 @@ type ProcessConfig struct {
 	DriftPPM int64
 }
 
-// Command is what Config.Name makes of the words of a request.
+// Command is the meaning of a request, which Config.Name returns.
 type Command struct {
 	Script model.Role
 	Locks  []string // of which locks
@@ -87,8 +87,8 @@ type World struct {
 	orders    *orders                     // nil: messages have latencies
 	lineage   *lineage                    // nil: clients say which operation a request belongs to
 	owners    *Owners                     // nil: states name threads
-	held      map[string]*model.LockState // what Config.State returned last
-	writers   map[int][]string            // see Result; nil if nobody asks
+	held      map[string]*model.LockState // the last result of Config.State
+	writers   map[int][]string            // see Result; nil if the host is not traced
 	processes []*Process
 	threads   [threadDone + 1]int // of the processes that live, by state
 	nodes     []*node
@@ -99,32 +99,32 @@ type World struct {
 	ops       int
 	calm      bool
 	leaving   bool
-	// orphans are the calls in which the threads of dead processes are when all leave.
+	// orphans are the calls of dead processes' threads that are open when all leave.
 	orphans   []*call
 	alive     *pulse
 	over      bool  // connections are gone, nothing is recorded
 	faultsDue int   // timed faults that have not ended
 	moved     int64 // the last time a thread took a step or a fault began or ended
-	endAt     int64 // the end of the leaving
+	endAt     int64 // the end of the phase of leaving
 	instants  int   // the number of Instants given out; guarded by mu
-	// stirred says that the scheduler or time may have woken a goroutine since all were
-	// blocked. It is so after every event but those that are known to wake nobody.
+	// stirred reports that the scheduler or time may have woken a goroutine since all were blocked.
+	// It is set after every event, except those that are known to wake no goroutine.
 	stirred bool
 
 	mu    sync.Mutex // guards what other goroutines post
 	posts []*Thread
 	dirty []*socket
 	asks  []*ask
-	turn  *ask // the last that got its turn, until what came of it is collected
+	turn  *ask // the last one that got its turn, until its effects are collected
 	// watches are the watches that have not ended. closed are the watches whose channel was
 	// closed since the scheduler last looked.
 	watches, closed []*watch
 	panics          []panicked
 	notify          chan struct{}
-	// noTurns is set at the end: nobody waits for a turn any more.
+	// noTurns is set at the end, when goroutines no longer wait for turns.
 	noTurns bool
 
-	// The following is memory that is used again.
+	// The following fields are memory that is used again.
 	timer     *time.Timer
 	gathered  []*Thread
 	touched   []*socket
@@ -138,17 +138,18 @@ type World struct {
 type Result struct {
 	Record *model.Record
 	Steps  int // events that the scheduler let happen
-	// Stopped says that a Watcher ended the run before it was over.
+	// Stopped reports that a Watcher ended the run early.
 	Stopped bool
-	// Writers are the functions that wrote each message, by its number and the innermost
-	// first, one per package and none of the standard library. Only a traced host asks.
+	// Writers has the functions that wrote each message, by the number of the message. The
+	// innermost function comes first, with one per package and none of the standard library. Only a
+	// traced host notes them.
 	Writers map[int][]string
 	SimNs   int64 // simulated time from the start until all had left
 }
 
-// Run builds a world, calls setup inside it, which gives the threads their bodies, and
-// plays it to its end. A panic of setup goes on in the caller if the host is a guest, whose
-// binary does not end. The world is left as it is then.
+// Run builds a world, calls setup inside it, which gives the threads their bodies, and plays it to
+// its end. If the host is a guest, a panic of setup goes on in the caller, since the binary must
+// not end. The world is then left as it is.
 func Run(h *Host, cfg Config, setup func(*World)) Result {
 	var res Result
 	var panicked any
@@ -208,7 +209,7 @@ func newWorld(cfg Config) *World {
 	return w
 }
 
-// begin starts the servers and plans the faults. Time counts from when all servers
+// begin starts the servers and plans the faults. Time counts from the instant at which all servers
 // serve.
 func (w *World) begin(noShortcuts bool) {
 	for _, n := range w.nodes {
@@ -241,13 +242,13 @@ func (w *World) setupOf(n *node, noShortcuts bool) Setup {
 	return setup
 }
 
-// now is the simulated time since the start in nanoseconds.
+// now returns the simulated time since the start in nanoseconds.
 func (w *World) now() int64 { return int64(time.Since(w.start)) }
 
-// Now is the simulated time since the start.
+// Now returns the simulated time since the start.
 func (w *World) Now() time.Duration { return time.Since(w.start) }
 
-// record adds a copy of e to the record, with the time that it is now.
+// record adds a copy of e, with the current time, to the record.
 func (w *World) record(e *model.Event) {
 	if w.over {
 		return
@@ -265,8 +266,8 @@ func (w *World) wake() {
 	}
 }
 
-// relieveEvery is the number of steps after which a run looks at the memory that it uses, and
-// asks whether it is to go on.
+// relieveEvery is the number of steps after which a run checks its memory, and asks whether it
+// should go on.
 const relieveEvery = 1024
 
 // loop is the scheduler.
@@ -370,9 +371,8 @@ func (w *World) sleep(d int64) {
 	w.stirred = true
 }
 
-// gather waits until everybody else is blocked and takes what they posted, in
-// a stable order. It does not wait if nobody was woken and nobody posted anything since all
-// were blocked.
+// gather waits until all other goroutines are blocked, and takes what they posted, in a stable
+// order. It does not wait if no goroutine was woken or has posted anything since all were blocked.
 func (w *World) gather() {
 	for {
 		if w.stirred || len(w.notify) > 0 {
@@ -421,8 +421,7 @@ func (w *World) gather() {
 	}
 }
 
-// idle: no thread has a step of its own before it; all are finished, dead or
-// inside a call.
+// idle reports whether no thread has a step before it: all are finished, dead or in a call.
 func (w *World) idle() bool { return w.threads[threadStepping] == 0 }
 
 func (w *World) allDone() bool { return w.idle() && w.threads[threadCalling] == 0 }
@@ -463,15 +462,15 @@ func (w *World) leave() {
 			p.closeClient()
 		}
 	}
-	synctest.Wait() // a call that ends with its client leaves other words behind than one that is cancelled
+	synctest.Wait() // a call that ends with its client leaves another record than a call that is cancelled
 	for _, c := range open {
 		c.cancel(ErrInterrupted)
 	}
 	w.endAt = w.now() + int64(w.cfg.Drain)
 }
 
-// end takes an inventory, cuts everything and lets sleepers run out; clean: no
-// goroutine is left.
+// end records the leftovers, cuts all connections, and waits for sleeping goroutines to end. clean
+// reports that no goroutine is left.
 func (w *World) end() (clean bool) {
 	for _, n := range w.nodes {
 		n.call(func(_ int64, out *Effects) { n.Server.Leftovers(out) })
@@ -491,7 +490,7 @@ func (w *World) end() (clean bool) {
 	w.stirred = true
 	w.gather()
 	for _, c := range w.orphans {
-		c.cancel(ErrInterrupted) // nothing of a dead process goes on
+		c.cancel(ErrInterrupted) // nothing of a dead process may continue
 	}
 	for _, p := range w.processes {
 		for _, c := range p.conns {
@@ -533,7 +532,7 @@ func (w *World) end() (clean bool) {
 	for i, g := range left {
 		left[i] = "goroutine " + topFunction(g)
 	}
-	slices.Sort(left) // the runtime lists them in no order that repeats
+	slices.Sort(left) // the runtime lists them in an order that differs from run to run
 	for _, text := range left {
 		w.record(&model.Event{Kind: model.KindLeft, Text: text})
 	}
@@ -561,7 +560,7 @@ func (w *World) process(name string) *Process {
 	return nil
 }
 
-// Process returns the process of that name, or nil when there is none.
+// Process returns the process with a name, or nil if there is none.
 func (w *World) Process(name string) *Process { return w.process(name) }
 
 // latency draws the time that a message of p is under way.
@@ -574,8 +573,7 @@ func (w *World) latency(p *Process, dir string) int64 {
 	return w.between(w.cfg.LatencyMin, w.cfg.LatencyMax, stream)
 }
 
-// between draws a length. It draws nothing where both bounds are equal, or in a world
-// of Orders.
+// between draws a length. It draws nothing if both bounds are equal, or in a world of Orders.
 func (w *World) between(min, max time.Duration, stream string) int64 {
 	lo, hi := int64(min), int64(max)
 	if w.orders != nil {
@@ -588,8 +586,8 @@ func (w *World) between(min, max time.Duration, stream string) int64 {
 	return lo + int64(w.chooser.Choose(stream, steps))*slotNs
 }
 
-// State returns what a server holds of a lock now, nil for nothing. It asks the first
-// node that keeps the lock, or the first node of all when none does.
+// State returns the state that a server holds for a lock now, nil for none. It asks the first node
+// that keeps the lock, or the first node of all if none does.
 func (w *World) State(lock string) *model.LockState {
 	if w.cfg.State != nil {
 		return w.owners.Name(lock, w.cfg.State(w.now(), lock), nil)
@@ -601,8 +599,8 @@ func (w *World) State(lock string) *model.LockState {
 	return w.nodes[at].Server.State(w.now(), lock)
 }
 
-// OpReply returns the reply to the first or the last execution of a command in that
-// role that an operation sent. ok is false when none was executed.
+// OpReply returns the reply to the first or the last execution of a command in that role that an
+// operation sent. ok is false if none was executed.
 func (w *World) OpReply(op int, role model.Role, last bool) (reply string, ok bool) {
 	for _, e := range w.rec.Events {
 		if e.Kind == model.KindExec && e.Op == op && e.Script == role && e.Answer != model.NotRun {
@@ -617,7 +615,7 @@ func (w *World) OpReply(op int, role model.Role, last bool) (reply string, ok bo
 
 type callKey struct{}
 
-// callOf returns the operation that ctx was made for, or 0.
+// callOf returns the operation for which ctx was made, or 0.
 func callOf(ctx context.Context) int {
 	op, _ := ctx.Value(callKey{}).(int)
 	return op

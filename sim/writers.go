@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Traced returns a host whose worlds note which functions write each message.
+// Traced returns a host whose worlds note the functions that write each message.
 func (h *Host) Traced() *Host {
 	other := *h
 	other.traced = true
@@ -32,8 +32,8 @@ func writers() []string {
 	}
 }
 
-// OwnWriters returns those of some functions that are of the main module of the program, without
-// those of the world: the code of whoever wrote the program.
+// OwnWriters returns the functions that belong to the main module of the program, but not to the
+// world. They are code of the program's author.
 func OwnWriters(functions []string) []string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Who asks why two runs differ wants to hear of the lock, whatever path this module has.
+// A user who asks why two runs differ needs the functions of the lock, whatever path this module
+// has.
 func TestWritersAreOfOtherPackages(t *testing.T) {
 	outer := func(f func()) { f() }
 	outer(func() {
@@ -17,7 +18,7 @@ func TestWritersAreOfOtherPackages(t *testing.T) {
 	})
 }
 
-// The code of whoever owns the lock is named, and not the client library or the world around it.
+// The code of the lock's author is named, and not the client library or the world around it.
 func TestTheWritersOfTheMainModule(t *testing.T) {
 	all := []string{
 		"github.com/redis/go-redis/v9.(*baseClient)._process", here + "/goredis.(*noteHook).ProcessHook.func1",

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 }
 
 // below returns the names of the processes that have a mark in their environment or work below a folder, by
-// their numbers. A server overwrites its environment.
+// their numbers. The folder finds a server that has overwritten its environment.
 func below(mark, dir string) map[int]string {
 	all := map[int]string{}
 	folders, _ := filepath.Glob("/proc/[0-9]*")
@@ -44,8 +44,8 @@ func below(mark, dir string) map[int]string {
 	return all
 }
 
-// The command that plays the tests of reports may be killed at any moment: neither a JVM nor a
-// redis-server stays, also if it stands still and cannot end by itself.
+// The command that plays the tests of reports may be killed at any moment. It leaves neither a
+// JVM nor a redis-server running, not even one that is stopped and cannot end by itself.
 func TestNothingOutlivesUpstream(t *testing.T) {
 	for _, p := range [][2]string{{"redis-server", "redis-server"}, {"java", "openjdk-17-jdk-headless"}, {"mvn", "maven"}} {
 		if _, err := exec.LookPath(p[0]); err != nil {

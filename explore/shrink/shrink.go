@@ -1,6 +1,6 @@
-// Package shrink makes failures small. Shrink plays smaller scenarios and fewer decisions,
-// and returns the smallest failure that it finds and that is still the same. WithoutFaults
-// only removes the faults that a failure does not need.
+// Package shrink makes failures small. Shrink plays smaller scenarios with fewer decisions, and
+// returns the smallest failure that it finds that is still the same. WithoutFaults only removes the
+// faults that a failure does not need.
 package shrink
 
 import (
@@ -45,14 +45,14 @@ type Phase struct {
 	Did  string // in a few words
 }
 
-// Shrink makes a failure smaller while the same judge is broken, as the same class,
-// for the same cause, at the same kind of operation, and without a fault of another
-// kind. A smaller failure of another group would be another bug. Budget bounds the
-// number of runs; a long run counts once more for every longRun steps. Once expired
-// reports true, Shrink keeps the failure that it has; nil: never. The result is a scenario
-// file that shows the failure by its seeds (Seeded, with the text in
-// Verdict.Scenario.Text). If only these decisions show it, the result is a run to be
-// recorded. A failure that does not occur again is returned as it was.
+// Shrink makes a failure smaller while the same judge is broken, as the same class, for the same
+// cause, at the same kind of operation, and without a fault of another kind. A smaller failure of
+// another group would be another bug. Budget bounds the number of runs; a long run counts once more
+// for every longRun steps. Once expired reports true, Shrink returns the smallest failure so far;
+// if expired is nil, its time never ends. The result is a scenario file that shows the failure by
+// its seeds (Seeded, with the text in Verdict.Scenario.Text). If no seed shows it, the result is
+// the run with its decisions, which must be recorded. A failure that does not occur again is
+// returned as it was.
 //
 // Of two failures, the first difference in this list says which is smaller: a scenario
 // file shows it; fewer processes, threads, steps, faults; fewer rules that meet more than
@@ -69,9 +69,9 @@ func Shrink(h *sim.Host, f failure.Failure, budget int, expired func() bool) (fa
 }
 
 // WithoutFaults removes faults from a failure one by one, as long as it stays the same. An
-// interrupt and a skewed wall clock count as faults. It returns the failure with the faults
-// that remain, and the number of runs that it took. Several failures of one run may share
-// played, which caches the runs with faults left out; nil: there is one failure.
+// interrupt and a skewed wall clock count as faults. It returns the failure with the faults that
+// remain, and the number of runs that it took. Several failures of one run may share played, which
+// caches the runs with faults left out. It may be nil for a single failure.
 func WithoutFaults(h *sim.Host, f failure.Failure, played map[string]play.Verdict) (failure.Failure, int) {
 	s := newShrinker(h, f, math.MaxInt)
 	s.played = played
@@ -81,7 +81,7 @@ func WithoutFaults(h *sim.Host, f failure.Failure, played map[string]play.Verdic
 	return failure.Failure{Verdict: s.best.verdict, Finding: s.best.finding, Seeded: s.best.decisions == nil}, s.runs[phaseAgain]
 }
 
-// longRun is more steps than most runs have.
+// longRun is a number of steps that most runs do not reach.
 const longRun = 2000
 
 // LongestRun is the number of steps of the longest run that Shrink can make small in a worker
@@ -136,7 +136,7 @@ func (s *shrinker) shrink() (failure.Failure, Phases) {
 		return s.from, s.report()
 	}
 	first := s.best.measure
-	// Faults go first: a failure that needs none must not turn into one that does.
+	// Faults go first: otherwise a failure that needs no fault could turn into one that does.
 	s.in(phaseFaults, s.leaveOut)
 	for s.left > 0 {
 		before := s.best.measure
@@ -155,26 +155,26 @@ type shrinker struct {
 	host *sim.Host
 	from failure.Failure
 	op   string // the kind of operation
-	// origin is the origin of the failure.
+	// origin is the origin of the failure that is made small.
 	origin failure.Origin
 	// kinds are the kinds of the faults in the file.
 	kinds []string
 	// claim reports whether a want of the author is broken.
 	claim bool
-	// any reports whether a larger candidate is kept, too, if it fails.
+	// any reports whether a candidate that fails is kept even if it is larger.
 	any  bool
 	left int
-	// expired reports whether the time for shrinking is over; nil: there is no limit.
+	// expired reports whether the time for shrinking is over; if nil, there is no limit.
 	expired func() bool
-	seeds   uint64 // how many are tried
+	seeds   uint64 // how many seeds are tried
 	best    *candidate
 	tried   map[string]bool
-	// played caches the first runs of seeds for other shrinkers; nil: there are none.
+	// played caches the first runs of seeds for other shrinkers; nil if there are none.
 	played map[string]play.Verdict
 	phase  string
 	runs   map[string]int
 	did    map[string]string
-	times  int // changed
+	times  int // the amounts that were changed
 }
 
 // candidate is a scenario that shows the failure.
@@ -204,7 +204,7 @@ func load(file, text string, l *subject.Subject) (*scenarios.Scenario, error) {
 	return sc, play.Applies(sc, l)
 }
 
-// bare returns the scenario of the failure without its expectations and its story.
+// bare returns the tree of the failure's scenario without its expectations and its story.
 func (s *shrinker) bare() (*yaml.Node, error) {
 	tree, err := document(s.from.Verdict.Scenario.Text)
 	if err != nil {
@@ -226,13 +226,13 @@ func (s *shrinker) decided() sim.Decisions {
 	return s.from.Verdict.Played.Decisions
 }
 
-// begin plays the bare scenario of the failure. It reports whether that fails, too.
+// begin plays the bare scenario of the failure. It reports whether the bare scenario fails, too.
 func (s *shrinker) begin() bool {
 	tree, err := s.bare()
 	return err == nil && s.consider(tree, s.from.Verdict.Seed, s.decided())
 }
 
-// start takes the failure for the best candidate, as it was played.
+// start makes the failure, as it was played, the best candidate.
 func (s *shrinker) start() bool {
 	tree, err := s.bare()
 	s.best = &candidate{tree: tree, seed: s.from.Verdict.Seed, decisions: s.decided(), verdict: s.from.Verdict, finding: s.from.Finding}
@@ -265,7 +265,7 @@ func (s *shrinker) round() {
 		}
 	})
 	s.in(phaseSteps, func() {
-		// Wants go first: a failure that does not need one must not come to need it.
+		// Wants go first: otherwise a failure that needs no want could turn into one that does.
 		s.thin(claimCuts)
 		s.thin(wishCuts)
 		s.claim = s.claim || s.ends()
@@ -443,8 +443,8 @@ func (s *shrinker) same(v play.Verdict) (judges.Finding, bool) {
 	return judges.Finding{}, false
 }
 
-// sameClaim reports whether two findings of the judge want are about the same want of
-// the same step, whatever came of it.
+// sameClaim reports whether two findings of the judge want are about the same want of the same
+// step, whatever the step returned.
 func sameClaim(f, g judges.Finding) bool {
 	a, b := *f.Check, *g.Check
 	a.Got, b.Got = "", ""
@@ -700,7 +700,7 @@ func (s *shrinker) amounts() {
 	}
 }
 
-// exact lists the latencies that are tried in place of a range.
+// exact lists the single latencies that are tried in place of a range.
 var exact = []string{"1ms", "2ms", "5ms", "10ms", "50ms"}
 
 // sayable looks for a seed that shows the failure, in place of recorded decisions.
@@ -732,7 +732,7 @@ func (s *shrinker) said() *yaml.Node {
 	} else {
 		set(said, "faults", &yaml.Node{Kind: yaml.SequenceNode, Content: []*yaml.Node{rule}})
 	}
-	if sc, err := load("", source(said), s.from.Verdict.Lock); err == nil { // the run had this fault
+	if sc, err := load("", source(said), s.from.Verdict.Lock); err == nil { // the scenario of the run had this fault
 		s.kinds = append(s.kinds, failure.FaultsStated(sc)...)
 	}
 	return said
@@ -903,17 +903,17 @@ func (s *shrinker) finish() failure.Failure {
 	set(tree, "name", scalar(name))
 	why := sentence.Finding(f)
 	if f.Judge == model.JudgeWant {
-		// The line of the file, which is another one now, is left out.
+		// The line number is left out, since it is another one in the file.
 		why = f.Check.Claim()
 	}
 	set(tree, "about", scalar(fmt.Sprintf("%s of %s: %s.", f.Judge, best.verdict.Lock.Name, why)))
 	class := string(f.Class)
 	if best.verdict.Word == play.VerdictBug {
-		class = string(scenarios.Bug) // the run's, which other findings may have made
+		class = string(scenarios.Bug) // the verdict of the run, which may come from another finding
 	}
 	set(tree, "expect", mapping(best.verdict.Lock.Name, mapping(class, sequence(f.Judge))))
 	if best.decisions == nil {
-		// The file gets as many seeds as show the failure, from the first one on.
+		// The file gets the seeds from 1 on, up to the first one that does not show the failure.
 		last := uint64(0)
 		for seed := uint64(1); seed <= seedsShown && last == seed-1; seed++ {
 			c := &candidate{tree: tree, seed: seed}

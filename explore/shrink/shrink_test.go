@@ -17,7 +17,7 @@ import (
 	"lockstep/sim"
 )
 
-// bloated lists failures of known kinds in scenarios with many parts that are unrelated to
+// bloated lists failures of known kinds in scenarios with many parts that have nothing to do with
 // them.
 var bloated = []struct {
 	name, lock, judge string
@@ -237,7 +237,7 @@ func smallest(t *testing.T, h *sim.Host, f failure.Failure) {
 				continue
 			}
 			if len(sc.Processes) == len(f.Verdict.Scenario.Processes) && len(sc.Threads) == len(f.Verdict.Scenario.Threads) && source(less) == source(whole) {
-				continue // a process keeps its one thread
+				continue // a process keeps at least one thread
 			}
 			v := play.Run(h, sc, f.Verdict.Lock, f.Verdict.Seed)
 			if g, ok := failure.First(v, f.Finding.Judge); ok && g.Class == f.Finding.Class {
@@ -437,7 +437,7 @@ func TestTheBuiltInScenariosAreWrittenAsTheyAre(t *testing.T) {
 			continue
 		}
 		if sc.Name == "inventory" {
-			continue // large
+			continue // too large for this test
 		}
 		l, err := subject.Find(sc.Locks[0])
 		if err != nil {

@@ -14,15 +14,14 @@ import (
 
 // The times of a coordinator.
 const (
-	// LookAgain is the time after which it looks for a result of which it heard nothing, and
-	// offers the task again if there is none.
+	// LookAgain is the time after which a coordinator looks for a result without having heard that
+	// there is one. If there is none, it offers the task again.
 	LookAgain = 5 * time.Second
-	// Silent is the time after which a worker that says nothing is taken for gone.
+	// Silent is the time after which a worker that gives no sign of life counts as gone.
 	Silent = 5 * Beat
 )
 
-// Coordinator has families of campaigns played by the workers of a queue. Make it with
-// NewCoordinator.
+// Coordinator lets the workers of a queue play families of campaigns. Make it with NewCoordinator.
 type Coordinator struct {
 	queue     Queue
 	lookAgain time.Duration
@@ -50,9 +49,9 @@ type QueueError struct{ Err error }
 func (e *QueueError) Error() string { return fmt.Sprintf("the queue failed: %v", e.Err) }
 func (e *QueueError) Unwrap() error { return e.Err }
 
-// NewCoordinator returns a coordinator, which hears the workers until ctx ends. patience is the
-// time for which it bears a queue that fails. now is the clock by which a silent worker is taken
-// for gone, and may jump.
+// NewCoordinator returns a coordinator, which hears the workers until ctx ends. It gives up when
+// the queue has failed for as long as patience. now is the clock that decides whether a silent
+// worker is gone; it may jump.
 func NewCoordinator(ctx context.Context, q Queue, patience time.Duration, now func() time.Time) (*Coordinator, error) {
 	c := &Coordinator{queue: q, lookAgain: LookAgain, patience: patience, waiting: map[string]chan struct{}{}, workers: map[string]seen{}, now: now}
 	texts, err := q.Hear(ctx)
@@ -87,19 +86,19 @@ func (c *Coordinator) hear(told Told) {
 	if w := c.waiting[told.Kept]; w != nil {
 		select {
 		case w <- struct{}{}:
-		default: // it is going to look
+		default: // it is about to look anyway
 		}
 	}
 }
 
-// Workers returns what the workers said last that are not gone, in the order of their names.
+// Workers returns the last message of each worker that is not gone, in the order of their names.
 func (c *Coordinator) Workers() (all []Told) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
 	for name, s := range c.workers {
 		if silent := now.Sub(s.at); silent > Silent || silent < 0 {
-			delete(c.workers, name) // one that is there will say so again
+			delete(c.workers, name) // a worker that still works will come back with its next sign of life
 			continue
 		}
 		all = append(all, s.Told)
@@ -108,8 +107,8 @@ func (c *Coordinator) Workers() (all []Told) {
 	return all
 }
 
-// Family returns a function that has families of a plan played, for explore.Campaign. The
-// function returns the error of ctx when that has ended, and a QueueError.
+// Family returns a function for explore.Campaign that lets the workers play a family of a plan. The
+// function returns the error of ctx when ctx has ended, and a QueueError when the queue fails.
 func (c *Coordinator) Family(ctx context.Context, p explore.Plan) func(number int, before []explore.Run, each func(explore.Run) error) error {
 	return func(number int, before []explore.Run, each func(explore.Run) error) error {
 		if from, to := p.Family(number); len(before) == to-from {
@@ -125,7 +124,7 @@ func (c *Coordinator) Family(ctx context.Context, p explore.Plan) func(number in
 				return err
 			}
 		}
-		_ = c.queue.Drop(ctx, t.Name()) // a result that stays does no harm
+		_ = c.queue.Drop(ctx, t.Name()) // a result that is not dropped does no harm
 		return nil
 	}
 }
@@ -146,7 +145,7 @@ func (c *Coordinator) result(ctx context.Context, t Task) ([]explore.Run, error)
 		defer c.mu.Unlock()
 		delete(c.waiting, name)
 	}()
-	fails := time.Now() // the instant since which the queue fails
+	fails := time.Now() // when the queue began to fail
 	for {
 		runs, err := c.look(ctx, t, name, task)
 		switch {

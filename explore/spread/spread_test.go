@@ -27,10 +27,10 @@ func plan(runs int) explore.Plan {
 	return explore.Plan{World: sim.Version, Lock: "setnx-del", Profile: "simple", Strategy: explore.DefaultStrategy, Seed: 1, Runs: runs}
 }
 
-// drawn is a player whose runs are made up, and depend on the run before.
+// drawn is a player that plays nothing: it makes runs up, each from the run before.
 type drawn struct {
 	plan explore.Plan
-	// dies reports whether the process ends in a run; nil: in none.
+	// dies, if not nil, reports whether the process ends in a run.
 	dies func(index int) bool
 }
 
@@ -64,7 +64,7 @@ func (drawn) Shrink(explore.ShrinkTask) (explore.Shrunk, error) {
 
 func (drawn) Close() {}
 
-// one returns the folder that one process writes for a plan.
+// one returns the files that a single process writes for a plan.
 func one(t *testing.T, p explore.Plan) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -103,7 +103,7 @@ func work(t *testing.T, e spread.Engine, n int, player func(explore.Plan) explor
 	t.Cleanup(func() { end(); all.Wait() })
 }
 
-// farm plays a plan in a folder by the workers of an engine.
+// farm lets the workers of an engine play a plan into a folder.
 func farm(t *testing.T, e spread.Engine, p explore.Plan, dir string, stop context.Context) (complete bool, err error) {
 	t.Helper()
 	c, err := spread.NewCoordinator(t.Context(), open(t, e), time.Second, time.Now)
@@ -185,8 +185,8 @@ func TestACoordinatorThatIsStoppedGoesOn(t *testing.T) {
 	same(t, dir, want)
 }
 
-// A run that takes its process with it is played again, so that a process which was killed does
-// not count as a run that died. One that does so each time has died.
+// If a process ends in a run, the run is played again, since the process may have been killed from
+// outside. A run in which the process ends every time counts as died.
 func TestARunThatEndsItsProcess(t *testing.T) {
 	p := plan(300)
 	want := one(t, p)
@@ -254,7 +254,7 @@ func TestAWorkerRefusesOtherWork(t *testing.T) {
 	}
 }
 
-// A result that is not the whole family is no result, and the family is played again.
+// A result without all runs of its family does not count, and the family is played again.
 func TestABrokenResultIsPlayedAgain(t *testing.T) {
 	p := plan(250)
 	want := one(t, p)
@@ -329,7 +329,7 @@ func TestAQueueThatFails(t *testing.T) {
 	}
 }
 
-// The clock by which a worker is taken for gone may jump. A worker that is there is seen again
+// The clock that decides whether a worker is gone may jump. A worker that still works comes back
 // with its next sign of life.
 func TestAClockThatJumps(t *testing.T) {
 	var mu sync.Mutex

@@ -17,13 +17,13 @@ import (
 type Task struct {
 	Plan     explore.Plan     `json:"plan"`
 	Versions explore.Versions `json:"versions"`
-	Family   int              `json:"family"` // from 0
+	Family   int              `json:"family"` // its number, from 0
 }
 
 // Name returns the name of the task in a queue.
 func (t Task) Name() string { return fmt.Sprintf("%s.%d", t.campaign(), t.Family) }
 
-// campaign returns a name of the plan and the versions. No two of them have one name.
+// campaign returns a name for the plan and the versions. Different ones have different names.
 func (t Task) campaign() string {
 	t.Family = 0
 	text, err := json.Marshal(t)
@@ -38,8 +38,8 @@ type RefusedError struct{ Why string }
 
 func (e *RefusedError) Error() string { return e.Why }
 
-// readTask reads a task. It returns a RefusedError for a task that this program must not play, or
-// cannot.
+// readTask reads a task. It returns a RefusedError for a task that this program cannot or must not
+// play.
 func readTask(text []byte) (Task, error) {
 	var t Task
 	if err := json.Unmarshal(text, &t); err != nil {
@@ -61,10 +61,10 @@ func readTask(text []byte) (Task, error) {
 type resultLine struct {
 	Task      *Task        `json:"task,omitempty"`
 	Run       *explore.Run `json:"run,omitempty"`
-	Recording string       `json:"recording,omitempty"` // of Run
+	Recording string       `json:"recording,omitempty"` // the recording of Run
 }
 
-// writeResult returns the result of a task: its runs, all of the family.
+// writeResult returns the result of a task: all runs of its family.
 func writeResult(t Task, runs []explore.Run) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -15,33 +15,32 @@ const Beat = time.Second
 // Told is a message in which a worker reports its progress. No result depends on it.
 type Told struct {
 	Worker string `json:"worker"`
-	Lock   string `json:"lock,omitempty"` // of the family that it plays; "": it waits for work
+	Lock   string `json:"lock,omitempty"` // the lock of the family that the worker plays; "" while it waits for work
 	Family int    `json:"family"`
-	// Runs is the number of runs that the worker has played since it began, and Families that of
-	// families.
+	// Runs and Families count the runs and the families that the worker has played since it began.
 	Runs     int `json:"runs"`
 	Families int `json:"families"`
-	// Kept is the name of the task whose result the worker has just kept; "": none.
+	// Kept is the name of the task whose result the worker has just kept; "" if none.
 	Kept string `json:"kept,omitempty"`
-	// Trouble says why the queue did not take the last result; "": it did.
+	// Trouble says why the queue did not take the last result; "" if it did.
 	Trouble string `json:"trouble,omitempty"`
 	// Ended reports whether the worker has ended.
 	Ended bool `json:"ended,omitempty"`
 }
 
-// deaths is the number of times that a run which took its process with it is played again. The
-// process may have been killed from outside.
+// deaths is how often a run in which the process ended is played again, since the process may have
+// been killed from outside.
 const deaths = 3
 
 // Worker plays tasks of a queue, one at a time.
 type Worker struct {
 	Queue Queue
-	Name  string // tells it apart from others
+	Name  string // no two workers have the same name
 	// Player returns a player of a plan. It must end with ctx.
 	Player func(ctx context.Context, p explore.Plan) (explore.Player, error)
-	// Beat is the time between two signs of life; 0: Beat.
+	// Beat is the time between two signs of life; 0 means the constant Beat.
 	Beat time.Duration
-	// Trouble is told what went wrong with the queue; nil: nobody asks.
+	// Trouble, if not nil, is called with each error of the queue.
 	Trouble func(error)
 
 	told     Told
@@ -49,8 +48,8 @@ type Worker struct {
 	campaign string // of the families
 }
 
-// Run plays tasks until ctx ends, and returns nil then. It returns a RefusedError for a task that
-// this program must not play, and a BadRunError.
+// Run plays tasks until ctx ends, and returns nil then. It ends earlier with a RefusedError, if it
+// gets a task that this program must not play, or with a BadRunError.
 func (w *Worker) Run(ctx context.Context) error {
 	w.told = Told{Worker: w.Name}
 	w.families = explore.Families{Stop: ctx, Again: deaths}
@@ -71,7 +70,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			if err == nil {
-				_ = taken.Return() // it comes again anyway
+				_ = taken.Return() // without it the task comes again a little later
 			}
 		case err == nil:
 			if err := w.work(ctx, taken); err != nil {
@@ -97,7 +96,7 @@ func (w *Worker) work(ctx context.Context, taken Taken) error {
 		return err
 	case err != nil:
 		w.trouble(err)
-		w.trouble(taken.Done()) // nobody can do it
+		w.trouble(taken.Done()) // no worker could play the task
 		return nil
 	}
 	name := t.Name()
@@ -126,7 +125,7 @@ func (w *Worker) work(ctx context.Context, taken Taken) error {
 			runs = append(runs, r)
 			select {
 			case progress <- len(runs):
-			default: // the worker is busy with a sign of life
+			default: // the worker is sending a sign of life anyway
 			}
 			return nil
 		})
@@ -148,7 +147,7 @@ func (w *Worker) work(ctx context.Context, taken Taken) error {
 				w.told.Families++
 				return w.keep(ctx, t, runs, taken)
 			case ctx.Err() != nil:
-				_ = taken.Return() // it comes again anyway
+				_ = taken.Return() // without it the task comes again a little later
 				return nil
 			case errors.As(err, &bad):
 				w.trouble(taken.Return())
@@ -176,7 +175,7 @@ func (w *Worker) keep(ctx context.Context, t Task, runs []explore.Run, taken Tak
 			w.tell("")
 			w.pause(ctx)
 		}
-		_ = taken.Return() // it comes again anyway
+		_ = taken.Return() // without it the task comes again a little later
 		return nil
 	}
 	w.told.Trouble = ""
@@ -191,7 +190,7 @@ func (w *Worker) trouble(err error) {
 	}
 }
 
-// pause waits before the worker asks a queue again that failed.
+// pause waits before the worker calls a queue again that has failed.
 func (w *Worker) pause(ctx context.Context) {
 	select {
 	case <-time.After(w.Beat):
@@ -199,7 +198,7 @@ func (w *Worker) pause(ctx context.Context) {
 	}
 }
 
-// tell gives a sign of life. kept is the name of a task whose result was kept, or "".
+// tell sends a sign of life. kept is the name of a task whose result was kept, or "".
 func (w *Worker) tell(kept string) {
 	told := w.told
 	told.Kept = kept
@@ -207,5 +206,5 @@ func (w *Worker) tell(kept string) {
 	if err == nil {
 		err = w.Queue.Tell(text)
 	}
-	_ = err // whoever hears nothing looks for himself
+	_ = err // a coordinator that hears nothing looks for the result itself
 }

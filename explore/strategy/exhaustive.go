@@ -116,7 +116,7 @@ type Coverage struct {
 	// Complete reports whether there is no other schedule.
 	Complete bool `json:"complete"`
 	// Diverged says where a run did not repeat the beginning of an earlier one: a defect of
-	// Lockstep, or of a lock with chance of its own. "" if no run did.
+	// Lockstep, or a lock that uses randomness of its own. It is "" if all runs did.
 	Diverged string `json:"diverged,omitempty"`
 }
 
@@ -222,13 +222,13 @@ type move struct {
 	fate int
 }
 
-// node is a choice of the present run.
+// node is one choice in the present run.
 type node struct {
 	burst  int
 	among  []sim.Candidate
-	wanted map[string]bool // lines to be tried here
+	wanted map[string]bool // the lines to try here
 	asleep map[move]sim.Effect
-	done   map[move]sim.Effect // tried here, the present one too
+	done   map[move]sim.Effect // the moves that were tried here, and the present one
 	move   move
 }
 
@@ -267,7 +267,7 @@ type tree struct {
 	maxSteps int
 	path     []*node
 	at       int // choices made in this run
-	fresh    int // the first of path whose move is new
+	fresh    int // the index of the first choice in path whose move is new
 	tooLong  bool
 	diverged string
 }
@@ -283,7 +283,7 @@ func (t *tree) Offer(burst int, among []sim.Candidate) bool {
 		t.tooLong = true
 		return false
 	}
-	if t.at < len(t.path) { // what was played before
+	if t.at < len(t.path) { // this choice repeats an earlier run
 		n := t.path[t.at]
 		if t.diverged == "" && !slices.Equal(n.among, among) {
 			t.diverged = fmt.Sprintf("choice %d was among %v, and then among %v: the same decisions gave another run", t.at+1, n.among, among)
@@ -375,8 +375,8 @@ func (t *tree) open() (left int) {
 	return left
 }
 
-// races looks in the new part of the last run for choices that could have come in another
-// order, and has that order tried.
+// races looks in the new part of the last run for choices that could have come in another order,
+// and adds that order to those that are to be tried.
 func (t *tree) races() {
 	if t.plain {
 		return
@@ -394,10 +394,10 @@ func (t *tree) races() {
 	}
 }
 
-// racesIn is races for one burst, whose choices from fresh on are new.
+// racesIn does the work of races for one burst, whose choices from fresh on are new.
 func racesIn(burst []*node, fresh int) {
-	// before[j][i]: i must come before j. direct: because of the two themselves;
-	// sent: because there would be no j without i.
+	// before[j][i] says that i must come before j, direct that this is so because of the two
+	// themselves, and sent that there would be no j without i.
 	before := make([][]bool, len(burst))
 	for j, b := range burst {
 		before[j] = make([]bool, j)
@@ -423,10 +423,10 @@ func racesIn(burst []*node, fresh int) {
 	}
 }
 
-// reverse has another move tried in place of i, so that j comes before i.
+// reverse adds another move to try in place of i, after which j can come before i.
 func reverse(burst []*node, before [][]bool, i, j int) {
 	n := burst[i]
-	// The steps between that do not need i, then j.
+	// rest has the steps between i and j that do not need i, and then j.
 	var rest []int
 	for k := i + 1; k < j; k++ {
 		if !before[k][i] {
@@ -434,7 +434,7 @@ func reverse(burst []*node, before [][]bool, i, j int) {
 		}
 	}
 	rest = append(rest, j)
-	var firsts []string // lines with which that can begin
+	var firsts []string // the lines with which rest can begin
 	for at, k := range rest {
 		if slices.ContainsFunc(rest[:at], func(x int) bool { return before[k][x] }) {
 			continue

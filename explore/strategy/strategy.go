@@ -20,9 +20,9 @@ const ScheduleSeeded = "random"
 
 // Strategy decides how the runs of a family come about.
 type Strategy interface {
-	// Aims reports whether the run with an index in its family is the one before, with faults
-	// added at moments at which no run of the family had one of their kind. Every other run is
-	// drawn anew, and the run before one that aims is.
+	// Aims reports whether a run, given by its index in the family, repeats the run before it with
+	// faults added. They are added at moments at which no run of the family had a fault of their
+	// kind. All other runs are drawn anew; the run before one that aims is always drawn anew.
 	Aims(index int) bool
 	// Chooser returns the chooser that draws the schedule of a run. estimate is the number of
 	// decisions to expect of it.
@@ -30,12 +30,12 @@ type Strategy interface {
 	// Schedule returns the name of the way in which schedules are drawn, as recordings have
 	// it: ScheduleSeeded if a seed draws all their decisions, else the name of the strategy.
 	Schedule() string
-	// Bound returns the least probability with which a run finds a bug that its chooser is to
-	// find, if the run has at most so many actors and decisions; 0: there is no bound.
+	// Bound returns the least probability with which a run of at most so many actors and decisions
+	// finds a bug of the kind that its chooser looks for. It returns 0 if there is no bound.
 	Bound(actors, decisions int) float64
 }
 
-// New returns the strategy with a name. Depth is that of NameTaPCT. It reports false if no
+// New returns the strategy with a name. Depth is that of NameTaPCT. The result is false if no
 // strategy has the name.
 func New(name string, depth int) (Strategy, bool) {
 	switch name {
@@ -71,7 +71,7 @@ func (t tapct) Bound(actors, decisions int) float64 {
 	return TaPCTBound(actors, decisions, t.depth)
 }
 
-// aimed draws every second run anew, and aims faults at the moments of that run in the next.
+// aimed draws every second run anew, and repeats it in the next run with faults at its moments.
 type aimed struct{ plain }
 
 func (aimed) Aims(index int) bool { return index%2 == 1 }

@@ -47,7 +47,7 @@ import (
 // without an order. The processes of a world are known beforehand.)
 type TaPCT struct {
 	random   *sim.Seeded
-	falls    map[int]float64 // decision, from 1, to the priority to which it leads
+	falls    map[int]float64 // by the number of the decision, from 1: the priority to which the actor falls
 	priority map[string]float64
 	made     int
 }
@@ -57,7 +57,7 @@ type TaPCT struct {
 func NewTaPCT(seed uint64, depth, estimate int) *TaPCT {
 	t := &TaPCT{random: sim.NewSeeded(seed), falls: map[int]float64{}, priority: map[string]float64{}}
 	for i := 1; i < depth; i++ {
-		// Of two at one decision the lower counts.
+		// If two falls are at one decision, the lower priority counts.
 		at := 1 + int(t.random.Choose("pct/fall", uint64(max(estimate, 1))))
 		if _, taken := t.falls[at]; !taken {
 			t.falls[at] = float64(i - depth)
@@ -66,8 +66,8 @@ func NewTaPCT(seed uint64, depth, estimate int) *TaPCT {
 	return t
 }
 
-// TaPCTBound returns the least probability with which one run of TaPCT finds a bug that depends
-// on that many orderings. TaPCT says for which bugs it holds.
+// TaPCTBound returns the least probability with which one run of TaPCT finds a bug that depends on
+// depth orderings. The comment of TaPCT says for which bugs it holds.
 func TaPCTBound(actors, decisions, depth int) float64 {
 	return 1 / (float64(max(actors, 1)) * math.Pow(float64(max(decisions, 1)), float64(depth-1)))
 }

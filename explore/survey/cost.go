@@ -89,7 +89,7 @@ func measure(h *sim.Host, l *subject.Subject) (c Cost, err error) {
 	if unlock == nil || acquire == nil || acquire.Outcome != model.Granted {
 		return c, fmt.Errorf("%s: nobody is handed the lock where costs are measured", l.Name)
 	}
-	if acquire.ReturnedNs() > unlock.AtNs { // else the lock let both in
+	if acquire.ReturnedNs() > unlock.AtNs { // otherwise the lock let both in
 		c.HandOverMs = ms(acquire.ReturnedNs() - unlock.AtNs)
 		c.HandOverMessages = messages(t, unlock.AtNs, acquire.ReturnedNs())
 	}
@@ -117,7 +117,7 @@ func played(h *sim.Host, l *subject.Subject, steps string) (*trace.Run, error) {
 	return trace.New(play.Play(h, sc, l, sim.NewSeeded(1)).Record), nil
 }
 
-// first returns the first call of a thread with that action; nil if there is none.
+// first returns the first call of a thread with that action; or nil if there is none.
 func first(t *trace.Run, thread string, action model.Action) *trace.Call {
 	for _, o := range t.Calls {
 		if o.Caller == thread && o.Action == action {

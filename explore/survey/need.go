@@ -15,10 +15,11 @@ type Need struct {
 	Name  string // for people
 	Asks  string // what a lock must show to meet it, for people
 	meets func(Lock) bool
-	cost  func(Lock) float64 // the cheapest lock comes first
+	cost  func(Lock) float64 // locks are listed by it, the cheapest first
 }
 
-// sound are the promises that a lock for any need keeps: no cell of them is a bug.
+// sound lists the promises that a lock must keep to meet any need: none of their cells may be a
+// bug.
 var sound = []string{"one owner at a time", "not freed by another", "live after a crash", "lease kept"}
 
 // soon is the longest hand-over of a lock for short waits, in ms.

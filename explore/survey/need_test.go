@@ -9,7 +9,8 @@ import (
 	"lockstep/explore/draw"
 )
 
-// lockOf is a lock whose cells have the word held, but for those that are given as promise/faults.
+// lockOf returns a lock whose cells all have the word held, except those that but names as
+// promise/faults.
 func lockOf(name string, cost Cost, but map[string]Word) Lock {
 	l := Lock{Name: name, About: name, Cost: cost}
 	for _, p := range Promises {

@@ -10,8 +10,8 @@ type Summary struct {
 	Word Word
 	// Campaigns are the names of the campaigns in which the promise was broken as Word says.
 	Campaigns []string
-	Recording string // of the first bug
-	Runs      int    // of all campaigns
+	Recording string // the recording of the first bug
+	Runs      int    // the number of runs of all campaigns
 }
 
 // Summary sums up the cells of a promise.
@@ -43,8 +43,9 @@ func (l Lock) Summary(promise string) Summary {
 // String returns the word and the campaigns that broke the promise.
 func (s Summary) String() string { return string(s.Word) + s.Where() }
 
-// Where says after the word in which campaigns the promise broke; "" if it did in none. A
-// promise that breaks without a fault breaks with any.
+// Where returns the text that follows the word: in which campaigns the promise broke, or "" if in
+// none. If the promise breaks without a fault, the text says only that, since the promise then
+// breaks with any.
 func (s Summary) Where() string {
 	switch {
 	case s.Word != Bug && s.Word != Limit:

@@ -20,7 +20,7 @@ import (
 
 // Options say how large a survey is.
 type Options struct {
-	Runs   int    `json:"runs"` // of each campaign
+	Runs   int    `json:"runs"` // runs of each campaign
 	Seed   uint64 `json:"seed"`
 	Budget int    `json:"budget"` // runs for making one failure small
 	// Seconds is the processor time that the campaigns of a lock may take. A lock for which
@@ -46,10 +46,10 @@ func Campaigns() []string {
 type Promise struct {
 	Name  string // for people
 	Judge string
-	// Of reports whether a lock with these traits claims to keep it. Nil: every lock that
-	// promises something to the judge does.
+	// Of reports whether a lock with these traits claims to keep the promise. If it is nil, every
+	// lock claims it that promises something to the judge.
 	Of func(model.Traits) bool
-	// Lacks says why a lock does not claim it whose traits do not imply it.
+	// Lacks is the reason that a table gives for a lock whose traits do not claim the promise.
 	Lacks string
 }
 
@@ -62,8 +62,8 @@ var Promises = []Promise{
 	{Name: "bounded wait", Judge: model.JudgeWaitBound},
 	{Name: "live after a crash", Judge: model.JudgeLiveness},
 	{Name: "lease kept", Judge: model.JudgeLease},
-	// A holder that is told in time believes in its hold no longer when another gets the
-	// lock, so the judge of mutual exclusion finds the holder that is told too late.
+	// A holder that is told in time no longer believes in its hold when another thread gets the
+	// lock. So the judge of mutual exclusion finds a holder that is told too late.
 	{Name: "lost hold told", Judge: model.JudgeMutualExclusion, Of: func(t model.Traits) bool { return t.Watched }, Lacks: "it does not tell a holder that the hold is gone"},
 	{Name: "fencing", Judge: model.JudgeFencing, Lacks: "it gives no fencing token"},
 	{Name: "answers in one order", Judge: model.JudgeLinearizable},
@@ -110,11 +110,11 @@ type Cell struct {
 type Lock struct {
 	Name   string `json:"lock"`
 	About  string `json:"about"`
-	Advice string `json:"advice,omitempty"` // when to take it and when not
+	Advice string `json:"advice,omitempty"` // when to use the lock and when not
 	Cells  []Cell `json:"cells"`            // by campaign, then by promise
 	Cost   Cost   `json:"cost"`
 	Runs   int    `json:"runs"` // of each campaign
-	// Odd is the number of runs that were undecided or not the same again.
+	// Odd is the number of runs that were undecided or did not repeat.
 	Odd int `json:"odd,omitempty"`
 	// Recordings has the text of each recording by its name. It is not in the JSON of
 	// a survey, which has the name of the file.
@@ -175,7 +175,7 @@ func fitting(h *sim.Host, l *subject.Subject, o Options, spent func() time.Durat
 	return halved(o.Runs, (spent()-before)/sample*time.Duration(campaigns), time.Duration(o.Seconds)*time.Second), err
 }
 
-// halved halves a number of runs until they fit into a time, and stops at sample.
+// halved halves a number of runs until they fit into a time, but returns at least sample.
 func halved(runs int, each, all time.Duration) int {
 	for runs/2 >= sample && time.Duration(runs)*each > all {
 		runs /= 2
@@ -192,7 +192,7 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 		return out, fmt.Errorf("%s: %w", l.Name, err)
 	}
 	out.Runs = runs
-	small := map[string]int{} // by recording: its size
+	small := map[string]int{} // the size of the failure, by its recording
 	for _, name := range Campaigns() {
 		classes := []draw.Class{draw.Class(name)}
 		if name == NoFaults {
@@ -259,8 +259,8 @@ func (c *campaign) play(p explore.Plan) error {
 	return nil
 }
 
-// cell returns the cell of a promise, and a run that shows its bug, made small; nil if it is
-// no bug.
+// cell returns the cell of a promise, and a run made small that shows the bug, or nil if the cell
+// is no bug.
 func (c *campaign) cell(l *subject.Subject, p Promise) (Cell, *explore.Shrunk, error) {
 	out := Cell{Promise: p.Name}
 	params := model.Params{Traits: l.Traits, Promises: l.Promises}
@@ -299,7 +299,7 @@ func (c *campaign) cell(l *subject.Subject, p Promise) (Cell, *explore.Shrunk, e
 			return out, s, nil
 		}
 	}
-	out.Word, out.Defects = Held, nil // no bug, or none that was the same again
+	out.Word, out.Defects = Held, nil // there is no bug, or none that repeated
 	for i, g := range limits {
 		if i == 0 {
 			out.Word, out.Why, out.Broken = Limit, g.Why, c.broken(p.Judge, judges.ClassLimit)

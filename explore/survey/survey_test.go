@@ -135,8 +135,8 @@ func TestASurveyThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-// A promise that is waived, and a class of faults that a lock does not have, are told with the
-// reason.
+// For a promise that is waived, and for a class of faults that a lock does not have, the survey
+// gives the reason.
 func TestWhatIsNotAskedHasAReason(t *testing.T) {
 	waived := *find(t, "setnx-cad")
 	waived.Promises = model.Promises{
@@ -158,8 +158,8 @@ func TestWhatIsNotAskedHasAReason(t *testing.T) {
 	}
 }
 
-// TestCosts holds the cost of locks whose protocol is known. A request and its reply take
-// one round trip.
+// TestCosts checks the cost of locks whose protocol is known. A request and its reply take one
+// round trip.
 func TestCosts(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range []struct {
@@ -233,7 +233,7 @@ func TestASlowLockPlaysFewerRuns(t *testing.T) {
 			t.Errorf("%s: %d runs; want %d", c.name, got, c.want)
 		}
 	}
-	// Each question for the time finds a minute gone.
+	// Each reading of the clock is a minute later than the one before.
 	var clock time.Duration
 	slow := func() time.Duration { clock += time.Minute; return clock }
 	l, err := Of(sim.NewHost(t), find(t, "setnx-cad"), Options{Runs: 40, Seed: 1, Budget: 1, Seconds: 1}, slow)

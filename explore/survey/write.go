@@ -28,8 +28,8 @@ const (
 
 // Survey is the result of a survey of several locks.
 type Survey struct {
-	Command string   // that wrote it
-	Chosen  []string // the names of the locks that it asks for; nil: all locks, as the program chooses
+	Command string   // the command that wrote it
+	Chosen  []string // the names of the locks that the command asks for; nil if the program chooses them
 	Options Options
 	Locks   []Lock
 	// Versions are the versions of the program that played it. The zero value is this program.

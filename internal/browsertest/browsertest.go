@@ -1,5 +1,5 @@
-// Package browsertest shows pages in Chromium for tests: it opens them from disk, runs scripts
-// in them, and notes what a page may not do.
+// Package browsertest shows pages in Chromium for tests: it opens them from disk, runs scripts in
+// them, and notes forbidden actions of a page.
 package browsertest
 
 import (
@@ -167,8 +167,8 @@ func (p *Tab) Looks(look func(at string)) {
 	}
 }
 
-// CutOff lists the elements of a selector of which some part is outside of the page, or of
-// a box around them that cuts off its contents.
+// CutOff lists the elements of a selector that are partly outside the page, or partly outside a box
+// around them that cuts off its contents.
 const CutOff = `(selector => [...document.querySelectorAll(selector)].filter(e => {
 	const text = document.createRange();
 	text.selectNodeContents(e);
@@ -183,7 +183,7 @@ const CutOff = `(selector => [...document.querySelectorAll(selector)].filter(e =
 }).map(e => e.textContent.trim()))`
 
 // Faint lists the texts of the page whose contrast with their background is less than 4.5, computed as
-// WCAG 2 does. Texts that are not shown are left out, and those of buttons that cannot be pressed.
+// WCAG 2 does. It leaves out hidden texts, and the texts of buttons that cannot be pressed.
 const Faint = `(() => {
 	const ink = document.createElement("canvas").getContext("2d", {willReadFrequently: true}), seen = new Map();
 	const rgba = colour => {

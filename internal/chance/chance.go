@@ -19,7 +19,7 @@ var (
 )
 
 func init() {
-	if !fips140.Enabled() { // in that mode some functions refuse every other Reader
+	if !fips140.Enabled() { // in FIPS 140 mode some functions refuse every other Reader
 		rand.Reader = reader{}
 	}
 }

@@ -9,8 +9,9 @@ import (
 	"os"
 )
 
-// Open opens a file that a user named. An error is a sentence that begins with the name or says that
-// there is no such file; takes, such as "check takes a history", ends it where another name helps.
+// Open opens a file that a user named. An error is a sentence that begins with the name, or says
+// that there is no such file. It ends with takes, such as "check takes a history", if the user may
+// have meant another file.
 func Open(file, takes string) (*os.File, error) {
 	f, err := os.Open(file)
 	switch {
@@ -44,7 +45,8 @@ func Read(file, takes string) ([]byte, error) {
 	return text, errors.Join(err, f.Close())
 }
 
-// cannot says that a file cannot be read, without the words of package os about what was tried.
+// cannot says that a file cannot be read, without the name of the system call that package os puts
+// before the reason.
 func cannot(file string, err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

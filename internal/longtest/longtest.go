@@ -1,6 +1,6 @@
-// Package longtest splits tests in two: go test ./... takes minutes of a
-// processor at most, and what takes longer runs where LOCKSTEP_LONG=1 is set, as
-// .ci/run does. A long test is skipped otherwise, or plays fewer cases.
+// Package longtest splits tests in two: go test ./... takes a few minutes of processor time, and
+// longer tests run only if LOCKSTEP_LONG=1 is set, as in .ci/run. Otherwise a long test is skipped,
+// or plays fewer cases.
 package longtest
 
 import (
@@ -19,8 +19,8 @@ func Only(t testing.TB) {
 	}
 }
 
-// Size is how many cases a test plays: all of them if long tests are asked for,
-// else some. It logs the latter, so that nobody takes some for all.
+// Size returns how many cases a test plays: all if long tests are asked for, else some. If it
+// returns some, it logs that, so that nobody takes them for all.
 func Size[N int | uint64](t testing.TB, some, all N) N {
 	t.Helper()
 	if Asked() {

@@ -1,4 +1,4 @@
-// Package nearest suggests the known word that somebody meant by an unknown one.
+// Package nearest suggests the known word that somebody may have meant by an unknown one.
 package nearest
 
 import (
@@ -10,9 +10,9 @@ import (
 // longest limits the words that Near compares, in letters. No known word is longer.
 const longest = 60
 
-// Word returns the word of known that is nearest to word: the fewest letters must be
-// inserted, dropped or replaced, or change places with the next one. Capitals count as small
-// letters. Of several words it is the first. It returns "" if known is empty. Its time grows with the length of word.
+// Word returns the word of known that is nearest to word, in the distance that the function distance
+// computes. Capitals count as small letters. Of several words it is the first. It returns "" if known is
+// empty. Its time grows with the length of word.
 func Word(word string, known []string) string {
 	if len(known) == 0 {
 		return ""
@@ -20,8 +20,8 @@ func Word(word string, known []string) string {
 	return slices.MinFunc(known, func(a, b string) int { return distance(word, a) - distance(word, b) })
 }
 
-// Near returns the nearest word of known if word can be taken for it: it begins the
-// known word, or more than half of its letters are right. Otherwise it returns "".
+// Near returns the nearest word of known if it resembles word: if word is the beginning of it, or
+// has more than half of its letters right. Otherwise it returns "".
 func Near(word string, known []string) string {
 	letters := len([]rune(word))
 	switch {
@@ -45,7 +45,7 @@ func Known(word string, known []string) string {
 	return Hint(Near(word, known)) + "known: " + strings.Join(known, ", ")
 }
 
-// Hint asks whether a word was meant, with a space after the question. Of "" it is "".
+// Hint returns the question whether a word was meant, with a space after it. For "" it returns "".
 func Hint(word string) string {
 	if word == "" {
 		return ""
@@ -53,8 +53,8 @@ func Hint(word string) string {
 	return fmt.Sprintf("did you mean %q? ", word)
 }
 
-// Unknown is a whole message about an unknown word: what, then the question whether a word was
-// meant, if there is one.
+// Unknown returns a whole message about an unknown word: what, then the question whether meant was
+// meant, unless that is "".
 func Unknown(what, meant string) string {
 	if meant == "" {
 		return what
@@ -62,8 +62,8 @@ func Unknown(what, meant string) string {
 	return what + "; " + strings.TrimSpace(Hint(meant))
 }
 
-// distance returns how many letters must be inserted, dropped or replaced, or change places with
-// the next one, to turn a into b (the distance of optimal string alignment).
+// distance returns the number of steps that turn a into b. A step inserts, drops or replaces a
+// letter, or swaps two neighbours (the distance of optimal string alignment).
 func distance(a, b string) int {
 	from, to := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
 	before, last, row := make([]int, len(to)+1), make([]int, len(to)+1), make([]int, len(to)+1)

@@ -1,5 +1,5 @@
 // Package oneprocessor gives a test binary one processor, which costs less processor time than
-// several: nearly all that its goroutines do is to wait for each other.
+// several, since its goroutines mostly wait for each other.
 package oneprocessor
 
 import (
@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 )
 
-// Set sets GOMAXPROCS to 1 for good, and lets garbage grow before it is collected. It does
-// nothing under the race detector, whose run is there to have goroutines side by side.
+// Set sets GOMAXPROCS to 1 for the rest of the process, and lets garbage grow before it is
+// collected. It does nothing under the race detector, which needs goroutines that run side by side.
 func Set() {
 	if underRaceDetector {
 		return

@@ -1,5 +1,6 @@
-// Package realtime repeats the cases of tests that depend on real time. A machine or a process that
-// stalls can blur one try of a case. It cannot blur each of several, unless it never runs freely.
+// Package realtime repeats the cases of tests that depend on real time. A stall of the machine or
+// of a process can spoil one try of a case. It cannot spoil every try, unless the machine is always
+// busy.
 package realtime
 
 import (
@@ -10,11 +11,12 @@ import (
 // Tries is how often a case is played before its difference counts.
 const Tries = 4
 
-// Case plays a case until a try gives no difference, and fails the test if each of Tries tries
-// gives one. It logs the differences of the tries that do not count. The number of the try, from 0,
-// is for the names that the case uses: a try meets nothing that an earlier try left. Case reports
-// whether a try gave no difference. It may be called from many goroutines, but not by play. First tries
-// are played side by side; a repeated try is played alone, since the other cases may be what blurred it.
+// Case plays a case until a try gives no difference, and fails the test if each of Tries tries gives
+// one. It logs the differences of the tries that do not count. The number of the try, from 0, belongs
+// into the names that the case uses, so that a try does not meet the remains of an earlier try. Case
+// reports whether a try gave no difference. It may be called from many goroutines, but not by play.
+// First tries are played side by side; a repeated try is played alone, since other cases may have spoilt
+// the first one.
 func Case(t testing.TB, name string, play func(try int) (difference string)) bool {
 	t.Helper()
 	for try := range Tries {
@@ -31,7 +33,8 @@ func Case(t testing.TB, name string, play func(try int) (difference string)) boo
 	return false
 }
 
-// trying is held by the first tries together, and by a repeated one alone.
+// trying is read-locked by first tries, which run together, and write-locked by a repeated try,
+// which runs alone.
 var trying sync.RWMutex
 
 func played(try int, play func(int) string) string {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// recorder is a test that notes what it is told.
+// recorder is a testing.TB that records the calls of its methods.
 type recorder struct {
 	testing.TB
 	logs, errors int
@@ -39,7 +39,8 @@ func TestACaseCountsAtTheFirstTryWithoutDifference(t *testing.T) {
 	}
 }
 
-// First tries need each other to end, and so would hang one by one; a repeated try meets nobody.
+// Each first try waits for the others, so the tries would hang if they ran one by one. A repeated
+// try runs alone.
 func TestARepeatedTryIsAlone(t *testing.T) {
 	var first, all sync.WaitGroup
 	first.Add(2)

@@ -29,7 +29,7 @@ type agreeFlags struct {
 func (a *app) agreeCommand() *cobra.Command {
 	var o agreeFlags
 	c := a.command(guide{
-		use: "agree [SCENARIO or FILE ...]", short: "play scenarios simulated and live, and say whether they come to the same",
+		use: "agree [SCENARIO or FILE ...]", short: "play scenarios simulated and live, and say whether the verdicts agree",
 		long: "Agree plays scenarios in the simulated world and on real servers and compares the verdicts. Without a name and a tag it plays the track record. " +
 			"With --planted it plays the stories of planted bugs, and says whether the judge of each bug names it. " +
 			"With -o the same command goes on where it was interrupted.",
@@ -41,7 +41,7 @@ func (a *app) agreeCommand() *cobra.Command {
 		return a.agree(in, o)
 	})
 	f := c.Flags()
-	lockFlag(f, &o.locks, "another `LOCK` than the scenario names; may be repeated")
+	lockFlag(f, &o.locks, "play on `LOCK` in place of the locks of the scenario; may be repeated")
 	f.Var(tags{&o.tags}, "tag", tagUsage+"; may be repeated")
 	whole(f, &o.runs, "runs", 3, bounds{1, runsMost}, "how often each scenario is played live")
 	liveJobsFlag(f, &o.jobs, "live runs at a time")
@@ -107,7 +107,7 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 			return 0, err
 		}
 	}
-	// From here on nothing is simulated.
+	// Nothing is simulated from here on.
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	t := a.tellLive(len(compared) * runs)
 	err = sideBySide(ctx, len(compared)*runs, jobs, func(i int) error {
@@ -163,10 +163,10 @@ func simulated(l *subject.Subject) *subject.Subject {
 	return l
 }
 
-// playableInBoth returns the pairs of scenario and lock that can be played in both worlds: those
-// of the names or the tags; without either, of the track record. left says what was left out
-// because it is not possible live, and scenario and lock were not both named, or because it asks
-// what the lock does not claim.
+// playableInBoth returns the pairs of scenario and lock that can be played in both worlds: the
+// scenarios with these names or one of these tags, or else those of the track record. left lists the
+// pairs that were left out because they are not possible live, and scenario and lock were not both
+// named, or because the lock does not claim the property that the scenario tests.
 func playableInBoth(names, tags, locks []string) (pairs []*pair, left []string, err error) {
 	named := len(names) > 0
 	switch {
@@ -215,7 +215,7 @@ type comparison struct {
 	simulated []string // the outcomes of the seeds
 	runs      []agreedRun
 	live      []string // the outcomes of the runs, each once
-	times     []int    // how often each outcome of live came
+	times     []int    // how often each outcome of live occurred
 }
 
 func (c *comparison) add(r agreedRun) {
@@ -233,7 +233,7 @@ func (c *comparison) sort() {
 	slices.SortFunc(c.runs, func(x, y agreedRun) int { return cmp.Compare(x.Run, y.Run) })
 }
 
-// agreed counts the live runs whose outcome a simulated run had.
+// agreed counts the live runs whose outcome equals that of some simulated run.
 func (c *comparison) agreed() (n int) {
 	for i, x := range c.live {
 		if slices.Contains(c.simulated, x) {
@@ -243,8 +243,8 @@ func (c *comparison) agreed() (n int) {
 	return n
 }
 
-// outcome is the verdict and the judges that found a promise broken. Of a run that is
-// undecided it says which judge could not tell.
+// outcome returns the verdict and the judges that found a promise broken. For an undecided run it
+// names the judges that could not decide.
 func outcome(v play.Verdict) string {
 	var names []string
 	for _, f := range v.Findings {

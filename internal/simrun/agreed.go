@@ -54,8 +54,8 @@ func (r agreedRun) key() string {
 // place names the place of a run in the table. A newer run of the same place replaces it.
 func (r agreedRun) place() string { return fmt.Sprintf("%s %s %d", r.Scenario, r.Lock, r.Run) }
 
-// agreedRuns are the runs in a file, to which each run is added when it has ended, so that a
-// command that was interrupted or killed goes on. The zero value keeps nothing.
+// agreedRuns has the runs in a file. Each run is added when it has ended, so that an interrupted or
+// killed command can go on. The zero value keeps nothing.
 type agreedRuns struct {
 	file *os.File
 	mu   sync.Mutex
@@ -63,9 +63,9 @@ type agreedRuns struct {
 	all  []agreedRun // in the order of the file
 }
 
-// openAgreed reads the runs beside the table out, in a file of the same name that ends in
-// .jsonl; "": there is none. The error says that another process writes there, or that the
-// file is none of agree.
+// openAgreed reads the runs from the file beside the table out that has the same name, but ends in
+// .jsonl. out may be "" for none. The error says that another process writes the file, or that
+// agree did not write it.
 func openAgreed(out string) (*agreedRuns, error) {
 	k := &agreedRuns{runs: map[string]agreedRun{}}
 	if out == "" {
@@ -83,7 +83,7 @@ func openAgreed(out string) (*agreedRuns, error) {
 	return k, nil
 }
 
-// read reads the file. A line without an end was being written when the program was killed, and
+// read reads the file. A line without an end, which was being written when the program was killed,
 // is removed.
 func (k *agreedRuns) read() error {
 	if err := syscall.Flock(int(k.file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
@@ -122,7 +122,7 @@ func (k *agreedRuns) find(p *pair, n int) (agreedRun, bool) {
 	return r, ok
 }
 
-// add appends a run to the file, so that the next call finds it.
+// add appends a run to the file, so that the next command finds it.
 func (k *agreedRuns) add(r agreedRun) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -150,7 +150,7 @@ func linesOf(runs ...agreedRun) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// tidy removes the runs from the file in whose place there is a newer one. Nothing is added behind it.
+// tidy removes each run that a newer one has replaced from the file. add must not be called after it.
 func (k *agreedRuns) tidy() error {
 	newest := map[string]int{}
 	for i, r := range k.all {
@@ -205,7 +205,7 @@ func sideBySide(ctx context.Context, n, jobs int, do func(i int) error) error {
 	return context.Cause(ctx)
 }
 
-// liveProgress tells on stderr how far live runs are.
+// liveProgress reports on stderr how far live runs are.
 type liveProgress struct {
 	a          *app
 	mu         sync.Mutex
@@ -220,7 +220,7 @@ func (a *app) tellLive(of int) *liveProgress {
 	return &liveProgress{a: a, of: of, begun: now, shown: now}
 }
 
-// played notes a run and what it came to; before says that it was played earlier. The caller
+// played notes the outcome of a run. before reports that an earlier command played it. The caller
 // holds t.mu.
 func (t *liveProgress) played(before bool, what string) {
 	t.done++

@@ -33,7 +33,7 @@ func (a *app) benchCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringSliceVar(&o.Only, "only", nil, "these `PARTS`")
 	whole(f, &o.Rounds, "rounds", 5, bounds{1, 1000}, "how often each comparison is measured in turn")
-	f.BoolVar(&o.Quick, "quick", false, "little of everything, for a look")
+	f.BoolVar(&o.Quick, "quick", false, "measure little of everything, for a first look")
 	f.StringVar(&out, "out", filepath.Join("results", "performance.md"), "write the page to `FILE`, and its data beside it; - is here")
 	a.progressFlag(f)
 	return c
@@ -79,7 +79,7 @@ func (a *app) bench(in invocation, o command.Options, out string) (int, error) {
 	}
 	o.Progress = func(part string) { a.advance("measuring: %s", part) }
 	var page, figures bytes.Buffer
-	err := NewBenchmarks(o).Run(func(r command.Report) error { // writes what there is, so that an interrupt loses no figures
+	err := NewBenchmarks(o).Run(func(r command.Report) error { // writes the figures so far, so that an interrupt loses none
 		page.Reset()
 		figures.Reset()
 		if err := errors.Join(r.WritePage(&page), r.WriteData(&figures)); err != nil || out == "-" {

@@ -17,12 +17,12 @@ import (
 // An invocation is one call of a command.
 type invocation struct {
 	args  []string       // after the name of the command, as they were given
-	names []string       // the arguments that are no options
+	names []string       // the arguments that are not options
 	given *pflag.FlagSet // the options
 }
 
-// argsBut returns the arguments without an option, for a table on which the command goes on: who
-// repeats the command that it names plays nothing anew.
+// argsBut returns the arguments without an option. A table names the command by which it was made
+// without --again, so that a reader who repeats this command plays nothing anew.
 func (in invocation) argsBut(option string) (out []string) {
 	for i := 0; i < len(in.args); i++ {
 		name, _, hasValue := strings.Cut(in.args[i], "=")
@@ -30,13 +30,13 @@ func (in invocation) argsBut(option string) (out []string) {
 		case name != "--"+option:
 			out = append(out, in.args[i])
 		case !hasValue && in.given.Lookup(option).NoOptDefVal == "":
-			i++ // its value
+			i++ // skip the value of the option
 		}
 	}
 	return out
 }
 
-// A guide tells users what a command is for.
+// A guide is the help of a command.
 type guide struct {
 	use      string   // its name and its arguments
 	short    string   // for the list of commands
@@ -60,7 +60,11 @@ func (a *app) command(g guide, run func(invocation) (int, error)) *cobra.Command
 		DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, names []string) (err error) {
 			if g.optionsOnly && len(names) > 0 {
-				return usagef("%s: %q is no option; %s takes options only", c.Name(), names[0], c.Name())
+				hint := ""
+				if lock := c.Flags().Lookup("lock"); lock != nil && !lock.Changed {
+					hint = "; name a lock with --lock"
+				}
+				return usagef("%s: %q is no option; %s takes options only%s", c.Name(), names[0], c.Name(), hint)
 			}
 			defer a.endOnInterrupt()()
 			a.code, err = run(invocation{a.args[slices.Index(a.args, c.Name())+1:], names, c.Flags()})
@@ -73,8 +77,8 @@ func (a *app) command(g guide, run func(invocation) (int, error)) *cobra.Command
 	return c
 }
 
-// part returns a command with which this program starts itself to do a part of another
-// command. It is not for users, and no argument is an option of it.
+// part returns a hidden command. This program starts itself with it, to do a part of another
+// command. The hidden command has no options, so all arguments are passed on.
 func (a *app) part(name string, run func(args []string) (int, error)) *cobra.Command {
 	return &cobra.Command{Use: name, Hidden: true, DisableFlagParsing: true, RunE: func(_ *cobra.Command, args []string) (err error) {
 		a.code, err = run(args)
@@ -95,7 +99,7 @@ A file needs no command: simrun FILE.lockstep replays a recording, simrun FILE.y
 Exit codes:
   0    as expected (check: linearizable; explore: no bug)
   1    a bug, or a verdict that was not expected
-  2    undecided, not the same run again, or ended by an interrupt
+  2    undecided, a run that did not repeat, or ended by an interrupt
   64   bad input; nothing was run
   70   a defect of simrun
   74   reading or writing failed, as on a full disk
@@ -142,7 +146,7 @@ func (a *app) root() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetUsageTemplate(strings.NewReplacer(
 		".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpColumns),
-		"{{if .Runnable}}", "{{if and .Runnable .HasParent}}", // the program alone does nothing
+		"{{if .Runnable}}", "{{if and .Runnable .HasParent}}", // the program without a command does nothing
 	).Replace(strings.TrimRight(root.UsageTemplate(), "\n")) + "{{if not .HasParent}}" + moreAboutSimrun + "{{else}}\n{{end}}")
 	root.SetFlagErrorFunc(a.optionError)
 	for _, g := range []struct {
@@ -171,8 +175,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-// programName returns the name of the program in its help. A test of the command line stands
-// for simrun.
+// programName returns the name of the program in its help. In a test it is simrun.
 func programName(called string) string {
 	name := strings.TrimSuffix(filepath.Base(called), ".exe")
 	if strings.HasSuffix(name, ".test") {
@@ -192,7 +195,7 @@ func (a *app) helpCommand(root *cobra.Command) *cobra.Command {
 		if err != nil || len(rest) > 0 || about.Hidden {
 			return 0, a.unknownCommand(root, strings.Join(in.names, " "))
 		}
-		about.InitDefaultHelpFlag() // as with --help
+		about.InitDefaultHelpFlag() // as --help does
 		return exitOK, about.Help()
 	})
 	c.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -246,7 +249,7 @@ func (a *app) unknownCommand(root *cobra.Command, name string) error {
 	return usagef("unknown command %q; %s%s help lists the commands", name, nearest.Hint(nearest.Near(name, available(root))), program())
 }
 
-// optionError words an error of the options of a command.
+// optionError rewrites an error about the options of a command for users.
 func (a *app) optionError(c *cobra.Command, err error) error {
 	where := c.Name() + ": "
 	if !c.HasParent() {

@@ -28,8 +28,8 @@ func commandsOf(t *testing.T) []*cobra.Command {
 	return all
 }
 
-// The help shows the commands first, then the exit codes, then a scenario. The help of a command has
-// its own matters only.
+// The help shows the commands first, then the exit codes, then a scenario. The help of a command
+// shows only matters of that command.
 func TestTheHelpBeginsWithTheCommands(t *testing.T) {
 	_, help, _ := call(t, "help")
 	rest := help
@@ -95,8 +95,8 @@ func TestThePartsOfCommandsAreHidden(t *testing.T) {
 	}
 }
 
-// tooLong are the examples that the next test does not play: they take long or go on until an
-// interrupt, or need a server, or folders of an earlier command.
+// tooLong lists the beginnings of examples that the next test does not play: they take long, go on
+// until an interrupt, need a server, or need folders of an earlier command.
 var tooLong = []string{"serve", "survey", "live", "agree", "upstream", "results", "bench", "matrix --lock", "merge", "check", "kill", "site"}
 
 // Every example is played, or at least has options that its command takes.
@@ -206,7 +206,7 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 		{"check " + recording, recording + " is a recording; go run ./cmd/simrun replay " + recording + " plays it"},
 		{"replay commands.go", "commands.go:1:1: not a recording: "},
 		{"report nowhere", "there is no file nowhere; report takes a recording, a file SEED.lockstep, or a folder of results"},
-		{"findings ../../docs", "findings: ../../docs has no campaign, which explore --out DIR writes: it has no verdicts.jsonl"},
+		{"findings ../../docs", "findings: ../../docs is not the folder of a campaign, which explore --out DIR writes: it has no verdicts.jsonl"},
 		{"version x", `version takes no argument, got "x"`},
 		{"--versoin", `unknown option --versoin; did you mean "--version"?`},
 		{"run misdelet", `no scenario "misdelet" and no such file; did you mean "misdelete"? go run ./cmd/simrun list names all `},
@@ -218,6 +218,7 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 		{"explore --lock redisson@3.44.0", `unknown lock "redisson@3.44.0"; did you mean "redisson@3.43.0"? go run ./cmd/simrun list names all `},
 		{"run misdelete --lock qqqqqqqq", `unknown lock "qqqqqqqq"; go run ./cmd/simrun list names all `},
 		{"explore --lock etcd-mutex", `unknown lock "etcd-mutex"; the program in peers/ knows etcd-mutex: (cd peers && go run ./cmd/simrun list)`},
+		{"survey setnx-del", `survey: "setnx-del" is no option; survey takes options only; name a lock with --lock`},
 		{"explore", "--lock is missing; go run ./cmd/simrun list names the locks"},
 		{"run --tag=", `run: --tag "": an empty tag; without --tag`},
 		{"matrix --tag=", `matrix: --tag "": an empty tag; without --tag`},

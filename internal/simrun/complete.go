@@ -33,11 +33,11 @@ func (a *app) completionCommand(root *cobra.Command) {
 	}
 }
 
-// A completer returns what may stand in the place of a word, each with a description after a
-// tab, or what kind of files may.
+// A completer returns the words that may take the place of the last word, each with a description
+// after a tab, or the kind of files that may.
 type completer = cobra.CompletionFunc
 
-// described joins a name and its description as cobra wants them.
+// described joins a name and its description in the form that cobra needs.
 func described(name, about string) string {
 	return cobra.CompletionWithDesc(name, clip(firstSentence(about), 61))
 }
@@ -116,7 +116,8 @@ func folders(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirecti
 	return nil, cobra.ShellCompDirectiveFilterDirs
 }
 
-// nothing completes an argument that is free, or that is not there.
+// nothing completes nothing, for an argument that may be any text, or that the command does not
+// take.
 func nothing(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return nil, cobra.ShellCompDirectiveNoFileComp
 }
@@ -129,7 +130,8 @@ func scenariosOrFiles(c *cobra.Command, args []string, prefix string) ([]string,
 	return files("yaml", "yml")(c, args, prefix)
 }
 
-// completeOptions says of each option how its value is completed. Options of one name take the same values wherever they are.
+// completeOptions registers the completer of each option. Options with the same name take the same values in
+// all commands.
 func completeOptions(root *cobra.Command) {
 	names := map[string]func() []string{"lock": lockNames, "tag": tagNames}
 	places := map[string]completer{"scenario": scenariosOrFiles, "out": folders, "keep": folders, "differing": folders, "results": folders, "repository": folders}
@@ -149,8 +151,8 @@ func completeOptions(root *cobra.Command) {
 	}
 }
 
-// completerOf returns the completer of a value: one of its own words, of these names if they are
-// not nil, or else of the place.
+// completerOf returns the completer of a value: its own words if it has some, else the names if
+// they are not nil, else the completer for the place.
 func completerOf(value pflag.Value, names func() []string, place completer) completer {
 	many := value.Type() == "stringSlice"
 	switch v := value.(type) {

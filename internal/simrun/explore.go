@@ -48,12 +48,12 @@ func (a *app) exploreCommand() *cobra.Command {
 	o := exploreFlags{plan: explore.Plan{World: sim.Version}}
 	c := a.command(guide{
 		use: "explore --lock LOCK", optionsOnly: true, short: "look for schedules that break a lock",
-		long: "Explore draws workloads and faults, plays them, and tells each kind of failure once, made small. The exit code is 1 if it found a bug. " +
+		long: "Explore draws workloads and faults, plays them, and reports each kind of failure once, with a run that is made small. The exit code is 1 if it found a bug. " +
 			"With --out the same command goes on where it was interrupted.\n" +
-			"A campaign with faults ends before its last run if it is full: its faults met each cell that they can meet, and the last 300 runs brought no new one. --keep-going plays on. " +
+			"A campaign with faults ends before its last run when it is full: its faults have met each cell that they can meet, and the last 300 runs met no new one. With --keep-going it plays on. " +
 			"A cell is an operation, who has the lock then, a moment of the operation, and a kind of fault.\n" +
-			"The strategies: plain (each run is drawn anew), aimed (every second run adds faults at moments that had none), " +
-			"tapct (--depth orderings of messages that it is to get right), and exhaustive: all schedules of two clients, with --faults network one message lost; --scenario FILE: of this one.",
+			"The strategies: plain draws each run anew. Aimed adds faults to every second run, at moments that had none. Tapct orders messages by chance, to find bugs that need --depth orderings of messages. " +
+			"Exhaustive plays all schedules of two clients, with --faults network also those in which one message is lost; or all schedules of --scenario.",
 		examples: []string{
 			"explore --lock setnx-del --faults pause --runs 300", "explore --lock setnx-del --faults network --strategy exhaustive",
 			"explore --lock setnx-cad --faults all --runs 100 --out campaign",
@@ -121,9 +121,9 @@ type campaigning struct {
 	limit  time.Duration // of the whole command; 0: none
 	jobs   int           // processes that make failures small
 	asJSON bool
-	// begin says who plays the campaign, until playing has ended. It sets the Player or the Family of the
-	// campaign. The player ends the campaign by fail. end is called when all is played, or when the play
-	// ended before.
+	// begin sets the Player or the Family of the campaign, which play it until the context playing ends.
+	// The player calls fail to end the campaign. end is called when all runs are played, or when the play
+	// ended early.
 	begin func(playing context.Context, fail func(error)) (end func(complete bool), err error)
 	// cleanup is called before the program ends by a second interrupt.
 	cleanup func()
@@ -138,7 +138,7 @@ type watcher interface {
 	concluded(o explore.Tally, small []explore.Shrunk)
 }
 
-// campaign plays a campaign or a shard, makes small what it found, and tells and keeps it.
+// campaign plays a campaign or a shard, makes the failures small, and prints and keeps the result.
 func (a *app) campaign(c campaigning) (int, error) {
 	stop, quiet := a.interrupts(c.cleanup)
 	defer quiet()
@@ -216,14 +216,14 @@ const lateMost = 5 * time.Second
 
 // timing is the time of a command that makes failures small.
 type timing struct {
-	// stop ends with an interrupt. hard ends also when the time is over and a worker does
-	// not come to an end.
+	// stop ends with an interrupt. hard also ends when the time is over and a worker still has not
+	// finished.
 	stop, hard context.Context
 	until      time.Time // when the time is over; zero: never
 	end        func()
 }
 
-// newTime returns the time of a command that begins now; limit 0: as long as it takes.
+// newTime returns the time of a command that begins now; limit 0 means no limit.
 func newTime(stop context.Context, limit time.Duration) timing {
 	if limit == 0 {
 		hard, end := context.WithCancel(stop)
@@ -245,7 +245,7 @@ func (t timing) over() string {
 	return "interrupted"
 }
 
-// planWords are the options of a plan that become fields of it only when they are checked.
+// planWords has the options of a plan that become its fields only after they are checked.
 type planWords struct {
 	faults         []string
 	profile, seeds string
@@ -262,16 +262,16 @@ func texts[W ~string](words []W) (all []string) {
 
 // planFlags declares the options of explore that determine a plan.
 func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
-	f.StringVar(&p.Lock, "lock", "", "the `LOCK`")
+	f.StringVar(&p.Lock, "lock", "", "the `LOCK` to play")
 	someOf(f, &w.faults, "faults", append(texts(draw.Classes), "all"), "the failures that you fear: "+strings.Join(texts(draw.Classes), ", ")+", or all; default: none")
 	oneOf(f, &w.profile, "profile", string(draw.Simple), texts(draw.Profiles), "how wild the callers are: simple, orderly or full")
 	whole(f, &p.Runs, "runs", 1000, atLeast(1), "how many runs are played")
-	whole(f, &p.Steps, "steps", 0, atLeast(0), "a budget of steps besides; 0: none")
+	whole(f, &p.Steps, "steps", 0, atLeast(0), "also end after so many steps; 0: no such limit")
 	seedFlag(f, &w.seeds, "1", "the seeds, `N or A..B`; several share the runs, a hundred at a time")
-	oneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the next run comes about: plain draws each anew, aimed adds faults at moments that had none to every second run, tapct orders messages by chance, exhaustive plays all schedules of two clients")
-	whole(f, &p.Depth, "depth", 0, atLeast(1), "of --strategy tapct; default 3")
+	oneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the runs are chosen, see above: plain, aimed, tapct or exhaustive")
+	whole(f, &p.Depth, "depth", 0, atLeast(1), "with --strategy tapct: find bugs that need `N` orderings of messages; default 3")
 	f.BoolVar(&w.keepGoing, "keep-going", false, "play on when the campaign is full")
-	f.StringVar(&p.Case, "scenario", "", "of --strategy exhaustive: the `SCENARIO` or file to play")
+	f.StringVar(&p.Case, "scenario", "", "with --strategy exhaustive: the `SCENARIO` or file to play")
 }
 
 // complete checks the words and sets the fields of the plan that they are about. An
@@ -300,8 +300,9 @@ func (w planWords) complete(p *explore.Plan) (err error) {
 	return nil
 }
 
-// togetherMost is how far two signals are apart, at most, that are one interrupt: timeout, for
-// one, sends its signal to the program, and at once again to all of its group.
+// togetherMost is the largest distance between two signals that count as one interrupt. The program
+// timeout, for example, sends its signal to a program, and at once again to the whole process
+// group.
 const togetherMost = time.Second
 
 func (a *app) clock() time.Time {
@@ -311,8 +312,8 @@ func (a *app) clock() time.Time {
 	return time.Now()
 }
 
-// interrupts returns a context that the first interrupt ends. The command then tells what it
-// has. A second interrupt calls cleanup and ends the program.
+// interrupts returns a context that the first interrupt ends. The command then reports its results
+// so far. A second interrupt calls cleanup and ends the program.
 func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) {
 	a.caught.Store(true)
 	stop, end := context.WithCancel(context.Background())
@@ -484,7 +485,7 @@ func (a *app) worker([]string) (int, error) {
 	questions, asked := io.Pipe()
 	go func() {
 		_, _ = io.Copy(asked, os.Stdin)
-		os.Exit(exitOK) // nobody wants the answer that is under way
+		os.Exit(exitOK) // nobody needs the answer that is under way
 	}()
 	return exitOK, explore.Serve(a.host, questions, os.Stdout)
 }
@@ -493,7 +494,7 @@ func (a *app) mergeCommand() *cobra.Command {
 	out, asJSON := "", false
 	c := a.command(guide{
 		use: "merge DIR ...", short: "make one campaign out of its shards",
-		long:     "Merge makes one campaign out of the folders that explore --shard I/N --out wrote, and tells what it found as explore does.",
+		long:     "Merge makes one campaign out of the folders that explore --shard I/N --out wrote, and reports what it found as explore does.",
 		examples: []string{"merge shard-1 shard-2 --out campaign"},
 	}, func(in invocation) (int, error) { return a.merge(in.names, out, asJSON) })
 	f := c.Flags()
@@ -553,7 +554,7 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 		}
 	}
 	o, small, err := s.Conclude(runs)
-	t.end() // the progress is over
+	t.end() // ends the progress
 	told.clear()
 	if err != nil {
 		return 0, err
@@ -571,13 +572,13 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 	return tallyCode(o, t.inTime()), nil
 }
 
-// shrinkingCost says what making failures small may cost.
+// shrinkingCost returns a sentence about the cost of making failures small.
 func shrinkingCost(p explore.ShrinkProgress, budget int, left string) string {
 	return fmt.Sprintf("%d of %s small, each within %d runs of smaller scenarios%s; a failure of a run of more than %d steps stays as it was found",
 		p.Of-p.Done, counted.Of(p.Of, "failure"), budget, left, shrink.LongestRun)
 }
 
-// cutShort says how far a campaign came that ended before it was done, and how to go on with it.
+// cutShort says how far a campaign came that ended early, and how to continue it.
 func cutShort(o explore.Tally, why string, kept bool) string {
 	s := fmt.Sprintf("%s after %d of %d runs", why, o.Runs, o.Plan.Runs)
 	if o.Missing == 0 {
@@ -606,8 +607,8 @@ func (a *app) result(o explore.Tally, small []explore.Shrunk, dir string, asJSON
 	return nil
 }
 
-// tallyCode returns the exit code of a campaign. A campaign that ended with its time did what
-// was asked for, if it played a run. A search of all schedules did not.
+// tallyCode returns the exit code of a campaign. A campaign that ended with its time did its task
+// if it played a run. An exhaustive search did not.
 func tallyCode(o explore.Tally, inTime bool) int {
 	switch {
 	case len(o.Died) > 0:
@@ -625,8 +626,8 @@ func tallyCode(o explore.Tally, inTime bool) int {
 // neverMost is the number of empty cells that the terminal names.
 const neverMost = 4
 
-// neverMet names cells that the campaign never met, and says where all of them are; "": it met
-// all, or has none.
+// neverMet names some cells that the campaign never met, and the file that lists all of them. It
+// returns "" if the campaign met all cells, or has none.
 func neverMet(o explore.Tally, dir string) string {
 	if o.Cells == nil {
 		return ""
@@ -647,7 +648,7 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 	if text := neverMet(o, dir); text != "" && !a.quiet {
 		fmt.Fprint(a.out, wrap(text, "    ", 100))
 	}
-	unkept := false // a failure that is told has no recording
+	unkept := false // a failure that is printed has no recording
 	for i, g := range o.Groups {
 		if a.quiet && g.Class != judges.ClassBug {
 			continue

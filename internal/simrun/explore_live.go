@@ -25,8 +25,7 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// liveJobs is how many live runs go on at a time unless --jobs says otherwise. They mostly
-// wait.
+// liveJobs is the default number of live runs at a time. Live runs mostly wait.
 const liveJobs = 4
 
 // exploreLive draws scenarios as explore does, and plays them on real servers until the time
@@ -121,7 +120,7 @@ type liveHunt struct {
 	found      []liveFound // runs with a bug
 	undecided  []liveFound
 	broken     []liveFound // runs that could not be played to their end
-	inARow     int         // of broken, those since the last run that was played
+	inARow     int         // the broken runs since the last run that was played
 	programs   []string
 }
 
@@ -132,11 +131,11 @@ func newLiveHunt(a *app, p explore.Plan, l *subject.Subject, dir string, o LiveO
 	}
 }
 
-// brokenMost is the number of runs in a row that cannot be played before a campaign ends. Some
-// other cause than the scenarios stands behind them.
+// brokenMost is the number of runs in a row that cannot be played after which a campaign ends. So
+// many have another cause than the scenarios.
 const brokenMost = 10
 
-// liveFound is a run that somebody may want to look at.
+// liveFound is a run that a person should look at.
 type liveFound struct {
 	Index     int       `json:"index"`
 	Seed      uint64    `json:"seed"`              // of the drawing

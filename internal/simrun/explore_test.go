@@ -78,7 +78,7 @@ func TestExploreRefusesBadInput(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"", "merge takes the folders"},
-		{dir, dir + " has no campaign, which explore --out DIR writes: it has no campaign.json"},
+		{dir, dir + " is not the folder of a campaign, which explore --out DIR writes: it has no campaign.json"},
 		{filepath.Join(dir, "nothing"), "there is no folder "},
 	} {
 		code, _, stderr := call(t, append([]string{"merge"}, strings.Fields(c.args)...)...)
@@ -201,14 +201,14 @@ func TestExploreFindsTheSameOnAnyNumberOfProcesses(t *testing.T) {
 		t.Errorf("merged:\n%s%s", merged, stderr)
 	}
 	code, part, _ := call(t, "merge", shards[1])
-	played := min(100, runs-100) // the shard has the second family of a hundred
+	played := min(100, runs-100) // the shard has the second family of a hundred runs
 	if code != exitUnexpected || !strings.Contains(squeeze(part), fmt.Sprintf("incomplete: %d of %d runs were played", played, runs)) {
 		t.Errorf("a shard alone: exit %d\n%s", code, part)
 	}
 }
 
-// A campaign that ends with its time did what was asked for. It says how far it came and how to
-// go on. A shard is not done: merge wants the rest of its runs.
+// A campaign that ends with its time did its task. It says how far it came and how to go on. A
+// shard is not done: merge wants the rest of its runs.
 func TestExploreStopsInTime(t *testing.T) {
 	played := func(t *testing.T, pattern, text string) int {
 		t.Helper()
@@ -236,7 +236,7 @@ func TestExploreStopsInTime(t *testing.T) {
 	} {
 		code, out, stderr := call(t, append(slices.Clone(args), c.more...)...)
 		n := played(t, c.stderr, stderr)
-		if n == 0 { // a machine on which a second is too short
+		if n == 0 { // on this machine a second is too short
 			c.code = exitUndecided
 		}
 		if code != c.code {
@@ -303,7 +303,8 @@ func TestTheWordsOfWhatShrinkingCosts(t *testing.T) {
 	}
 }
 
-// A user who kept nothing learns how to get a recording to replay. With --quiet a limit is not told.
+// The output tells a user who kept nothing how to get a recording to replay. With --quiet it leaves
+// out limits.
 func TestATallySaysHowAFailureIsPlayedAgain(t *testing.T) {
 	found := func(class judges.Class) (explore.Tally, []explore.Shrunk) {
 		f := explore.Found{}
@@ -435,7 +436,7 @@ func TestASecondInterruptDoesNotWait(t *testing.T) {
 	interrupt()
 	asked <- first
 	<-stop.Done()
-	interrupt() // of the same hand
+	interrupt() // a second signal of the same interrupt
 	asked <- first.Add(time.Second / 2)
 	if cleaned {
 		t.Error("the first interrupt cleaned up")
@@ -502,8 +503,8 @@ func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
 	}
 }
 
-// A failure that is not met again, as that of a lock which asks the machine for chance, costs
-// the campaign one run, which is told as nondeterministic.
+// A failure that is not met again, as that of a lock which asks the machine for chance, costs the
+// campaign one run, which is reported as nondeterministic.
 func TestAFailureThatIsNotMetAgain(t *testing.T) {
 	dir := t.TempDir()
 	args := []string{"explore", "--lock", "setnx-cad", "--runs", "5", "--out", dir}

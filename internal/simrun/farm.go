@@ -18,7 +18,7 @@ import (
 	"lockstep/sim"
 )
 
-// engine is what the command farm spreads campaigns by; nil: the program has no such command.
+// engine spreads the campaigns of the command farm; nil: the program has no such command.
 var engine spread.Engine
 
 // RegisterFarm gives the program the command farm. It panics if the program has it.
@@ -103,7 +103,7 @@ func (a *app) farm(o farmFlags, given *pflag.FlagSet) (int, error) {
 	}
 	defer release()
 	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
-		if err := os.RemoveAll(filepath.Join(o.dir, farmQueue)); err != nil { // it is of a campaign that was removed
+		if err := os.RemoveAll(filepath.Join(o.dir, farmQueue)); err != nil { // the queue of a campaign that was removed
 			return 0, err
 		}
 	}
@@ -134,13 +134,13 @@ func (a *app) farm(o farmFlags, given *pflag.FlagSet) (int, error) {
 // openedFarm is a queue with a coordinator and the workers of this process.
 type openedFarm struct {
 	coordinator *spread.Coordinator
-	// close ends the workers and the queue. If everything was played, the data of an own queue
-	// goes, too.
+	// close ends the workers and the queue. If everything was played, it also removes the data of a
+	// queue that this process started.
 	close func(complete bool)
 }
 
-// openFarm opens the queue of a farm and starts workers, which end with ctx. fail is told why a
-// worker cannot go on.
+// openFarm opens the queue of a farm and starts workers, which end with ctx. If a worker cannot go
+// on, it calls fail with the reason.
 func (a *app) openFarm(ctx context.Context, o farmFlags, fail func(error)) (openedFarm, error) {
 	url, stop := o.queue, func() {}
 	if url == "" {
@@ -172,12 +172,13 @@ func (a *app) openFarm(ctx context.Context, o farmFlags, fail func(error)) (open
 		q.Close()
 		stop()
 		if complete && o.queue == "" {
-			_ = os.RemoveAll(filepath.Join(o.dir, farmQueue)) // it is of no more use
+			_ = os.RemoveAll(filepath.Join(o.dir, farmQueue)) // it is no longer needed
 		}
 	}}, nil
 }
 
-// workers starts workers of a queue, which end with ctx. fail is told why a worker cannot go on.
+// workers starts workers of a queue, which end with ctx. If a worker cannot go on, it calls fail
+// with the reason.
 func (a *app) workers(ctx context.Context, q spread.Queue, n int, fail func(error)) (wait func()) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -185,7 +186,7 @@ func (a *app) workers(ctx context.Context, q spread.Queue, n int, fail func(erro
 	}
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	last := "" // trouble comes again and again
+	last := "" // do not repeat the same message
 	for i := range n {
 		w := &spread.Worker{
 			Queue: q, Name: fmt.Sprintf("%s, process %d, worker %d", host, os.Getpid(), i+1),
@@ -225,7 +226,7 @@ func (a *app) farmWorkCommand() *cobra.Command {
 	return c
 }
 
-// knock is the time after which a worker asks again for a queue that is not there.
+// knock is the time after which a worker looks again for a queue that does not exist yet.
 const knock = time.Second
 
 func (a *app) farmWork(url string, workers int) (int, error) {

@@ -35,8 +35,8 @@ type farmPage struct {
 	title   string
 	now     func() time.Time
 	workers func() []spread.Told // nil: there are none yet
-	// canaries returns the canaries, and what is wrong with them; nil: there are none. The
-	// caller has the mutex.
+	// canaries returns the canaries, and sentences about their problems; nil: there are none. The
+	// caller holds the mutex.
 	canaries func() ([]farmCanary, []string)
 
 	mu        sync.Mutex
@@ -82,8 +82,8 @@ type farmSpeed struct {
 	runs int
 }
 
-// row adds a campaign with what its folder has.
-// A plan without runs is of a campaign that grows.
+// row adds a campaign, with the results in its folder. A plan without runs belongs to a campaign
+// that grows.
 func (p *farmPage) row(plan explore.Plan, dir string) *farmRow {
 	r := &farmRow{Command: strings.Join(plan.Args(), " "), State: "waits", Of: plan.Runs, page: p, dir: dir}
 	folder := filepath.Join(p.dir, dir)
@@ -97,7 +97,7 @@ func (p *farmPage) row(plan explore.Plan, dir string) *farmRow {
 	return r
 }
 
-// sum sets what is known of a campaign. small is nil until its failures are small.
+// sum sets the figures of a campaign. small is nil until its failures are small.
 func (r *farmRow) sum(o explore.Tally, small []explore.Shrunk) {
 	r.Runs, r.Steps, r.Groups = o.Runs, o.Steps, nil
 	if n := len(o.Curve); n > 0 {
@@ -154,7 +154,7 @@ func (r *farmRow) found(f explore.Failed, recording string) {
 // small notes that the failures of a campaign are made small.
 func (r *farmRow) small() { r.rest("its failures are made small") }
 
-// rest notes that no runs of a campaign are played, but something else.
+// rest notes that a campaign plays no runs at the moment, and what it does.
 func (r *farmRow) rest(state string) {
 	p := r.page
 	p.mu.Lock()
@@ -180,16 +180,16 @@ func (r *farmRow) concluded(o explore.Tally, small []explore.Shrunk) {
 	}
 }
 
-// speedOver is the time over which the page tells the speed.
+// speedOver is the time over which the page computes the speed.
 const speedOver = time.Minute
 
-// speed says how fast runs are played. The caller has the mutex.
+// speed says how fast runs are played. The caller holds the mutex.
 func (p *farmPage) speed(now time.Time) string {
 	runs := p.played
 	for _, r := range p.campaigns {
 		runs += r.played
 	}
-	p.speeds = slices.DeleteFunc(p.speeds, func(s farmSpeed) bool { // also after the clock was set
+	p.speeds = slices.DeleteFunc(p.speeds, func(s farmSpeed) bool { // also correct after the clock was set back
 		return now.Sub(s.at) > speedOver || now.Before(s.at)
 	})
 	p.speeds = append(p.speeds, farmSpeed{now, runs})

@@ -16,9 +16,9 @@ import (
 	"time"
 )
 
-// queueCommand is the command with which simrun starts itself as the queue of a farm. It is not
-// for users. The queue has a process of its own, in which no world ever is: an engine may be a
-// server that worlds have, too, and a world leaves it with a clock that stands still.
+// queueCommand is the command with which simrun starts itself as the queue of a farm. It is not for
+// users. The queue has a process of its own, in which no world runs. An engine may be a server that
+// worlds use, too, and a world leaves such a server with a clock that stands still.
 const queueCommand = "farm-queue"
 
 // serveQueue starts the engine on a folder, writes its URL in a line, and ends with in.
@@ -43,11 +43,11 @@ func serveQueue(args []string, in io.Reader, out io.Writer) int {
 	return exitOK
 }
 
-// endQueue limits the time in which a queue comes to its end.
+// endQueue limits the time that a queue takes to end.
 const endQueue = 5 * time.Second
 
-// lockQueue makes the folder of a queue and keeps other processes from it until the file that it
-// returns is closed. The queue of a coordinator that was killed may need a moment to end.
+// lockQueue makes the folder of a queue and keeps other processes out of it until the returned file
+// is closed. The queue of a coordinator that was killed may need a moment to end.
 func lockQueue(dir string) (*os.File, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func lockQueue(dir string) (*os.File, error) {
 	}
 }
 
-// startQueue starts a queue in a process of its own, unless ctx ends before it is there. fail is
-// told when the process ends before stop is called.
+// startQueue starts a queue in a process of its own, unless ctx ends first. It calls fail if the
+// process ends before stop is called.
 func startQueue(ctx context.Context, dir, listen string, fail func(error)) (url string, stop func(), err error) {
 	self, err := os.Executable()
 	if err != nil {

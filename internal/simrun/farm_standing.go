@@ -35,7 +35,7 @@ import (
 // standingFile is the file of a standing campaign.
 type standingFile struct {
 	Campaigns []standingCampaign `yaml:"campaigns"`
-	// Canaries are planted bugs. Each must be found once in every Every.
+	// Canaries are planted bugs. Each must be found again within the time Every.
 	Canaries []string `yaml:"canaries"`
 	Every    string   `yaml:"every"`
 	Turn     int      `yaml:"turn"` // runs of a turn, at least
@@ -150,13 +150,14 @@ func (c standingCampaign) member() (*member, error) {
 	return m, nil
 }
 
-// next returns the campaign that has the turn: the one that has played the least for its weight.
+// next returns the campaign whose turn it is: the one that has played the fewest runs for its
+// weight.
 func (s *standing) next() *member {
 	return slices.MinFunc(s.members, func(a, b *member) int { return cmp.Compare(a.runs*b.weight, b.runs*a.weight) })
 }
 
 // goal returns the plan of the next turn of a campaign in a folder, with all runs until then. A
-// turn that was cut off is taken up.
+// turn that was cut off is continued.
 func (s *standing) goal(m *member, folder string) (explore.Plan, error) {
 	p := m.plan
 	old, _, err := explore.ReadPlan(folder)
@@ -164,7 +165,7 @@ func (s *standing) goal(m *member, folder string) (explore.Plan, error) {
 		return p, err
 	}
 	if p.Runs = old.Runs; m.runs >= old.Runs {
-		// A turn reads all runs, so it grows with them.
+		// A turn reads all earlier runs, so it must grow with their number.
 		p.Runs += (max(s.turn, m.runs/10) + explore.FamilyRuns - 1) / explore.FamilyRuns * explore.FamilyRuns
 	}
 	return p, nil
@@ -173,7 +174,7 @@ func (s *standing) goal(m *member, folder string) (explore.Plan, error) {
 // canariesFile keeps when the canaries were looked for, and whether they were found.
 const canariesFile = "canaries.json"
 
-// canaries are the planted bugs that a standing campaign must find again and again.
+// canaries has the planted bugs that a standing campaign must find again and again.
 type canaries struct {
 	bugs  []*subject.PlantedBug
 	every time.Duration
@@ -182,7 +183,7 @@ type canaries struct {
 	state map[string]canary // by bug
 }
 
-// canary says when a planted bug was looked for.
+// canary says when the farm looked for a planted bug.
 type canary struct {
 	Round int       `json:"round"` // of the last look, from 1; it is the seed
 	Tried time.Time `json:"tried"` // when the last look ended
@@ -244,12 +245,12 @@ func (c *canaries) looked(b *subject.PlantedBug, runs int) {
 	c.state[b.Name] = s
 }
 
-// alarm says what is wrong with a canary; "": nothing.
+// alarm returns a sentence about the problem with a canary; "" if there is none.
 func (c *canaries) alarm(b *subject.PlantedBug) string {
 	s := c.state[b.Name]
 	since := s.Found
 	if since.Before(c.begun) {
-		since = c.begun // nobody looked before
+		since = c.begun // the farm has never looked for it
 	}
 	switch {
 	case s.Missed:
@@ -260,7 +261,7 @@ func (c *canaries) alarm(b *subject.PlantedBug) string {
 	return ""
 }
 
-// rows returns the canaries as the page has them, and what is wrong with them.
+// rows returns the canaries for the page, and sentences about their problems.
 func (c *canaries) rows() (rows []farmCanary, alarms []string) {
 	for _, b := range c.bugs {
 		s := c.state[b.Name]
@@ -364,7 +365,7 @@ func (a *app) turns(playing context.Context, s *standing, birds *canaries, page 
 			err = a.look(playing, b, birds, page, c, o)
 		} else {
 			turn, end := playing, func() {}
-			if len(s.bugs) > 0 { // the next canary does not wait for the end of the turn
+			if len(s.bugs) > 0 { // a canary that is due does not wait for the end of the turn
 				turn, end = context.WithTimeout(playing, left)
 			}
 			err = a.turn(playing, turn, s, s.next(), c, o)
@@ -377,8 +378,8 @@ func (a *app) turns(playing context.Context, s *standing, birds *canaries, page 
 	return nil
 }
 
-// turn plays a turn of a campaign, until turn ends. If all of it was played, the failures are made
-// small until playing ends.
+// turn plays a turn of a campaign, until the context turn ends. If all of it was played, the
+// failures are made small until playing ends.
 func (a *app) turn(playing, turn context.Context, s *standing, m *member, coordinator *spread.Coordinator, o farmFlags) error {
 	folder := filepath.Join(o.dir, m.dir)
 	p, err := s.goal(m, folder)
@@ -423,10 +424,10 @@ func (a *app) turn(playing, turn context.Context, s *standing, m *member, coordi
 }
 
 // canaryAhead is the number of families of a canary that are in the queue at a time. The families that
-// are still there when the bug is found are played in vain.
+// are still in the queue when the bug is found are played for nothing.
 const canaryAhead = 4
 
-// look looks for a planted bug until it is found, with a seed of its own.
+// look looks for a planted bug until it is found. Each look has a new seed.
 func (a *app) look(playing context.Context, b *subject.PlantedBug, birds *canaries, page *farmPage, coordinator *spread.Coordinator, o farmFlags) error {
 	folder := filepath.Join(o.dir, "canary")
 	if err := os.RemoveAll(folder); err != nil {

@@ -98,7 +98,7 @@ func TestFarmRefusesBadInput(t *testing.T) {
 	}
 }
 
-// The turns of campaigns are as their weights are, whatever was played before.
+// The campaigns have turns in proportion to their weights, whatever was played before.
 func TestTheTurnsGoByWeight(t *testing.T) {
 	s := &standing{turn: 100, members: []*member{{dir: "a", weight: 3}, {dir: "b", weight: 1}, {dir: "c", weight: 2, runs: 200}}}
 	for range 57 {
@@ -113,7 +113,7 @@ func TestTheTurnsGoByWeight(t *testing.T) {
 	}
 }
 
-// A turn that was cut off is taken up, and a turn grows with the runs that it has to read.
+// A turn that was cut off is continued, and a turn grows with the number of runs that it must read.
 func TestTheGoalOfATurn(t *testing.T) {
 	dir := t.TempDir()
 	m := &member{plan: explore.Plan{Lock: "setnx-del"}}

@@ -16,7 +16,7 @@ func (a *app) findingsCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "findings DIR ...", short: "write up what campaigns found",
 		long: "Findings writes up what campaigns found, from the folders that explore --out wrote: each known defect with what happens and where it was met, " +
-			"then what has no name, and the limits.",
+			"then the bugs without a name, and the limits.",
 		examples: []string{"findings results/explore/setnx-del -o findings.md"},
 	}, func(in invocation) (int, error) { return a.findings(in, out) })
 	c.Flags().StringVarP(&out, "out", "o", "", "write it to `FILE`")

@@ -8,9 +8,9 @@ import (
 	"syscall"
 )
 
-// folder makes the folder of --out, unless dir is "", and keeps other processes from writing
-// into it. release lets them again; so does the end of this process, however it ends. A command
-// that this program gives itself may write into a folder that it already has.
+// folder makes the folder of --out, unless dir is "", and keeps other processes from writing into
+// it until release is called or this process ends. A command that this program runs itself may
+// write into a folder that the program already has.
 func (a *app) folder(dir string) (release func(), err error) { return a.folderOf("--out", dir) }
 
 // folderOf is folder for the folder that an option names.

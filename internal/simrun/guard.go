@@ -18,9 +18,8 @@ func (a *app) guard(args []string) (int, error) {
 	return 0, become(args)
 }
 
-// guarded puts a program into dir that runs a program of the path, and ends with the process that starts
-// it. It is for the programs of a test that is to run without this repository, too, so that the test
-// itself does not do it.
+// guarded puts a program into dir that runs another program of the path, and ends with the process that
+// starts it. A test that must also run without this repository cannot do this itself.
 func guarded(dir, program string) error {
 	path, err := exec.LookPath(program)
 	if err != nil {

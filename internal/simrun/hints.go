@@ -48,8 +48,8 @@ func hinted(err error) string {
 	return text
 }
 
-// hints say where the names are found that an error does not know, each once. The packages below
-// do not know by which command the program was called.
+// hints returns sentences that say which command lists the names that an error does not know, each
+// once. The packages below do not know by which command the program was called.
 func hints(err error) (all []string) {
 	add := func(format string, args ...any) {
 		if hint := fmt.Sprintf(format, args...); !slices.Contains(all, hint) {
@@ -77,7 +77,7 @@ func hints(err error) (all []string) {
 	return all
 }
 
-// causes returns the errors at the bottom of an error, which may have joined several.
+// causes returns the innermost errors of an error, which may join several.
 func causes(err error) (all []error) {
 	switch e := err.(type) {
 	case interface{ Unwrap() []error }:

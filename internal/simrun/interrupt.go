@@ -11,9 +11,9 @@ import (
 // interruptions are the signals that end a command: a terminal sends the first, and kill the second.
 var interruptions = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
-// interruptible returns a context that an interrupt ends. The command then says what it has, and
-// its exit code is exitUndecided. The context of a command that simrun gives itself ends with
-// that of the command around it.
+// interruptible returns a context that an interrupt ends. The command then reports its results so
+// far, and its exit code is exitUndecided. The context of a command that simrun runs itself ends
+// with that of the outer command.
 func (a *app) interruptible() (stop context.Context, release func()) {
 	a.caught.Store(true)
 	if a.stop != nil {
@@ -22,7 +22,7 @@ func (a *app) interruptible() (stop context.Context, release func()) {
 	return signal.NotifyContext(context.Background(), interruptions...)
 }
 
-// endOnInterrupt ends the program at an interrupt as long as the command does not catch it.
+// endOnInterrupt ends the program at an interrupt, unless the command catches interrupts.
 func (a *app) endOnInterrupt() (release func()) {
 	if a.nested {
 		return func() {}

@@ -26,7 +26,7 @@ func TestBothSignalsInterrupt(t *testing.T) {
 }
 
 // A command that does not catch interrupts says that it was interrupted, and its exit code is that
-// of the others.
+// of all interrupted commands.
 func TestAnInterruptThatNobodyCatchesEndsTheProgram(t *testing.T) {
 	var stderr bytes.Buffer
 	exited := make(chan int)
@@ -40,8 +40,8 @@ func TestAnInterruptThatNobodyCatchesEndsTheProgram(t *testing.T) {
 	}
 }
 
-// A command that catches interrupts says what it had, and writes nothing that would be taken for
-// the whole.
+// A command that catches interrupts reports its results so far, and writes nothing that a reader
+// could take for the whole.
 func TestAnInterruptedCommandWritesNoTable(t *testing.T) {
 	results := t.TempDir()
 	if code, _, stderr := call(t, "run", "misdelete", "pause-past-lease", "--lock", "setnx-del", "--seed", "1", "--out", results); code != exitOK {
@@ -50,7 +50,7 @@ func TestAnInterruptedCommandWritesNoTable(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		says string
-		soon bool // the command is interrupted when it begins, and else at its first line of progress
+		soon bool // the command is interrupted at its beginning, not at its first line of progress
 	}{
 		{"matrix misdelete --lock setnx-del --seed 1..18446744073709551615 --format markdown", " of 18446744073709551615 runs; there is no table\n", true},
 		{"kill unlock-by-anyone --seeds 1000000 -o OUT/table.md", "simrun: interrupted after 0 of 1 planted bug; there is no table\n", true},

@@ -68,8 +68,8 @@ func (k killRow) cells() []string {
 		fmt.Sprintf("%d of %d", len(k.Kills)-k.alive(), len(k.Kills)), k.caught(), size, k.Look}
 }
 
-// killRowsEnding is the end of the name of the file with the rows of a table, which has the name
-// of the table but for its end.
+// killRowsEnding is the extension of the file with the rows of a table. The rest of its name is
+// that of the table.
 const killRowsEnding = ".jsonl"
 
 // readKills reads the rows of a table of planted bugs.
@@ -176,7 +176,7 @@ func (a *app) kill(in invocation, out string, seeds, jobs int, asJSON bool) (int
 	return code, err
 }
 
-// killsInShort prints how many bugs every seed found, and each bug that one did not.
+// killsInShort prints how many bugs every seed found, and each bug that some seed did not find.
 func (a *app) killsInShort(all []killed) {
 	var alive []killed
 	for _, k := range all {

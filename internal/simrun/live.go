@@ -41,7 +41,7 @@ type LivePlayer interface {
 	Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o LiveOptions) (play.LiveRun, error)
 	// Folder makes a temporary folder that a later program removes if this one is killed.
 	Folder() (dir string, free func(), err error)
-	// Spawn starts a command whose process ends with this one, however that ends.
+	// Spawn starts a command whose process ends with this one, however this one ends.
 	Spawn(*exec.Cmd) error
 	// Client is the program of a process that Run starts.
 	Client(in io.Reader, out io.Writer) error
@@ -50,10 +50,10 @@ type LivePlayer interface {
 // LiveOptions are the settings of a live run.
 type LiveOptions struct {
 	Program []string // of a client: this program with clientCommand
-	Address string   // of a server that somebody else runs; "": none
-	Servers string   // how the servers belong together; "": as the scenario and the lock have them
+	Address string   // of a server that already runs; "": none
+	Servers string   // how the servers form a whole; "": as the scenario and the lock need them
 	Keep    string   // the folder for the logs of the processes; "": they are removed
-	// Tell hears what a run does, whenever it begins something else; nil: nobody listens.
+	// Tell is called with each new activity of a run; nil: nothing is called.
 	Tell func(doing string)
 }
 
@@ -88,7 +88,7 @@ func (a *app) liveCommand() *cobra.Command {
 		examples: []string{"live misdelete --lock setnx-del", "live misdelete --lock redisson-java@4.7.0 --runs 3 --out live-runs"},
 	}, func(in invocation) (int, error) { return a.live(in, l) })
 	f := c.Flags()
-	lockFlag(f, &l.locks, "another `LOCK` than the scenario names; may be repeated")
+	lockFlag(f, &l.locks, "play on `LOCK` in place of the locks of the scenario; may be repeated")
 	tagFlag(f, &l.tag)
 	whole(f, &l.runs, "runs", 1, bounds{1, runsMost}, "how often each scenario is played")
 	f.StringVar(&l.out, "out", "", "write each run to `DIR`, for report")
@@ -189,7 +189,8 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 	return exitCode(pairs), nil
 }
 
-// liveRun plays run n of a pair, and tells on stderr which run it is, since when, and what it does.
+// liveRun plays run n of a pair, and reports on stderr the run, the time since its start, and its
+// activity.
 func (a *app) liveRun(ctx context.Context, p *pair, n, of int, o LiveOptions) (play.LiveRun, error) {
 	var doing atomic.Value
 	doing.Store("")
@@ -211,8 +212,8 @@ func (a *app) liveRun(ctx context.Context, p *pair, n, of int, o LiveOptions) (p
 	return r, err
 }
 
-// liveChoice returns what live plays: scenarios, and the scenarios of recordings, which are on the
-// lock that they were recorded of if no lock is named.
+// liveChoice returns the pairs that live plays. If no lock is named, the scenario of a recording is
+// played on the lock of the recording.
 func liveChoice(names []string, tag string, locks []string) (pairs []*pair, err error) {
 	var others []string
 	for _, name := range names {
@@ -277,7 +278,8 @@ func livePossible(pairs []*pair, o LiveOptions) error {
 	return nil
 }
 
-// liveReady says what the machine lacks for runs on locks, before a scenario is simulated or played.
+// liveReady returns an error that names what the machine lacks for live runs on locks. It comes
+// before a scenario is simulated or played.
 func liveReady(locks []*subject.Subject, o LiveOptions) error {
 	if err := Live.Ready(locks, o); err != nil {
 		return liveError(context.Background(), err)
@@ -295,7 +297,7 @@ func locksOf(pairs []*pair) (locks []*subject.Subject) {
 	return locks
 }
 
-// liveError says what kind of an error a live run gave.
+// liveError gives the error of a live run the type that determines the exit code.
 func liveError(ctx context.Context, err error) error {
 	var bad interface {
 		error
@@ -328,7 +330,7 @@ func tally(p *pair) string {
 	return strings.Join(parts, ", ")
 }
 
-// liveLine prints what the runs of a pair came to.
+// liveLine prints the verdicts of the runs of a pair.
 func (a *app) liveLine(p *pair, all []play.LiveRun) {
 	w := p.worst()
 	mark := "yes"

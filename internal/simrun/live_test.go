@@ -23,14 +23,14 @@ import (
 	"lockstep/sim"
 )
 
-// fakeLive plays in the simulated world what is to be played live, so that the command line is
-// tested without servers.
+// fakeLive plays live runs in the simulated world, so that the command line can be tested without
+// servers.
 type fakeLive struct {
 	host    *sim.Host
 	mu      sync.Mutex
 	runs    int
 	after   int    // the number of runs after which it fails; 0: it does not
-	other   string // the lock that it plays in the place of each; "": none
+	other   string // the lock that it plays in place of each lock; "": none
 	refuses string
 	lacks   error // what the machine lacks
 	fails   error
@@ -88,7 +88,8 @@ func setLive(t *testing.T, f *fakeLive) {
 	t.Cleanup(func() { Live = nil })
 }
 
-// A command that is interrupted while it plays live has no result, and is no misuse.
+// A command that is interrupted while it plays live has no result, and its exit code is not that of
+// bad input.
 func TestAnInterruptOfALiveCommand(t *testing.T) {
 	table := filepath.Join(t.TempDir(), "agreement.md")
 	for _, c := range []struct {
@@ -106,7 +107,7 @@ func TestAnInterruptOfALiveCommand(t *testing.T) {
 			t.Errorf("%v: exit %d after %d runs, %q; want it to end with %q", c.args, code, live.runs, stderr, want)
 		}
 	}
-	// It goes on: the first run is kept.
+	// The next call goes on, since the first run is kept.
 	live := &fakeLive{}
 	setLive(t, live)
 	if code, _, stderr := call(t, "agree", "misdelete", "--lock", "setnx-del", "--runs", "3", "--jobs", "1", "-o", table); code != exitOK || live.runs != 2 {
@@ -114,7 +115,7 @@ func TestAnInterruptOfALiveCommand(t *testing.T) {
 	}
 }
 
-// A recording is played by its scenario, on its lock or on those that are named.
+// For a recording, live plays its scenario, on its lock or on the locks that are named.
 func TestLivePlaysTheScenarioOfARecording(t *testing.T) {
 	const recording = "../../results/misdelete/setnx-del/1.lockstep"
 	for _, c := range []struct {
@@ -192,7 +193,7 @@ func TestALiveRowThatALockDoesNotClaimIsNotPlayed(t *testing.T) {
 			t.Errorf("%v: exit %d, %d runs, %s\n%s", args, code, live.runs, stderr, out)
 		}
 	}
-	// Both worlds leave it out, and say why.
+	// Both commands leave it out, and say why.
 	code, out, stderr := call(t, "agree", "misdelete", "one-failed-renewal-ends-it", "--lock", "setnx-cad", "--runs", "1", "--jobs", "1")
 	if code != exitOK || live.runs != 1 || !strings.Contains(squeeze(out), "one-failed-renewal-ends-it on setnx-cad: builtin/track-record/one-failed-renewal-ends-it.yaml: each run must reach renewed") {
 		t.Errorf("agree: exit %d, %d runs, %s\n%s", code, live.runs, stderr, out)
@@ -265,7 +266,7 @@ func TestLiveExitCodes(t *testing.T) {
 		live *fakeLive
 		args string
 		code int
-		want string // on either output
+		want string // on stdout or stderr
 	}{
 		{"as expected", &fakeLive{}, "live misdelete --lock setnx-del", exitOK, "run 1 was played twice"},
 		{"not as expected", &fakeLive{}, "live " + surprise, exitUnexpected, "NO: held"},
@@ -293,8 +294,8 @@ func TestLiveExitCodes(t *testing.T) {
 	}
 }
 
-// A command that ended early goes on with the runs that it has, also if it was killed while it
-// wrote one. Runs of another scenario of the name do not count.
+// A command that ended early goes on with the runs that it has, even if it was killed while it
+// wrote one. Runs of another scenario with the same name do not count.
 func TestAgreeGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	file, table := filepath.Join(dir, "s.yaml"), filepath.Join(dir, "agreement.md")
@@ -350,8 +351,8 @@ func TestAgreeGoesOn(t *testing.T) {
 	}
 }
 
-// The runs of a scenario are played anew in the place of the kept ones, and the table names the command
-// that keeps them.
+// The runs of a scenario are played anew in place of the kept ones, and the table names the command
+// without --again.
 func TestAgreePlaysAScenarioAnew(t *testing.T) {
 	dir := t.TempDir()
 	table := filepath.Join(dir, "agreement.md")

@@ -49,8 +49,8 @@ type app struct {
 	folders []os.FileInfo
 }
 
-// Main runs the command that the arguments name and ends the program with its exit code.
-// If register is not nil, Main calls it first, to make more locks known.
+// Main runs the command that the arguments name and ends the program with its exit code. If
+// register is not nil, Main calls it first, to register more locks.
 func Main(register func(*sim.Host) error) {
 	sim.Main(func(h *sim.Host) int {
 		if engine != nil && len(os.Args) > 1 && os.Args[1] == queueCommand {
@@ -81,7 +81,8 @@ func (e usageError) Unwrap() error { return e.error }
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // interruptedError reports that a command was interrupted before it had a result. Its text follows
-// the word "interrupted", and names the place, what was kept, or both.
+// the word "interrupted", and names the place of the interrupt, the results that were kept, or
+// both.
 type interruptedError string
 
 func (e interruptedError) Error() string { return "interrupted" + string(e) }

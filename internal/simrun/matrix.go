@@ -37,13 +37,13 @@ type matrixFlags struct {
 func (a *app) matrixCommand() *cobra.Command {
 	var o matrixFlags
 	c := a.command(guide{
-		use: "matrix [SCENARIO or FILE ...]", short: "a table of scenarios by locks; of none, the track record",
+		use: "matrix [SCENARIO or FILE ...]", short: "a table of scenarios by locks; without a name, of the track record",
 		long: "Matrix plays scenarios and prints a table of the verdicts: scenarios by the releases of a lock, or by other locks. " +
 			"Without a name and a tag it plays the track record, in a minute.",
 		examples: []string{"matrix misdelete --seed 1", "matrix --lock redisson@3.43.0,redisson@4.7.0 --format markdown"},
 	}, func(in invocation) (int, error) { return a.matrix(in, o) })
 	f := c.Flags()
-	lockFlag(f, &o.locks, "another `LOCK` than the scenarios name; may be repeated")
+	lockFlag(f, &o.locks, "play on `LOCK` in place of the locks of the scenarios; may be repeated")
 	tagFlag(f, &o.tag)
 	seedFlag(f, &o.seeds, "", "the seeds, `N or A..B`; default: each scenario's own")
 	oneOf(f, &o.format, "format", "text", matrixFormats, "text, json, markdown or html")
@@ -150,7 +150,8 @@ func sparse(pairs []*pair) bool {
 // A table is a matrix with one cell per pair.
 type table struct {
 	command string
-	// different: the scenarios are about different locks, and no lock plays all of them.
+	// different reports that the scenarios are about different locks, and that no lock plays all of
+	// them.
 	different bool
 	rows      []*scenarios.Scenario
 	cells     []cell
@@ -182,8 +183,8 @@ func (t *table) add(p *pair) {
 	t.cells = append(t.cells, c)
 }
 
-// wordOf returns the verdict of a run if only these judges counted. An undecided or
-// nondeterministic run keeps its verdict, and so does one that was not played.
+// wordOf returns the verdict that a run would have if only these judges counted. A run that is
+// undecided, nondeterministic or not played keeps its verdict.
 func wordOf(v play.Verdict, about []string) string {
 	if v.Word == play.VerdictNotApplicable {
 		return string(v.Word)
@@ -287,7 +288,7 @@ type entry struct {
 	gap        bool
 }
 
-// entry returns the entry of a cell, whose text show may change.
+// entry returns the entry of a cell. show may change its text.
 func (c *cell) entry(show showing) entry {
 	if c == nil {
 		return entry{text: c.say(), gap: true}

@@ -21,8 +21,8 @@ type unfitError string
 
 func (e unfitError) Error() string { return string(e) }
 
-// unfit returns the words about a value that an option does not take. No word of package strconv
-// is among them.
+// unfit returns the words about a value that an option does not take. The words of package strconv,
+// which are not for users, are replaced.
 func unfit(wrong *pflag.InvalidValueError) string {
 	var own unfitError
 	switch kind := wrong.GetFlag().Value.Type(); {
@@ -109,7 +109,7 @@ type word struct {
 	known []string
 }
 
-// oneOf declares an option that takes one of several words. The default may be another.
+// oneOf declares an option that takes one of several words. The default may be another word.
 func oneOf(f *pflag.FlagSet, to *string, name, value string, known []string, usage string) {
 	*to = value
 	f.Var(&word{to, known}, name, usage)
@@ -227,19 +227,20 @@ const (
 	liveJobsMost = 64
 )
 
-// jobsFlag declares how many processes play: one a processor, if it is not given.
+// jobsFlag declares the option for the number of processes that play: one per processor by default.
 func jobsFlag(f *pflag.FlagSet, to *int) {
 	whole(f, to, "jobs", runtime.NumCPU(), bounds{1, jobsMost}, "processes that play")
-	f.Lookup("jobs").DefValue = "one a processor"
+	f.Lookup("jobs").DefValue = "one per processor"
 }
 
-// liveJobsFlag declares how many live runs go on at a time.
+// liveJobsFlag declares the option for the number of live runs at a time.
 func liveJobsFlag(f *pflag.FlagSet, to *int, usage string) {
 	whole(f, to, "jobs", liveJobs, bounds{1, liveJobsMost}, usage)
 }
 
-// workersFlag declares how many workers a process has: one a processor, if it is not given.
+// workersFlag declares the option for the number of workers of a process: one per processor by
+// default.
 func workersFlag(f *pflag.FlagSet, to *int, least int64) {
 	whole(f, to, "workers", runtime.NumCPU(), bounds{least, jobsMost}, "workers in this process")
-	f.Lookup("workers").DefValue = "one a processor"
+	f.Lookup("workers").DefValue = "one per processor"
 }

@@ -17,8 +17,8 @@ type ioError struct{ error }
 
 func (e ioError) Unwrap() error { return e.error }
 
-// failedIO reports whether err is an error of the system in reading or writing. Bad input,
-// such as a file that is not there, is the user's, unless the device is full or broken.
+// failedIO reports whether err is an error of the system in reading or writing. Bad input, such as
+// a missing file, is an error of the user, unless the device is full or broken.
 func failedIO(err error) bool {
 	var known ioError
 	var bad usageError
@@ -45,8 +45,8 @@ func once(err error) error {
 	}
 }
 
-// output is the output of a command. It keeps the first error, since most of what a command
-// prints is printed without a look at it, and writes nothing after it.
+// output is the output of a command. It keeps the first error, since most commands do not check the
+// errors of printing, and writes nothing after it.
 type output struct {
 	to  io.Writer
 	err error
@@ -66,9 +66,9 @@ func (o *output) Write(text []byte) (int, error) {
 	return n, o.err
 }
 
-// watchOutput puts a writer that keeps its error in the place of the output. The function that
-// it returns ends the command: if the output failed, it says so and returns exitIO in the place
-// of the code. Only a defect of simrun is worse.
+// watchOutput replaces the output by a writer that keeps its error. The returned function ends the
+// command. If the output failed, it says so, and returns exitIO in place of the code, unless the
+// code reports a defect of simrun.
 func (a *app) watchOutput() (end func(code int) int) {
 	o := &output{to: a.out}
 	a.out = o
@@ -81,8 +81,8 @@ func (a *app) watchOutput() (end func(code int) int) {
 	}
 }
 
-// failIO says that the system could not read or write. A command that simrun gives itself
-// leaves that to the command of the user.
+// failIO says that the system could not read or write. A command that simrun runs itself leaves
+// this to the command of the user.
 func (a *app) failIO(err error) int {
 	a.failed = once(err)
 	if !a.nested {

@@ -21,7 +21,7 @@ import (
 	"lockstep/sim"
 )
 
-// full is a device without space.
+// full is a device without free space.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
@@ -69,9 +69,9 @@ func TestAMessageNamesNoTemporaryFile(t *testing.T) {
 	}
 }
 
-// No command takes a full disk for a defect of its own, and each says it once. A limit on the
-// size of files stands for the disk. The test runs in a process of its own, since go test keeps a
-// log of this one in a file.
+// No command takes a full disk for a defect of simrun, and each reports it once. A limit on the
+// size of files takes the place of the full disk. The test runs in a process of its own, since go
+// test keeps a log of this one in a file.
 func TestADiskThatIsFull(t *testing.T) {
 	const limited = "LOCKSTEP_TEST_LIMITED"
 	if os.Getenv(limited) == "" {
@@ -201,7 +201,7 @@ func TestAnInterruptedRunKeepsWhatItPlayed(t *testing.T) {
 }
 
 // Without --out an interrupted run says that nothing is kept. A scenario that does not apply to a
-// lock is no run, neither of those that were played nor of all.
+// lock is not counted as a run, neither among those that were played nor in the total.
 func TestAnInterruptedRunWithoutAFolderKeepsNothing(t *testing.T) {
 	out := &afterLines{lines: 3, do: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) }}
 	var stderr bytes.Buffer
@@ -236,12 +236,12 @@ func TestAPairKeepsOneVerdictOfEachKind(t *testing.T) {
 	if fmt.Sprint(seeds) != "[3 4 5 6 7 8 9 10 11 12]" || p.runs != 10 || len(p.kinds) != 1 || p.kinds[0].first.Seed != 3 || p.seeds() != "3..12" || p.odd() != 0 {
 		t.Errorf("told of seeds %v; %d runs of %d kinds, seeds %s, %d not as expected", seeds, p.runs, len(p.kinds), p.seeds(), p.odd())
 	}
-	// An error of who is told ends the pair.
+	// An error of the function each ends the pair.
 	failed := errors.New("no more")
 	if err := a.play(context.Background(), &pair{sc: sc, lock: l, from: 1, to: 1 << 60}, &progress{a: a}, func(play.Verdict) error { return failed }); err != failed {
 		t.Errorf("got %v", err)
 	}
-	// The run that an interrupt meets ends there, and is not told.
+	// An interrupt ends the run under way, which is not reported.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	asked := 0
@@ -254,7 +254,7 @@ func TestAPairKeepsOneVerdictOfEachKind(t *testing.T) {
 	}
 }
 
-// A pair that does not apply is no run of the progress.
+// The progress does not count a pair that does not apply.
 func TestTheProgressCountsTheRunsThatArePlayed(t *testing.T) {
 	pairs, err := choose([]string{"crashed-watchdog", "misdelete"}, "", []string{"setnx-cad"}, "1..3")
 	if err != nil {
@@ -272,8 +272,8 @@ func TestTheProgressCountsTheRunsThatArePlayed(t *testing.T) {
 	}
 }
 
-// With `in: some` the verdicts of all seeds wait for the one that is as expected. If there is
-// none, none of them is.
+// With `in: some` the verdicts of all seeds wait until one is as expected. If none is, all of them
+// are unexpected.
 func TestOneSeedIsEnoughWhereAFileSaysSo(t *testing.T) {
 	sc, err := scenarios.Parse("late.yaml", []byte("lockstep: 1\nname: late\nlocks: [setnx-del]\nprocesses: {a: {}}\nsteps: {a/1: [{lock: x}, {unlock: x}]}\n"+
 		"expect: {setnx-del: {bug: [misdelete], in: some}}\n"), subject.Find)
@@ -305,7 +305,7 @@ func TestOneSeedIsEnoughWhereAFileSaysSo(t *testing.T) {
 	if all := told(context.Background(), met); fmt.Sprint(all) != "[true true true]" || met.odd() != 0 || exitCode([]*pair{met}) != exitOK {
 		t.Errorf("a seed shows it: %v, %d not as expected", all, met.odd())
 	}
-	// An interrupt comes before a seed shows it: nobody knows whether one would have.
+	// An interrupt comes before a seed is as expected, so the pair has no verdict.
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	cut := &pair{sc: sc, lock: l, from: 1, to: 3}
@@ -315,7 +315,7 @@ func TestOneSeedIsEnoughWhereAFileSaysSo(t *testing.T) {
 	}
 }
 
-// endAfter returns a context that ends when its error was asked for so often.
+// endAfter returns a context that ends when its method Err has been called a number of times.
 func endAfter(ctx context.Context, cancel func(), asked *int, times int) context.Context {
 	return countedContext{ctx, func() {
 		if *asked++; *asked > times {

@@ -27,7 +27,7 @@ type pair struct {
 type kind struct {
 	word  play.Word
 	shown string // the verdict on what the scenario is about, see wordOf
-	// asExpected is that of each run, without what `in: some` makes of it.
+	// asExpected reports whether each run by itself is as expected, without regard to `in: some`.
 	asExpected bool
 	first      play.Verdict
 	runs       uint64
@@ -66,10 +66,10 @@ func (p *pair) settled(v play.Verdict) play.Verdict {
 	return v
 }
 
-// play runs the seeds of a pair until ctx ends, the first one twice. It gives each verdict to
-// each, unless that is nil, and then forgets it, if it is not the first of its kind. With `in:
-// some` the verdicts wait until a seed is as expected; if ctx ends before, nothing can be said
-// of them, and the pair has no verdict.
+// play runs the seeds of a pair until ctx ends, the first one twice. It calls each with each
+// verdict, unless each is nil, and forgets the verdict if it is not the first of its kind. With
+// `in: some` the verdicts wait until a seed is as expected. If ctx ends before, the pair has no
+// verdict.
 func (a *app) play(ctx context.Context, p *pair, progress *progress, each func(play.Verdict) error) error {
 	if each == nil {
 		each = func(play.Verdict) error { return nil }
@@ -85,7 +85,7 @@ func (a *app) play(ctx context.Context, p *pair, progress *progress, each func(p
 		waiting = nil
 		return nil
 	}
-	stopped := false // the run under way was, and says nothing
+	stopped := false // the run under way was stopped, and has no verdict
 	a.host.Stop = func() bool {
 		stopped = stopped || ctx.Err() != nil
 		return stopped
@@ -117,7 +117,7 @@ func (a *app) play(ctx context.Context, p *pair, progress *progress, each func(p
 				return err
 			}
 		}
-		if seed == p.to || v.Word == play.VerdictNotApplicable { // p.to may be the largest uint64; no other seed applies
+		if seed == p.to || v.Word == play.VerdictNotApplicable { // p.to may be the largest uint64; if one seed does not apply, none does
 			return release()
 		}
 	}

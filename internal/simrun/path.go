@@ -6,8 +6,8 @@ import (
 	"os"
 )
 
-// inputFolder refuses what is no folder where a command reads one. takes says what the command
-// takes.
+// inputFolder returns an error if dir, from which a command reads, is not a folder. takes says what
+// the command takes.
 func inputFolder(dir, takes string) error {
 	switch info, err := os.Stat(dir); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -21,7 +21,7 @@ func inputFolder(dir, takes string) error {
 }
 
 // unwritable says that the file or the folder that an option names cannot be written. The reason
-// does not name the temporary file that was tried.
+// does not name the temporary file.
 func unwritable(option, name string, err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {

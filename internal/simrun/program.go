@@ -22,10 +22,10 @@ var program = sync.OnceValue(func() string {
 // ours is the folder of simrun in its module.
 const ours = "cmd/simrun"
 
-// programOf returns the command for a program that was built so and called by this path. go
-// run leaves no program that could be called again, so the command names the package: its
-// folder in its module, or the version that was downloaded. Any other program is called again
-// by the same path, since its folder need not be in the PATH. A test of the command line stands for simrun.
+// programOf returns the command for a program with this build information and path. go run leaves no
+// program that could be called again, so the command names the package: its folder in its module, or the
+// version that was downloaded. Any other program is called again by the same path, since its folder need
+// not be in the PATH. A test of the command line is called simrun.
 func programOf(info *debug.BuildInfo, called string) string {
 	folder, inside := strings.CutPrefix(info.Path, info.Main.Path+"/")
 	switch {
@@ -33,14 +33,14 @@ func programOf(info *debug.BuildInfo, called string) string {
 		return "go run ./" + ours
 	case !ranByGo(called):
 		return quoted(called)
-	case info.Main.Sum != "": // only a module that was downloaded has one
+	case info.Main.Sum != "": // only a downloaded module has a checksum
 		return "go run " + info.Path + "@" + info.Main.Version
 	case info.Path == info.Main.Path:
 		return "go run ."
 	case inside:
 		return "go run ./" + folder
 	}
-	return "go run " + filepath.Base(called) + ".go" // of files, go run names the program after the first
+	return "go run " + filepath.Base(called) + ".go" // go run names a program of files after the first file
 }
 
 // plain matches the paths that a shell takes as they are.

@@ -12,7 +12,7 @@ import (
 )
 
 // The least time between two lines of progress, on a terminal and elsewhere. The lines of a campaign
-// come more often, since they have news.
+// come more often, since they report new states and failures.
 const (
 	paceOnTerminal = time.Second
 	paceElsewhere  = 15 * time.Second
@@ -43,7 +43,8 @@ func (a *app) status(format string, args ...any) {
 	fmt.Fprintf(a.err, "\r\x1b[K"+format, args...)
 }
 
-// advance tells progress at once: in the line of a terminal, and elsewhere in a line of its own.
+// advance reports progress at once: on a terminal in the line of progress, and elsewhere in a new
+// line.
 func (a *app) advance(format string, args ...any) {
 	switch {
 	case a.quiet:
@@ -54,19 +55,19 @@ func (a *app) advance(format string, args ...any) {
 	}
 }
 
-// A pacer tells progress on stderr: every second in one line of a terminal, and elsewhere in
-// a line now and then. Its methods may be called at the same time.
+// A pacer reports progress on stderr: on a terminal every second in one line, and elsewhere now and
+// then in a new line. Its methods may be called at the same time.
 type pacer struct {
 	a         *app
-	elsewhere time.Duration // the pace where there is no terminal
+	elsewhere time.Duration // the pace if stderr is no terminal
 	mu        sync.Mutex
 	shown     time.Time
 }
 
-// paced returns a pacer that says nothing at first.
+// paced returns a pacer whose first line comes after its pace.
 func (a *app) paced() *pacer { return &pacer{a: a, elsewhere: paceElsewhere, shown: time.Now()} }
 
-// tell prints the line of this instant, unless a line was printed just now.
+// tell prints the line for this instant, unless a line was printed a moment ago.
 func (p *pacer) tell(line func(now time.Time) string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,8 +87,8 @@ func (p *pacer) tell(line func(now time.Time) string) {
 	}
 }
 
-// each tells line at the pace of p until ctx ends, also while nothing comes to an end. It must
-// not be used while this process plays.
+// each prints the line at the pace of p until ctx ends, even while no run ends. It must not be used
+// while this process plays a world.
 func (p *pacer) each(ctx context.Context, line func(now time.Time) string) {
 	tick := time.NewTicker(cmp.Or(p.a.pace, paceOnTerminal))
 	defer tick.Stop()
@@ -101,8 +102,7 @@ func (p *pacer) each(ctx context.Context, line func(now time.Time) string) {
 	}
 }
 
-// exploreProgress tells on stderr how far a campaign is: every second in one line of a
-// terminal, and elsewhere in a line now and then.
+// exploreProgress reports the progress of a campaign by a pacer.
 type exploreProgress struct {
 	mu    sync.Mutex
 	a     *app
@@ -110,11 +110,11 @@ type exploreProgress struct {
 	begun time.Time
 	pace  *pacer
 	runs  explore.Progress
-	// shrinking is set once failures are made small, which began at the instant since.
+	// shrinking is set when the campaign begins to make failures small, at the instant since.
 	shrinking *explore.ShrinkProgress
 	since     time.Time
-	first     int // failures that were small when it began
-	cells     int // that the last line told as met
+	first     int // failures that were already small at since
+	cells     int // number of met cells in the last line
 }
 
 func (a *app) tellProgress(limit time.Duration) *exploreProgress {
@@ -199,9 +199,8 @@ func (t *exploreProgress) within(left string, now time.Time) string {
 
 func (t *exploreProgress) clear() { t.a.status("") }
 
-// shrinkTime returns the part of a limit of time that is needed to make the failures small
-// that were found so far, if a run of shrinking takes as long as a run took. It is at most half
-// of the limit.
+// shrinkTime returns the part of a limit of time that making the failures so far small will take,
+// if a run of shrinking takes as long as a run of the campaign. It is at most half of the limit.
 func shrinkTime(limit, spent time.Duration, p explore.Progress) time.Duration {
 	if p.Played == 0 {
 		return 0
@@ -210,8 +209,8 @@ func shrinkTime(limit, spent time.Duration, p explore.Progress) time.Duration {
 	return time.Duration(min(float64(limit)/2, perRun*shrinkBudget*float64(p.Groups)))
 }
 
-// endInTime calls end when no more time of the limit is left than it takes to make small what
-// was found. It returns at the end of ctx.
+// endInTime calls end when the rest of the limit is only enough to make the failures small. It
+// returns at the end of ctx.
 func endInTime(ctx context.Context, limit time.Duration, progress func() explore.Progress, end func()) {
 	begun := time.Now()
 	tick := time.NewTicker(50 * time.Millisecond)

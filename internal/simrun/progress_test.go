@@ -14,8 +14,8 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// Progress of a campaign is told while nothing comes to an end, too: each second on a terminal,
-// and every five seconds elsewhere.
+// The progress of a campaign is reported even while no run ends: each second on a terminal, and
+// every five seconds elsewhere.
 func TestProgressIsToldWhileNothingEnds(t *testing.T) {
 	for _, c := range []struct {
 		tty  bool
@@ -86,8 +86,8 @@ func TestTheLineOfProgress(t *testing.T) {
 	})
 }
 
-// A campaign with a limit of time plays until what is left is needed to make small what was
-// found, and at least for half of the time.
+// A campaign with a limit of time plays until the rest is needed to make the failures small, and at
+// least for half of the time.
 func TestPlayingLeavesTimeToMakeFailuresSmall(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -22,7 +22,7 @@ func TestTheSummaryComesFirst(t *testing.T) {
 	for _, c := range []struct {
 		args        string
 		first       string
-		loud, quiet string // a line that is in the output of both, or without --quiet only
+		loud, quiet string // a line of both outputs, or only of the output without --quiet
 	}{
 		{"run misdelete --lock setnx-del --seed 1..3", "3 runs of 1 pair of scenario and lock; 0 not as expected\n", "yes: bug misdelete", ""},
 		{"run misdelete --lock none --seed 4", "1 run of 1 pair of scenario and lock; 1 not as expected\n", "scenario    ", replay + "misdelete --lock none --seed 4\n"},
@@ -56,8 +56,8 @@ func TestTheSummaryComesFirst(t *testing.T) {
 	}
 }
 
-// Of several scenarios a table has a line each, and tells one by one only what was not as
-// expected. The numbers are its first line and, below the table, one of its last.
+// The table of several scenarios has a line for each, and lists only the unexpected pairs one by
+// one. The totals are its first line and, below the table, one of its last.
 func TestManyScenariosTakeALineEach(t *testing.T) {
 	yes := callOnce(t, "run", "misdelete", "pause-past-lease", "--lock", "setnx-del", "--seed", "1")
 	const good = "2 runs of 2 pairs of scenario and lock; 0 not as expected\n"
@@ -99,7 +99,7 @@ pause-past-lease                         1       1  yes       1 bug
 	}
 }
 
-// A bug that is not found is named.
+// The summary names a bug that is not found.
 func TestAKillThatFailedIsToldInShort(t *testing.T) {
 	var out strings.Builder
 	a := &app{out: &out}
@@ -123,7 +123,7 @@ func TestQuietDoesNotChangeWhatProgramsRead(t *testing.T) {
 	}
 }
 
-// Each command that tells progress has --quiet, which leaves it out.
+// Each command that reports progress has --quiet, which leaves it out.
 func TestQuietLeavesTheProgressOut(t *testing.T) {
 	root := (&app{out: io.Discard, err: io.Discard}).root()
 	for _, name := range []string{"run", "matrix", "explore", "survey", "repeat", "live", "agree", "upstream", "kill", "results", "bench", "site", "report", "merge"} {

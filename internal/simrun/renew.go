@@ -72,8 +72,8 @@ type renewal struct {
 	stop context.Context
 }
 
-// partNames are the parts that a folder of results may have. Of the names of campaignFolders there
-// is also a part for each folder below them, such as explore/FOLDER.
+// partNames are the parts that a folder of results may have. Each folder inside one of the
+// campaignFolders is a part, too, such as explore/FOLDER.
 var partNames = []string{
 	"verdicts", "track-record", "six-properties", peersRecord, "repeatability", "kill", "exhaustive", "explore", "peers",
 	"exhaustive-summary", "explore-summary", "peers-summary", "survey", "agreement", "agreement-ports", "agreement-planted", "agreement-peers", "upstream", peersUpstream, "performance",
@@ -84,8 +84,8 @@ func (a *app) resultsCommand() *cobra.Command {
 	var check, older bool
 	r := &renewal{a: a, dir: "results"}
 	c := a.command(guide{
-		use: "results [DIR]", short: "write all of a folder of results anew",
-		long: "Results writes all of a folder of results anew, and prints the cost of each part. All campaigns take hours. After an interruption the same command goes on. Without a name the folder is results.\n" +
+		use: "results [DIR]", short: "write everything in a folder of results anew",
+		long: "Results writes everything in a folder of results anew, and prints the cost of each part. All campaigns take hours. After an interruption the same command goes on. Without a name the folder is results.\n" +
 			"The parts are " + strings.Join(partNames, ", ") + ", and a folder of campaigns, such as explore/FOLDER. " +
 			"Those that are played live (agreement, agreement-ports, agreement-planted, agreement-peers, upstream, upstream-peers) are left out where redis-server, Java or Maven is missing, unless --only names them.",
 		examples: []string{"results --check", "results --only verdicts,track-record,six-properties"},
@@ -325,7 +325,7 @@ func (r *renewal) versions(p part) (v explore.Versions, err error) {
 	}
 	switch {
 	case p.names > 0 && p.names <= v.Names && v.Names < p.uses.Names:
-		v.Names = p.uses.Names // no defect of its lock has changed since
+		v.Names = p.uses.Names // no defect of the part's lock has changed since
 	case p.foreign && v.Names > p.uses.Names:
 		v.Names = p.uses.Names // the program that wrote it knows the defects of more locks
 	}
@@ -549,7 +549,7 @@ func (r *renewal) run(args ...string) (string, error) {
 	switch code {
 	case exitUndecided:
 		if r.stop != nil && r.stop.Err() != nil {
-			return "", r.stop.Err() // what it printed is not all
+			return "", r.stop.Err() // its output is incomplete
 		}
 	case exitUsage, exitDefect:
 		return "", fmt.Errorf("simrun %s: exit %d\n%s", strings.Join(args, " "), code, quiet.String())

@@ -34,7 +34,7 @@ func TestThePartsOfResultsAreNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := map[string]bool{"repeatability": true, "agreement-peers": true, peersUpstream: true} // which only the program in peers writes
+	there := map[string]bool{"repeatability": true, "agreement-peers": true, peersUpstream: true} // only the program in peers writes these
 	for _, p := range parts {
 		folder, _, _ := strings.Cut(p.name, "/")
 		there[folder] = true
@@ -181,8 +181,8 @@ func TestResultsGoOnWhereTheyWereStopped(t *testing.T) {
 	same(t, filetest.Contents(t, "r"), want)
 }
 
-// A campaign of more runs than asked for is played with fewer. The files of an interrupted call with
-// more runs do no harm.
+// A campaign with more runs than the option --runs is played with fewer. The files of an interrupted
+// call with more runs do no harm.
 func TestResultsOfFewerRuns(t *testing.T) {
 	littleResults(t)
 	if code, _, stderr := call(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "30", "--out", "r/.renewing/explore/one"); code != exitOK && code != exitUnexpected {
@@ -389,8 +389,8 @@ func TestVersionsOfThePartsThatAreNoCampaigns(t *testing.T) {
 	}
 }
 
-// A part that is played live is left out where the machine lacks a program, and says which. If
-// the user names it, nothing is written and the message is the same.
+// A part that is played live is left out if the machine lacks a program, with a message that names
+// the program. If the user names the part, nothing is written, and the message is the same.
 func TestPartsThatArePlayedLiveNeedPrograms(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.Mkdir("r", 0o755); err != nil {

@@ -35,7 +35,7 @@ func (a *app) repeatCommand() *cobra.Command {
 	plan := explore.Repetition{}
 	c := a.command(guide{
 		use: "repeat", optionsOnly: true, short: "play runs of locks twice, and say which records differ",
-		long: "Repeat plays runs of each lock twice, each time in another process, and says which records differ: those with chance that cannot be seeded. " +
+		long: "Repeat plays runs of each lock twice, each time in another process, and says which records differ. They differ if a lock uses randomness that cannot be seeded. " +
 			"The runs are those of the scenarios that name the lock, and drawn ones. The exit code is 2 if one differs.",
 		examples: []string{"repeat --lock setnx-del --runs 5 --seeds 1"},
 	}, func(in invocation) (int, error) { return a.repeat(in, plan, locks, seeds, jobs, dir) })
@@ -49,7 +49,7 @@ func (a *app) repeatCommand() *cobra.Command {
 	return c
 }
 
-// repeatSeedsMost limits the seeds of a scenario, since what each run came to is kept in memory.
+// repeatSeedsMost limits the seeds of a scenario, since the outcome of each run is kept in memory.
 const repeatSeedsMost = 100_000
 
 // repeatSeeds reads the value of --seeds.
@@ -61,7 +61,7 @@ func repeatSeeds(s string) (from, to uint64, err error) {
 	return from, to, err
 }
 
-// repeat plays runs of locks twice, each time in another process, and tells which differ.
+// repeat plays runs of locks twice, each time in another process, and reports which differ.
 func (a *app) repeat(in invocation, plan explore.Repetition, names []string, seeds string, jobs int, dir string) (int, error) {
 	locks, err := surveyed(names)
 	if err == nil {
@@ -123,7 +123,7 @@ func (a *app) repeat(in invocation, plan explore.Repetition, names []string, see
 	return exitOK, nil
 }
 
-// repeatability says what the figures of repeat are.
+// repeatability explains the figures of repeat.
 func repeatability(plan explore.Repetition) string {
 	return fmt.Sprintf("Each run was played twice, in a process that started with GOMAXPROCS=%d and in one that started with GOMAXPROCS=%d. (While a world runs it has one processor.) "+
 		"It differs if the digests of its two records do. The runs of scenarios are those of each scenario that names the lock, with the seeds %d to %d. "+
@@ -137,7 +137,7 @@ type played struct {
 	Versions explore.Versions
 }
 
-// repeatTask asks a process for the digests of runs, or why some of them differ.
+// repeatTask asks a process for the digests of runs, or for the reason why some of them differ.
 type repeatTask struct {
 	Plan    explore.Repetition
 	Explain []explore.Repeatable

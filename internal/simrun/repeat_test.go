@@ -49,7 +49,7 @@ func TestRepeatPlaysEachRunTwice(t *testing.T) {
 }
 
 // TestRepeatGoesOn keeps the figures of a lock as an interrupted command does. The same command
-// takes them, and clears them away at its end.
+// uses them, and removes them at its end.
 func TestRepeatGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	keep := filepath.Join(dir, repeatingDir)

@@ -18,7 +18,7 @@ import (
 func (a *app) replayCommand() *cobra.Command {
 	var asJSON, scenario bool
 	c := a.command(guide{
-		use: "replay RECORDING", short: "run a recording again, and tell the whole run",
+		use: "replay RECORDING", short: "run a recording again, and print the whole run",
 		long: "Replay plays the run of a recording again, checks that it is the same to the last event, and prints it in columns, one for each thread. " +
 			"If the run is another, the exit code is 2.",
 		examples: []string{"replay results/misdelete/setnx-del/1.lockstep", "replay results/misdelete/setnx-del/1.lockstep --scenario"},
@@ -82,7 +82,7 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 		if errors.As(err, &other) {
 			return nil, nil, nil, usagef("%w; try: %s run %s --lock %s --seed %d", err, program(), other.Recording.ScenarioName(), other.Recording.Lock, other.Recording.Seed)
 		}
-		if !play.IsRecording(text) && !play.IsLive(text) { // of a live run the error says more
+		if !play.IsRecording(text) && !play.IsLive(text) { // for a live recording the error below says more
 			err = kindOf(files[0], text, err)
 		}
 		return nil, nil, nil, usageError{err}
@@ -90,9 +90,9 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 	return rec, sc, lock, nil
 }
 
-// again replays a recording. why says how the replay differs from the recording, and so does the
-// verdict. It is "" if the two are equal. If a second replay is equal to the first one, the runs
-// repeat, and the code is another than that which was recorded.
+// again replays a recording. If the replay differs from it, why and the verdict say how; otherwise
+// why is "". If a second replay equals the first one, the runs repeat, so the code has changed
+// since the recording.
 func (a *app) again(rec *play.Recording, sc *scenarios.Scenario, lock *subject.Subject) (v play.Verdict, why string) {
 	v, diverged := play.Replay(a.host, rec, sc, lock)
 	if v.Digest() == rec.Digest && diverged == "" {

@@ -13,7 +13,8 @@ import (
 	"lockstep/sim"
 )
 
-// A replay that differs from its recording tells a lock that changed from one that does not repeat.
+// The report about a replay that differs from its recording distinguishes a lock that changed from
+// a lock that does not repeat.
 func TestAReplayThatDiffersSaysWhy(t *testing.T) {
 	t.Chdir(t.TempDir())
 	cad, err := subject.Find("setnx-cad")
@@ -41,7 +42,7 @@ func TestAReplayThatDiffersSaysWhy(t *testing.T) {
 	for _, c := range []struct {
 		change  func()
 		verdict string
-		says    string // "": it is the same again
+		says    string // "": the replay equals the recording
 	}{
 		{func() {}, "", ""},
 		{func() { open = del.Open }, "undecided", "edited changed since it was recorded, or a package that it is built with: two replays agree with each other; the recording has digest "},

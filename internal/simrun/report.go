@@ -45,7 +45,7 @@ func (a *app) reportCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "report RECORDING or DIR", short: "a page that shows what happened and why it is wrong; or an index of results",
 		long: "Report writes the page of a recording: what each thread did and believed, what the server held, which messages were lost, and why the judge says no. " +
-			"Of a folder of results it writes an index and the page of each recording.",
+			"For a folder of results it writes an index and the page of each recording.",
 		examples: []string{
 			"report results/misdelete/setnx-del/1.lockstep -o report.html", "report results/misdelete/setnx-del/1.lockstep --text",
 			"report results/misdelete/setnx-del/1.lockstep --mermaid",
@@ -53,9 +53,9 @@ func (a *app) reportCommand() *cobra.Command {
 	}, func(in invocation) (int, error) { return a.report(in, o) })
 	f := c.Flags()
 	f.StringVarP(&o.out, "out", "o", "", "the `FILE` of the page, or the folder of the index")
-	f.BoolVar(&o.text, "text", false, "the same as text")
-	f.BoolVar(&o.mermaid, "mermaid", false, "the same as a sequence diagram")
-	f.BoolVar(&o.blame, "blame", false, "and which decision made the failure inevitable")
+	f.BoolVar(&o.text, "text", false, "write text in place of the page")
+	f.BoolVar(&o.mermaid, "mermaid", false, "write a sequence diagram in place of the page")
+	f.BoolVar(&o.blame, "blame", false, "also say which decision made the failure inevitable")
 	whole(f, &o.runs, "runs", 20, bounds{1, 1_000_000}, "with --blame: runs for each decision that is tried")
 	a.progressFlag(f)
 	c.ValidArgsFunction = files("lockstep", "live")

@@ -161,7 +161,7 @@ func TestReport(t *testing.T) {
 		{"two", []string{recording, recording}, "got 2"},
 		{"no such file", []string{"no.lockstep"}, "simrun: there is no file no.lockstep; report takes a recording, a file SEED.lockstep, or a folder of results\n"},
 		{"no recording", []string{"out.html"}, "out.html:1:"},
-		{"into itself", []string{recording, "-o", recording}, "is the recording itself"},
+		{"into itself", []string{recording, "-o", recording}, "is the recording itself; name another file"},
 		{"into a folder", []string{recording, "-o", "r"}, "is a folder"},
 		{"text and diagram", []string{recording, "--text", "--mermaid"}, "one of them"},
 		{"a diagram with a curve", []string{recording, "--blame", "--mermaid"}, "no curve"},
@@ -181,8 +181,7 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// A folder of results takes minutes: on stderr stands how many reports are written, and which
-// is next.
+// The reports of a folder take minutes, so stderr shows how many are written, and which is next.
 func TestReportOfAFolderTellsItsProgress(t *testing.T) {
 	recorded(t)
 	var out, stderr strings.Builder
@@ -308,7 +307,7 @@ func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 	if err := json.Unmarshal([]byte(lines[29]), &last); err != nil {
 		t.Fatal(err)
 	}
-	// serve shows the same and the runs played since. It follows no link out of the folder.
+	// serve shows the same, and the runs played since. It follows no link out of the folder.
 	if err := os.Mkdir("linked", 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,8 @@ import (
 // machine to machine, and agree and upstream play in real time.
 var otherwise = regexp.MustCompile(`^((explore|exhaustive|peers|peers-track-record|survey|upstream|upstream-peers)/|(findings|exhaustive|peers|kill-table|performance|survey|upstream|upstream-peers|agreement|agreement-ports|agreement-planted|agreement-peers|repeatability)\.md$|(agreement|agreement-ports|agreement-planted|agreement-peers|kill-table|performance|upstream|upstream-peers)\.jsonl$|survey\.(html|jsonl)$)`)
 
-// stepsMost is how many steps the runs of a scenario may have, all locks and seeds together,
-// where a short test plays it. Eight scenarios have more, which are four fifths of all steps.
+// stepsMost limits the steps of a scenario that a short test plays, summed over its locks and
+// seeds. Eight scenarios have more, and together four fifths of all steps.
 const stepsMost = 10_000
 
 // scenariosToPlay returns the names of the scenarios that a test plays: nil for all of them, in a
@@ -153,7 +153,7 @@ func TestARecordingOfATestSaysWhatPlaysIt(t *testing.T) {
 	}
 }
 
-// In the control group no judge may find a bug, and one seed draws too narrowly to say so.
+// In the control group no judge may find a bug, and a single seed draws too few cases to show that.
 func TestTheControlGroupIsPlayedFromManySeeds(t *testing.T) {
 	folders, err := filepath.Glob("../../results/explore/reference*")
 	if err != nil || len(folders) < 6 {
@@ -302,7 +302,7 @@ func TestMatrixOfALockThatNoRowNames(t *testing.T) {
 	}
 }
 
-// A row that asks what the lock does not claim is no verdict on it, in any form.
+// In no format is a row a verdict on a lock that does not claim its property.
 func TestARowThatALockDoesNotClaim(t *testing.T) {
 	const why = "builtin/track-record/one-failed-renewal-ends-it.yaml: each run must reach renewed, and on setnx-cad nothing renews a hold"
 	code, out, _ := call(t, "run", "--tag", trackRecord, "--lock", "setnx-cad", "--json")
@@ -354,8 +354,8 @@ func TestMatrixSaysWhyACellIsEmpty(t *testing.T) {
 	}
 }
 
-// Scenarios about different locks are the rows, each with its locks by verdict and with those
-// that lack what it asks for.
+// Scenarios about different locks are the rows, each with its locks by verdict, and with the locks
+// to which it does not apply.
 func TestMatrixOfScenariosAboutDifferentLocks(t *testing.T) {
 	dir := t.TempDir()
 	fenced, late := filepath.Join(dir, "fenced.yaml"), filepath.Join(dir, "late.yaml")
@@ -386,7 +386,7 @@ func TestMatrixOfScenariosAboutDifferentLocks(t *testing.T) {
 			}
 		}
 	}
-	// A lock that plays both has a row, and says what it lacks in its cell.
+	// A lock that plays both has a row, and its cell says what the lock lacks.
 	_, out, _ := call(t, "matrix", fenced, late, "--lock", "setnx-del")
 	if out = squeeze(out); !strings.Contains(out, "lock fenced late setnx-del n/a bug 1") {
 		t.Errorf("no row of setnx-del in\n%s", out)

@@ -44,13 +44,13 @@ func (a *app) runCommand() *cobra.Command {
 		examples: []string{"run misdelete --lock setnx-del --seed 1", "run misdelete --lock redisson@4.7.0,setnx-del --seed 1..3 --json", "run misdelete --out results-of-mine"},
 	}, func(in invocation) (int, error) { return a.run(in, o) })
 	f := c.Flags()
-	lockFlag(f, &o.locks, "another `LOCK` than the scenario names; may be repeated")
+	lockFlag(f, &o.locks, "play on `LOCK` in place of the locks of the scenario; may be repeated")
 	tagFlag(f, &o.tag)
 	seedFlag(f, &o.seeds, "", "the seeds, `N or A..B`; default: the scenario's own")
 	f.StringVar(&o.out, "out", "", "write verdicts.md, verdicts.jsonl and recordings to `DIR`")
 	oneOf(f, &o.format, "format", "", formats, "junit or github, in place of the table")
 	jsonFlag(f, &o.asJSON, "one object per run, one per line")
-	f.BoolVar(&o.details, "details", false, "of several scenarios, too: each scenario and lock, with what broke")
+	f.BoolVar(&o.details, "details", false, "list each scenario and lock, with what broke, also for several scenarios")
 	a.quietFlag(f, "only the summary and what was not as expected")
 	c.ValidArgsFunction = scenariosOrFiles
 	return c
@@ -82,7 +82,7 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 	finished := pairs[:0:0]
 	enc := json.NewEncoder(a.out)
 	enc.SetEscapeHTML(false)
-	var lines []byte // of the pairs that are told one by one
+	var lines []byte // of the pairs that are listed one by one
 	details := !a.quiet && (o.details || len(byScenario(pairs)) == 1)
 	if table {
 		progress.pace = paceElsewhere
@@ -208,7 +208,7 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 		}
 		for _, l := range these {
 			if first, err := subject.Find(sc.Locks[0]); tag != "" && len(on) > 0 && (err != nil || first.Fair != l.Fair) {
-				continue // of a tag, a fair lock plays only the scenarios about fair locks, and vice versa
+				continue // with a tag, a fair lock plays only the scenarios about fair locks, and vice versa
 			}
 			p := &pair{sc: sc, lock: l, from: sc.SeedFirst, to: sc.SeedLast}
 			if seeds != "" {
@@ -226,7 +226,8 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 	return pairs, nil
 }
 
-// findScenario finds a scenario by its name or file, and says what else a file is.
+// findScenario finds a scenario by its name or file, or returns an error that says which other kind
+// of file it is.
 func findScenario(name string) (*scenarios.Scenario, error) {
 	sc, err := scenarios.Find(name)
 	var unread *scenarios.FileError
@@ -566,7 +567,7 @@ func findingObjects(fs []judges.Finding) []findingObject {
 type progress struct {
 	a           *app
 	begun, told time.Time
-	pace        time.Duration // 0: no line but on a terminal
+	pace        time.Duration // 0: lines only on a terminal
 	done, total uint64
 	shown       bool
 }

@@ -89,13 +89,14 @@ type folderServer struct {
 	app  *app
 	root *os.Root // opens no file outside the folder, not even through a link
 	dir  string
-	one  sync.Mutex // one world at a time
+	one  sync.Mutex // allows one world at a time
 }
 
 // ServeHTTP answers /, /stamp and /run/FILE.lockstep. The stamp changes when the folder
 // changes.
 func (s *folderServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// Refuse any other host name: a foreign page may have made its name lead to this address.
+	// Refuse any other host name, since a foreign site may have let its name resolve to this
+	// address.
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {
 		host = r.Host

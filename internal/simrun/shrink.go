@@ -28,12 +28,12 @@ func (a *app) shrinkCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "shrink RECORDING", short: "find the smallest scenario that breaks the same judge",
 		long: "Shrink takes steps, threads and faults out of the scenario of a recording for as long as the failure is the same: the judge, bug or limit, the kind of call that broke it, " +
-			"and the known defect or the excuse. The smaller run may tell another story of it. The result is a scenario file, or a recording if only certain decisions show the failure.",
+			"and the known defect or the excuse. The smaller run may reach the failure in another way. The result is a scenario file, or a recording if only certain decisions show the failure.",
 		examples: []string{"shrink results/misdelete/setnx-del/1.lockstep", "shrink results/misdelete/setnx-del/1.lockstep -o small.yaml"},
 	}, func(in invocation) (int, error) { return a.shrink(in, out, judge) })
 	f := c.Flags()
 	f.StringVarP(&out, "out", "o", "", "write it to `FILE`")
-	oneOf(f, &judge, "judge", "", model.Judges, "the judge that stays broken; default: the first that shows a bug, else a limit")
+	oneOf(f, &judge, "judge", "", model.Judges, "the judge that must still say no; default: the first that found a bug, else a limit")
 	c.ValidArgsFunction = files("lockstep")
 	return c
 }
@@ -101,8 +101,8 @@ func (a *app) shrink(in invocation, out, judge string) (int, error) {
 	return exitOK, nil
 }
 
-// sameOrigin says what a failure and the smaller one have in common besides the judge. Both have the
-// origin.
+// sameOrigin describes the origin that a failure and its smaller form have in common, besides the
+// judge.
 func sameOrigin(o failure.Origin) string {
 	switch {
 	case o.Defect != "":
@@ -132,7 +132,7 @@ func newTarget(file, from string) (*target, error) {
 		return nil, usagef("-o %s is no ordinary file; without -o the result goes to stdout", file)
 	default:
 		if read, err := os.Stat(from); err == nil && os.SameFile(info, read) {
-			return nil, usagef("-o %s is the recording itself", file)
+			return nil, usagef("-o %s is the recording itself; name another file", file)
 		}
 		// Replace the file that a link names, not the link.
 		if t.file, err = filepath.EvalSymlinks(file); err != nil {

@@ -33,7 +33,7 @@ func (a *app) siteCommand() *cobra.Command {
 // site writes the site of a repository into the folder that is named.
 func (a *app) site(names []string, repository string) (int, error) {
 	if len(names) != 1 {
-		return 0, usagef("site takes the folder to write the site into, got %d", len(names))
+		return 0, usagef("site takes one folder, into which it writes the site; got %d", len(names))
 	}
 	if err := inputFolder(repository, "--repository takes the root of the repository"); err != nil {
 		return 0, err

@@ -77,7 +77,7 @@ func TestSite(t *testing.T) {
 		args []string
 		says string
 	}{
-		{"no folder", nil, "the folder to write the site into, got 0"},
+		{"no folder", nil, "one folder, into which it writes the site; got 0"},
 		{"two folders", []string{"a", "b"}, "got 2"},
 		{"a folder of somebody else", []string{"docs"}, "docs is not empty, and no site was written there before; name a new folder"},
 		{"no repository", []string{"a", "--repository", "docs"}, filepath.FromSlash("there is no folder docs/docs; call it in the root of the repository")},

@@ -41,7 +41,7 @@ func (a *app) surveyCommand() *cobra.Command {
 	o := surveyFlags{Options: survey.Options{Budget: surveyBudget}}
 	c := a.command(guide{
 		use: "survey", optionsOnly: true, short: "compare locks: which promises hold under which faults, and what an acquire costs",
-		long: "Survey plays drawn schedules on each lock without faults, and as many with each class of faults, and tells each promise as held, as a limit with its excuse, or as a bug with a recording. " +
+		long: "Survey plays drawn schedules on each lock without faults, and as many with each class of faults, and reports each promise as held, as a limit with its excuse, or as a bug with a recording. " +
 			"It also measures an acquire. With --out it writes survey.md, survey.html, survey.jsonl and recordings.",
 		examples: []string{"survey --lock setnx-del --runs 10"},
 	}, func(in invocation) (int, error) { return a.survey(in, o) })
@@ -49,7 +49,7 @@ func (a *app) surveyCommand() *cobra.Command {
 	lockFlag(f, &o.locks, "a `LOCK`; may be repeated; default: each lock, of a library the newest release")
 	whole(f, &o.Runs, "runs", 300, atLeast(1), "runs of each class of faults")
 	whole(f, &o.Seconds, "seconds", 0, atLeast(0), "fewer runs for a lock whose runs take longer than this many seconds of a processor; 0: never")
-	f.StringSliceVar(&o.runsOf, "runs-of", nil, "so many runs for this lock, `LOCK=N`; may be repeated")
+	f.StringSliceVar(&o.runsOf, "runs-of", nil, "`LOCK=N`: N runs of each class of faults for LOCK; may be repeated")
 	f.StringSliceVar(&o.again, "again", nil, "survey `LOCK` of the survey in --out again, and leave the others; may be repeated")
 	f.Uint64Var(&o.Seed, "seed", 1, "the seed, `N`")
 	f.BoolVar(&o.tables, "tables", false, "play nothing; write the tables in --out anew from its survey.jsonl")
@@ -114,8 +114,8 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 	return exitOK, nil
 }
 
-// goesOn says what an interrupted command that plays lock after lock has kept in a folder; "" if
-// there is no folder.
+// goesOn says that the same command continues, for an interrupted command that plays lock after
+// lock and keeps each in a folder; "" if there is no folder.
 func goesOn(dir string) string {
 	if dir == "" {
 		return ""
@@ -227,9 +227,9 @@ func surveyKept(stop context.Context, lock string, o survey.Options, dir string)
 	return answer.Lock, err
 }
 
-// kept returns the answer to a task that an interrupted command kept in a folder under this
-// name. If there is none, or another task's, it asks, and keeps the answer. If dir is "",
-// it keeps nothing.
+// kept returns the answer to a task that an interrupted command kept in a folder under this name.
+// If there is none, or if it belongs to another task, kept calls ask and keeps the answer. If dir
+// is "", it keeps nothing.
 func kept[Task comparable, Answer any](dir, name string, task Task, ask func(Task) (Answer, error)) (Answer, error) {
 	var done struct {
 		Task   Task

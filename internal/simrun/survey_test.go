@@ -88,7 +88,7 @@ func TestASurveyGoesOn(t *testing.T) {
 }
 
 // TestSomeLocksAreSurveyedAgain puts wrong figures into a survey of two locks. The lock that is
-// surveyed again gets its own, and the other one keeps what it had.
+// surveyed again gets its real figures, and the other one keeps the wrong ones.
 func TestSomeLocksAreSurveyedAgain(t *testing.T) {
 	dir := t.TempDir()
 	if code, _, stderr := call(t, "survey", "--lock", "none", "--lock", "setnx-cad", "--runs", "2", "--out", dir); code != exitOK {

@@ -48,10 +48,10 @@ func (a *app) upstreamCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.release, "release", "4.7.0", "the `RELEASE` of Redisson")
 	whole(f, &o.runs, "runs", 3, bounds{1, runsMost}, "live runs of each defect")
-	whole(f, &o.tries, "tries", 3, bounds{0, 100}, "runs of its test; 0: there is no test")
+	whole(f, &o.tries, "tries", 3, bounds{0, 100}, "runs of the test of each defect; 0: write no test")
 	liveJobsFlag(f, &o.jobs, "defects at a time")
 	f.StringVar(&o.out, "out", upstreamFolder, "write to `DIR`, and to DIR.md beside it")
-	f.StringVar(&o.results, "results", "results", "`DIR` with what campaigns kept")
+	f.StringVar(&o.results, "results", "results", "the `DIR` in which campaigns kept recordings of the defects")
 	f.BoolVar(&o.again, "again", false, "play all anew")
 	f.BoolVar(&o.peers, "peers", false, "the defects of the locks of the program in peers/; they are written to results/upstream-peers")
 	a.progressFlag(f)
@@ -96,7 +96,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(ids) == 0 && !flags.again { // the same command goes on where it ended; what an older program wrote is played anew
+	if len(ids) == 0 && !flags.again { // the same command goes on where it ended; defects that an older program looked for are played anew
 		cases = slices.DeleteFunc(cases, func(c *upstreamCase) bool { return table.has(c.ID) })
 	}
 	ctx, stop := a.interruptible()
@@ -173,8 +173,8 @@ func libraryOf(release string) (locks []*subject.Subject, err error) {
 	return locks, nil
 }
 
-// upstreamCases returns the defects of those IDs; of none, all of the release. It simulates what
-// shows them.
+// upstreamCases returns the defects with these IDs, or all defects of the release if there are no
+// IDs. It simulates the scenarios that show them.
 func (a *app) upstreamCases(ids []string, release string, locks []*subject.Subject, results string) (out []*upstreamCase, err error) {
 	wanted := func(id string) bool { return len(ids) == 0 || slices.Contains(ids, id) }
 	for i := range upstream.Cases {
@@ -231,7 +231,7 @@ func defectIDs() (ids []string) {
 const seedsMost = 5
 
 // show finds the scenario that shows a defect on a port, and that is possible live: its story, the
-// row of the track record, or what a campaign kept.
+// row of the track record, or a scenario that a campaign kept.
 func (a *app) show(c *upstreamCase, d *known.Defect, on []*subject.Subject, results string) error {
 	type candidate struct {
 		sc     *scenarios.Scenario
@@ -296,8 +296,8 @@ func (a *app) show(c *upstreamCase, d *known.Defect, on []*subject.Subject, resu
 	return nil
 }
 
-// findingOf returns the finding of a run that has the name of the defect: of several, one of a judge
-// that the scenario expects.
+// findingOf returns the finding of a run that is the defect. If there are several, it prefers one of
+// a judge that the scenario expects.
 func (a *app) findingOf(v play.Verdict, d *known.Defect) (found judges.Finding, ok bool) {
 	named := known.NewNamer(a.host, v, known.All)
 	for _, f := range v.Findings {
@@ -314,7 +314,7 @@ func (a *app) findingOf(v play.Verdict, d *known.Defect) (found judges.Finding, 
 	return found, ok
 }
 
-// playLive plays the scenario by the library itself.
+// playLive plays the scenario on the library itself.
 func (a *app) playLive(ctx context.Context, c *upstreamCase, o LiveOptions, runs int) error {
 	if c.lock == nil {
 		if text, err := exec.CommandContext(ctx, "redis-server", "--version").Output(); err == nil {
@@ -414,8 +414,9 @@ func writeFiles(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// runMaven plays the test of a project, in a copy that is removed. However this program ends, nothing
-// stays: Maven ends with it and plays the test in its own JVM, and redis-server ends with the JVM.
+// runMaven plays the test of a project, in a copy that is removed. However this program ends, no
+// process remains: Maven, which plays the test in its own JVM, ends with this program, and
+// redis-server ends with the JVM.
 func runMaven(ctx context.Context, project string) (*upstream.TestRun, error) {
 	folder, free, err := Live.Folder()
 	if err != nil {
@@ -433,7 +434,7 @@ func runMaven(ctx context.Context, project string) (*upstream.TestRun, error) {
 		return nil, err
 	}
 	var out bytes.Buffer
-	for _, mode := range []string{"-o", "-U"} { // what Maven has, before what it could fetch
+	for _, mode := range []string{"-o", "-U"} { // use what Maven has before fetching anything
 		cmd := exec.CommandContext(ctx, "mvn", mode, "-q", "-B", "-DforkCount=0", "test")
 		cmd.Env = append(os.Environ(), "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
 		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &out, &out, time.Minute
@@ -449,7 +450,7 @@ func runMaven(ctx context.Context, project string) (*upstream.TestRun, error) {
 		if e != nil {
 			return nil, e
 		}
-		if r.Tries > 0 { // an error of Maven says that a test failed
+		if r.Tries > 0 { // the error of Maven means that a test failed
 			return r, nil
 		}
 		if err == nil {
@@ -542,7 +543,7 @@ func readGoTest(out []byte) (*upstream.TestRun, error) {
 	return r, nil
 }
 
-// readSurefire reads what Maven wrote of the tests.
+// readSurefire reads the files that Maven wrote about the tests.
 func readSurefire(dir fs.FS) (*upstream.TestRun, error) {
 	files, err := fs.Glob(dir, "target/surefire-reports/TEST-*.xml")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"lockstep/lockimpl/redisserver"
 )
 
-// A folder that upstream writes is built by Maven and shows its defect. The same test of a call
-// that keeps its lease shows none.
+// Maven builds a folder that upstream wrote, and its test shows the defect. The same test with a
+// call that keeps its lease shows none.
 func TestAReportRunsOnItsOwn(t *testing.T) {
 	for _, p := range [][2]string{{"redis-server", "redis-server"}, {"java", "openjdk-17-jdk-headless"}, {"mvn", "maven"}} {
 		if _, err := exec.LookPath(p[0]); err != nil {

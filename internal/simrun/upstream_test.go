@@ -17,8 +17,8 @@ import (
 	"lockstep/sim"
 )
 
-// Each story shows the defect of its name on the port, which names the finding, and a test in Java
-// can express it.
+// Each story shows the defect of its name on the port, which gives the finding this name, and a
+// test in Java can express it.
 func TestStoriesShowTheirDefect(t *testing.T) {
 	a := &app{host: sim.NewHost(t)}
 	ids := upstream.IDs()
@@ -72,8 +72,8 @@ func fakeLibrary(t *testing.T) {
 	}
 }
 
-// The table says what was seen, and how often. A defect that was not seen has no folder. The command
-// goes on with the defects that it has not looked for.
+// The table says which defects were seen, and how often. A defect that was not seen has no folder.
+// The next command goes on with the defects that were not looked for.
 func TestUpstreamWritesWhatItSaw(t *testing.T) {
 	fakeLibrary(t)
 	out := filepath.Join(t.TempDir(), "upstream")
@@ -111,7 +111,7 @@ func TestUpstreamWritesWhatItSaw(t *testing.T) {
 		}
 	}
 	command("R-watchdog-leased-level R-4818-long --runs 2 --tries 0")
-	// The library is another one, and does not do it.
+	// Another lock takes the place of the library, and does not have the defect.
 	setLive(t, &fakeLive{other: "reference"})
 	if code, _, stderr := call(t, "upstream", "R-4818-long", "--runs", "3", "--tries", "0", "--out", out); code != exitOK {
 		t.Fatalf("exit %d, %s", code, stderr)

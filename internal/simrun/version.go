@@ -21,8 +21,8 @@ var versionText = sync.OnceValue(func() string {
 	return versionOf(info, explore.CurrentVersions())
 })
 
-// versionOf describes a program that was built so: the version of its module, the commit, and
-// the versions that recordings and results name.
+// versionOf describes a program with this build information: the version of its module, the commit,
+// and the versions that recordings and results name.
 func versionOf(info *debug.BuildInfo, v explore.Versions) string {
 	settings := map[string]string{}
 	for _, s := range info.Settings {
@@ -52,8 +52,8 @@ func (a *app) versionCommand() *cobra.Command {
 	return a.command(guide{
 		use: "version", short: "the versions of this program, its world and its judges",
 		long: "Version prints the version of the module and the commit, where they are known, and four versions that recordings and results name. " +
-			"A recording is played only in the world version in which it was made. Another version of the judges may say something else of the same run, " +
-			"one of the names may give a finding another known defect, and one of the drawing draws other scenarios from the same seed.",
+			"A recording is played only in the world version in which it was made. Another version of the judges may judge the same run differently, " +
+			"another version of the names may give a finding another known defect, and another version of the drawing draws other scenarios from the same seed.",
 		examples: []string{"version"},
 	}, func(in invocation) (int, error) {
 		if len(in.names) > 0 {

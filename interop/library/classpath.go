@@ -14,15 +14,14 @@ import (
 	"syscall"
 )
 
-// sources are the driver's.
+// sources has the source files of the driver.
 //
 //go:embed java/pom.xml java/src
 var sources embed.FS
 
-// Classpath compiles the driver with a release of the library, unless that was done
-// before, and returns the class path of both. It keeps what it compiled in the user's
-// cache, under a name that the sources give. Without Maven the error wraps
-// exec.ErrNotFound.
+// Classpath compiles the driver with a release of the library, unless an earlier call did so, and
+// returns the class path of both. It keeps the compiled files in the user's cache, under a name
+// that depends on the sources. Without Maven the error wraps exec.ErrNotFound.
 func Classpath(version string) (string, error) {
 	built, err := build(version)
 	if err != nil {
@@ -60,7 +59,7 @@ func build(version string) (string, error) {
 	}
 	defer release()
 	if _, err := os.Stat(complete); err == nil {
-		return dir, nil // somebody else built it
+		return dir, nil // another process built it
 	}
 	from, err := os.MkdirTemp("", "lockstep-driver-")
 	if err != nil {
@@ -71,7 +70,7 @@ func build(version string) (string, error) {
 		return "", err
 	}
 	var out bytes.Buffer
-	for _, mode := range []string{"-o", "-U"} { // what Maven has, before what it could fetch
+	for _, mode := range []string{"-o", "-U"} { // use what Maven has before fetching anything
 		cmd := exec.Command(mvn, mode, "-q", "-B", "-Dredisson.version="+version, "-Dbuild.dir="+dir,
 			"compiler:compile", "dependency:copy-dependencies")
 		cmd.Dir = from
@@ -84,7 +83,7 @@ func build(version string) (string, error) {
 	return "", fmt.Errorf("%w\n%s", err, out.String())
 }
 
-// lock makes a folder, and waits until no other build of any process has it. Two builds at a time
+// lock makes a folder, and waits until no build of another process has it. Two builds at a time
 // would write the same files, in the folder of the release and in Maven's own repository.
 func lock(dir string) (release func(), err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {

@@ -34,10 +34,10 @@ type Library struct {
 // Answer is the answer of the driver to a command.
 type Answer map[string]string
 
-// Value is the result, as Java prints it; "ok" of a method without one.
+// Value is the result, as Java prints it; "ok" for a method without one.
 func (a Answer) Value() string { return a["value"] }
 
-// Owner is how the library writes the thread that answered: UUID:THREAD.
+// Owner is the owner that the library writes for the thread that answered: UUID:THREAD.
 func (a Answer) Owner() string { return a["uuid"] + ":" + a["jvm_thread"] }
 
 // Exception is the class of the exception that was thrown, without its package; "" for none.
@@ -45,8 +45,8 @@ func (a Answer) Exception() string {
 	return a["error"][strings.LastIndexByte(a["error"], '.')+1:]
 }
 
-// Beat calls gap from now on when the JVM stood still for longer than longest, which it notes
-// every so often. The instants are on the monotonic clock of the machine.
+// Beat makes the JVM check at every interval whether it stood still for longer than longest, and
+// calls gap when it did. The instants are on the monotonic clock of the machine.
 func (l *Library) Beat(every, longest time.Duration, gap func(fromNs, toNs int64)) error {
 	l.mu.Lock()
 	l.gap = gap
@@ -55,8 +55,8 @@ func (l *Library) Beat(every, longest time.Duration, gap func(fromNs, toNs int64
 	return err
 }
 
-// InterruptedUnderWay reports whether an interrupt met the call while it waited for the
-// answer to a command.
+// InterruptedUnderWay reports whether an interrupt came while the call waited for the answer to a
+// command.
 func (a Answer) InterruptedUnderWay() bool {
 	return strings.HasSuffix(a["cause"], ".InterruptedException") ||
 		a["message"] == "Unexpected exception while processing command" && a["cause"] == "" // up to 3.12.4
@@ -77,7 +77,8 @@ type Fields []any
 type Options struct {
 	Java      string // the program
 	Classpath string // see Classpath
-	// HeapMB is the size of a heap that is seldom collected; 0: a heap that grows to 512 MB.
+	// HeapMB is the size of the heap, so large that it is seldom collected; 0: a heap that grows to
+	// 512 MB.
 	HeapMB int
 	// Start starts the process; nil: exec.Cmd.Start.
 	Start func(*exec.Cmd) error
@@ -91,7 +92,7 @@ func Start(version string, o Options) (*Library, error) {
 	}
 	args = append(args, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 	for _, pkg := range []string{"lang", "math", "net", "nio", "text", "time", "util", "util.concurrent"} {
-		// The older releases look into the JDK's own classes.
+		// The older releases read private fields of the JDK's classes.
 		args = append(args, "--add-opens", "java.base/java."+pkg+"=ALL-UNNAMED")
 	}
 	cmd := exec.Command(o.Java, append(args, "-cp", o.Classpath, "lockstep.interop.Driver")...)
@@ -130,8 +131,8 @@ func (l *Library) Stop() {
 	_ = l.cmd.Wait()
 }
 
-// Send gives the driver a command (do is its verb) and returns at once; the
-// answer comes through the channel.
+// Send sends a command to the driver (do is its verb) and returns at once. The answer comes through
+// the channel.
 func (l *Library) Send(do string, fields Fields) <-chan Answer {
 	answer := make(chan Answer, 1)
 	l.mu.Lock()
@@ -155,7 +156,7 @@ func (l *Library) Send(do string, fields Fields) <-chan Answer {
 	return answer
 }
 
-// Ask is Send and the answer; what was thrown comes as an error.
+// Ask sends a command and waits for the answer. An exception of the library becomes an error.
 func (l *Library) Ask(do string, fields Fields) (Answer, error) {
 	a := <-l.Send(do, fields)
 	if err := a.Err(); err != nil {
@@ -189,7 +190,7 @@ func (l *Library) hear(stdout io.Reader) {
 	l.end(errors.New("the driver ended"))
 }
 
-// end answers whoever still waits; l.mu is held.
+// end answers all callers that still wait. The caller holds l.mu.
 func (l *Library) end(why error) {
 	if l.ended == nil {
 		l.ended = fmt.Errorf("%w; its last words: %s", why, l.stderr)

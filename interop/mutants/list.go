@@ -5,16 +5,16 @@ package main
 // the rule.
 type mutant struct {
 	id       string
-	releases string // where the rule holds, and this breaks it
+	releases string // releases that have the rule, and on which the mutant breaks it
 	breaks   string // how the mutant breaks the rule
 	file     string // of lockimpl/redisson
 	before   string // occurs once in the file
 	after    string
 }
 
-// mutants lists three faults that no comparison caught once, and then thirty that
-// were chosen from the rules of the library before anybody looked at the tests. The mutants of the
-// calls that tell a token came with these calls, and the last ones with the list of rules.
+// mutants lists first three faults that no comparison caught at one time, and then thirty that were
+// chosen from the rules of the library without knowledge of the tests. The mutants of the calls
+// that return a token were added with these calls, and the last ones with the list of rules.
 var mutants = []mutant{
 	{
 		id: "batch-owner", releases: "4.7.0",

@@ -47,7 +47,7 @@ func TestEachMutantCompiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exports := map[string]string{} // the file of each package that the port may import
+	exports := map[string]string{} // the export file of each package that the port may import
 	for line := range strings.Lines(string(out)) {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		exports[path] = file
@@ -167,7 +167,8 @@ func TestEachMutantBreaksARule(t *testing.T) {
 	}
 }
 
-// A rule that nothing shows says why, and no other does. The test that compares a rule exists.
+// A rule that no comparison shows gives a reason, and no other rule does. The test that compares a
+// rule exists.
 func TestEachRuleIsShownOrSaysWhyNot(t *testing.T) {
 	all, err := readPlayed(root(t))
 	if err != nil {
@@ -259,7 +260,8 @@ func TestEachMutantNamesReleases(t *testing.T) {
 	}
 }
 
-// A text must occur exactly once in its file. The error names the file and the mutant.
+// The text that a mutant replaces must occur exactly once in its file. The error names the file and
+// the mutant.
 func TestAMutantThatLostItsPlaceIsAnError(t *testing.T) {
 	for _, before := range []string{"func ", "no such text"} {
 		_, err := mutant{id: "stray", file: "lock.go", before: before}.apply(root(t))
@@ -269,8 +271,8 @@ func TestAMutantThatLostItsPlaceIsAnError(t *testing.T) {
 	}
 }
 
-// A result counts as long as the mutant and the function that it changes are as they were. Comments
-// and other functions may change.
+// A result counts for as long as the mutant and the function that it changes stay the same.
+// Comments and other functions may change.
 func TestAResultOfOtherCodeIsStale(t *testing.T) {
 	m := mutants[slices.IndexFunc(mutants, func(m mutant) bool { return m.id == "late-subscription" })] // in giveUp
 	whole, err := m.whole(root(t))

@@ -4,12 +4,11 @@
 //
 //	go run ./interop/mutants [-only id,id] [-by comparison [-story name]] [-parallel n] [-table]
 //
-// It needs redis-server, Java and Maven. A comparison catches a mutant if the
-// mutant fails it twice in a row and the unchanged port passes it. The results
-// are kept in interop/mutants/played.json, so that some of the mutants can be
-// played again. A result does not count any more when the mutant changed, or the function
-// that it changes. With -table the command plays nothing and writes the tables from the kept
-// results.
+// It needs redis-server, Java and Maven. A comparison catches a mutant if the mutant fails it twice
+// in a row and the unchanged port passes it. The results are kept in interop/mutants/played.json,
+// so that some of the mutants can be played again. A result no longer counts once the mutant, or
+// the function that it changes, has changed. With -table the command plays nothing and writes the
+// tables from the kept results.
 package main
 
 import (
@@ -32,14 +31,14 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// comparison is one test of package interop. It holds the port against the
-// library, release by release.
+// comparison is one test of package interop. It compares the port with the library, release by
+// release.
 type comparison struct {
 	name string
 	test string
 }
 
-// comparisons are all that a mutant is held against, cheapest first.
+// comparisons lists the comparisons that mutants must fail, cheapest first.
 var comparisons = []comparison{
 	{"kept answers", "TestPortAnswersAsRecorded"},
 	{"stories of rules", "TestRules"},
@@ -61,7 +60,7 @@ const limit = 6 * time.Minute
 // on returns the releases on which the mutant breaks its rule, oldest first.
 func (m mutant) on() ([]string, error) { return on("mutant "+m.id, m.releases) }
 
-// on returns the releases that a list or a range names, oldest first. An error names whose it is.
+// on returns the releases that a list or a range names, oldest first. An error begins with whose.
 func on(whose, releases string) ([]string, error) {
 	var all []string
 	for _, rel := range redisson.Releases {
@@ -197,7 +196,7 @@ func (p *player) play(m mutant, result played) (played, error) {
 			bad = p.fails(unchanged, c, caught)
 		}
 		if err := p.stop.Err(); err != nil {
-			return result, err // what it stopped counts as failed
+			return result, err // a comparison that was stopped counts as failed
 		}
 		caught = slices.DeleteFunc(caught, func(v string) bool { return slices.Contains(bad, v) })
 		if len(caught) > 0 {
@@ -207,7 +206,7 @@ func (p *player) play(m mutant, result played) (played, error) {
 			return result, nil
 		}
 		switch {
-		case p.story != "": // the other stories may catch it
+		case p.story != "": // one of the other stories may catch it
 		case len(bad) > 0:
 			result.Unusable = append(result.Unusable, c.name)
 		default:

@@ -24,7 +24,8 @@ func (m mutant) apply(root string) (string, error) {
 	return strings.Replace(text, m.before, m.after, 1), nil
 }
 
-// whole returns the text of the mutant's file, in which its own text occurs once.
+// whole returns the text of the mutant's file. It fails unless the mutant's text occurs there
+// exactly once.
 func (m mutant) whole(root string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, portDir, m.file))
 	if err != nil {

@@ -18,8 +18,8 @@ type rule struct {
 	unproved string
 }
 
-// rules lists the rules of the client code. Those of the scripts are not among them: TestScriptsInRandomStates
-// compares these.
+// rules lists the rules of the client code. The rules of the scripts are not in the list:
+// TestScriptsInRandomStates compares the scripts.
 var rules = []rule{
 	// Leases.
 	{says: "An attempt without a lease sends the lease of the lock object (issue 4818).", releases: "3.21.3 on", mutants: []string{"attempt-sends-field"}},
@@ -117,7 +117,7 @@ var rules = []rule{
 	{says: "What no replica had is an error at once, and nothing is given back.", releases: "3.43.0", mutants: []string{"unsynced-thrown"}},
 	{says: "An unlock that no replica had is tried again under the same request id.", releases: "4.7.0", mutants: []string{"request-kept"}},
 
-	// Calls that tell a token.
+	// Calls that return a token.
 	{says: "A try for a token that names no wait waits without bound.", releases: "3.21.3 on", mutants: []string{"token-without-bound"}},
 	{says: "What an interrupted call for a token is granted is given back.", releases: "3.21.3 on", mutants: []string{"token-given-back"}},
 	{says: "A key without time to live is taken for a grant with the token -1.", releases: "3.21.3 on", mutants: []string{"token-minus-one"}},
@@ -136,12 +136,12 @@ func (m mutant) rule() rule {
 	panic("no rule names the mutant " + m.id)
 }
 
-// verdict says on which releases something shows the rule, and on which nothing does.
+// verdict has the releases on which a comparison shows the rule, and those on which none does.
 type verdict struct {
 	proved, unproved, unplayed []string // releases
 }
 
-// verdict holds a rule against the results. A release is proved if every mutant that breaks the rule
+// verdict judges a rule by the results. A release is proved if every mutant that breaks the rule
 // there is caught there.
 func (r rule) verdict(all outcomes) (v verdict, err error) {
 	releases, err := on("the rule", r.releases)

@@ -27,9 +27,9 @@ var (
 // A played is the result of playing one mutant.
 type played struct {
 	Mutant   string   `json:"mutant"`             // digest of the mutant and of the code that it changes
-	Caught   []catch  `json:"caught,omitempty"`   // in the order of the comparisons
-	Passed   []string `json:"passed,omitempty"`   // comparisons that it passed on a release that had not caught it
-	Unusable []string `json:"unusable,omitempty"` // comparisons that it failed, and the unchanged port too
+	Caught   []catch  `json:"caught,omitempty"`   // in the order of comparisons
+	Passed   []string `json:"passed,omitempty"`   // comparisons that it passed on a release on which none had caught it
+	Unusable []string `json:"unusable,omitempty"` // comparisons that both it and the unchanged port failed
 }
 
 // A catch names the comparison that caught a mutant first, on some releases.
@@ -49,11 +49,11 @@ func (p played) text() string {
 	case p.complete():
 		return "unproved"
 	}
-	return "not played" // against every comparison
+	return "not played" // not every comparison was played
 }
 
-// complete says whether every comparison was played on the releases on which no other had caught
-// the mutant.
+// complete reports whether every comparison was played on the releases on which none has caught the
+// mutant.
 func (p played) complete() bool {
 	for _, c := range comparisons {
 		caught := slices.ContainsFunc(p.Caught, func(x catch) bool { return x.By == c.name })
@@ -86,8 +86,8 @@ func (m mutant) digest(root string) (string, error) {
 	return hex.EncodeToString(sum[:8]), nil
 }
 
-// forgetStale removes the results of other code than that below root, and returns the mutants whose
-// result it removed.
+// forgetStale removes the results that were measured on other code than the code below root. It
+// returns the IDs of their mutants.
 func (o outcomes) forgetStale(root string) (ids []string, err error) {
 	for _, m := range mutants {
 		now, err := m.digest(root)

@@ -16,7 +16,7 @@ var onServer = []string{model.JudgeHoldCount, model.JudgeLinearizable, model.Jud
 
 // Which locks have a defect.
 
-// among returns whether a lock is the bare lock of one of these names.
+// among returns a function that reports whether a lock is the bare lock with one of these names.
 func among(names ...string) func(*subject.Subject) bool {
 	return defect.Of("bare", func(l *subject.Subject) bool { return slices.Contains(names, l.Unplanted().Name) })
 }
@@ -28,8 +28,7 @@ var (
 	anyBare    = among("setnx-del", "setnx-get-del", "setnx-cad", "string-reentrant")
 )
 
-// misdeleted finds the command that ended another owner's hold and so did the harm of the
-// finding.
+// misdeleted finds the command that caused the finding by ending another owner's hold.
 func misdeleted(c *defect.Case) *defect.Cause {
 	if s := c.EndedOthersHold(); s != nil {
 		return defect.ByChange(defect.EndedOthersHold, s)

@@ -63,8 +63,8 @@ func (c *Case) LeaseEnded() bool { return c.Breaks(model.FormUnrenewed) || c.Ove
 // AboutLease reports whether the finding is about the length or the end of a lease.
 func (c *Case) AboutLease() bool { return c.LeaseEnded() || c.Breaks(model.FormLongLease) }
 
-// WhileHeld returns a copy of a case of liveness at the last instant at which the lock was
-// held. It returns nil if the lock is held now, or was not held within the last second. A
+// WhileHeld returns a copy of the case of a liveness finding, at the last instant at which the lock
+// was held. It returns nil if the lock is held now, or was not held within the last second. A
 // waiter may wait at least a second for a free lock, so the wait began during that hold.
 func (c *Case) WhileHeld() *Case {
 	if now := c.Now(); !c.Judged(model.JudgeLiveness) || now.Held() {

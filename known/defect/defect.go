@@ -6,8 +6,8 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// Of returns whether a lock, with a planted bug or without, is one of a library's for which
-// all conditions hold. The conditions are not asked about other locks.
+// Of returns a function that reports whether a lock belongs to a library, with or without a planted
+// bug, and meets all conditions. The conditions are not called for locks of other libraries.
 func Of(library string, conditions ...func(*subject.Subject) bool) func(*subject.Subject) bool {
 	return func(l *subject.Subject) bool {
 		return l.Library == library && !slices.ContainsFunc(conditions, func(c func(*subject.Subject) bool) bool { return !c(l) })
@@ -33,8 +33,8 @@ type Defect struct {
 	// Cause returns the cause of a case's finding, or nil if the finding is not this
 	// defect.
 	Cause func(*Case) *Cause
-	// Since is the version of the list of defects at which Judges, Applies or Cause last
-	// changed; 0: one before versions were kept by defect.
+	// Since is the version of the list of defects at which Judges, Applies or Cause last changed;
+	// 0: before the list kept versions per defect.
 	Since int
 }
 

@@ -73,9 +73,9 @@ func (c *Case) LateUnlock() *Cause {
 	return ByCommands(LateUnlock, m)
 }
 
-// FreeUnlock finds an unlock that found the lock free and was answered as if its thread had
-// held the lock. A finding of linearizability rests on such unlocks, earlier and later ones, if
-// none is left when they are refused. Any other finding must be about the unlock itself.
+// FreeUnlock finds an unlock that found the lock free and was answered as if its thread had held
+// the lock. A finding of linearizability is due to such unlocks, earlier and later ones, if it
+// disappears when they are refused. Any other finding must be about the unlock itself.
 func (c *Case) FreeUnlock() *Cause {
 	if c.Judged(model.JudgeLinearizable) && len(c.Hidden()) > 0 {
 		return nil
@@ -140,8 +140,8 @@ func (c *Case) judgedRefused() (out []*Case) {
 	return out
 }
 
-// EndedOthersHold returns the change in which a command ended another owner's hold and so did the
-// harm of the finding; nil: none. The judge of misdelete has seen it.
+// EndedOthersHold returns the change in which a command caused the finding by ending another
+// owner's hold; nil: none. The judge of misdelete has reported this command.
 func (c *Case) EndedOthersHold() *trace.Change {
 	for _, f := range c.Verdict.Findings {
 		if f.Judge != model.JudgeMisdelete {
@@ -156,8 +156,8 @@ func (c *Case) EndedOthersHold() *trace.Change {
 	return nil
 }
 
-// harmed reports whether the command that ended a hold did the harm of the finding: the finding of
-// misdelete is about this command, and any other about what HarmedBy says.
+// harmed reports whether the command that ended a hold caused the finding. A finding of misdelete
+// must be about this command. For any other finding, HarmedBy decides.
 func (c *Case) harmed(s *trace.Change) bool {
 	if c.Judged(model.JudgeMisdelete) {
 		return s.Lock == c.Lock && s.AtNs == c.AtNs && s.MadeFor(c.Who)
@@ -165,9 +165,8 @@ func (c *Case) harmed(s *trace.Change) bool {
 	return c.HarmedBy(s)
 }
 
-// HarmedBy reports whether the command that ended a hold did the harm of the finding: the finding is
-// about the loss that it made, or about a call during the time in which the owner still counted on
-// the hold.
+// HarmedBy reports whether the command that ended a hold caused the finding: the finding is about
+// this loss, or about a call during the time in which the owner still counted on the hold.
 func (c *Case) HarmedBy(s *trace.Change) bool {
 	if c.Judged(model.JudgeLinearizable) {
 		return s.Lock == c.Lock && s.AtNs <= c.Until() && c.AtNs <= c.CountedOnUntil(s.AtNs, s.Before)

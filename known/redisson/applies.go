@@ -14,13 +14,14 @@ import (
 
 // Which releases have a defect.
 
-// locks returns whether a lock is one of Redisson's for which all conditions hold.
+// locks returns a function that reports whether a lock is one of Redisson's and meets all
+// conditions.
 func locks(conditions ...func(*subject.Subject) bool) func(*subject.Subject) bool {
 	return defect.Of("redisson", append([]func(*subject.Subject) bool{whole}, conditions...)...)
 }
 
-// whole reports whether a lock has what the causes look at: a numbered release and the
-// channels of its waiters.
+// whole reports whether a lock has what the causes read: a numbered release and the channels of its
+// waiters.
 func whole(l *subject.Subject) bool {
 	_, err := numbers(l.Release)
 	return err == nil && l.Channel != nil
@@ -85,5 +86,6 @@ func unrenewed(c *defect.Case) bool   { return c.Breaks(model.FormUnrenewed) }
 func lateRenewal(c *defect.Case) bool { return c.Breaks(model.FormLateRenewal) }
 func longLease(c *defect.Case) bool   { return c.Breaks(model.FormLongLease) }
 
-// renewedTooLong holds of a renewal after the end of a hold, or beyond its lease.
+// renewedTooLong reports whether the finding is about a renewal after the end of a hold, or beyond
+// its lease.
 func renewedTooLong(c *defect.Case) bool { return lateRenewal(c) || longLease(c) }

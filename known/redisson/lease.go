@@ -35,8 +35,9 @@ func entered(c *defect.Case, kind defect.Kind, test func(*trace.Call, *trace.Com
 	return defect.ByCommands(kind, m)
 }
 
-// startedShort finds a grant of the thread without a lease that got a shorter one than
-// the watchdog's, and with which the hold ended, or a later unlock that left levels.
+// startedShort finds a grant of the thread that asked for no lease and got a lease shorter than the
+// watchdog's, with which the hold ended. Or it finds a later unlock that left levels and set such a
+// lease.
 func startedShort(c *defect.Case) *defect.Cause {
 	last := c.StateAt(c.Lock, c.HoldEnded()-1)
 	return fieldsLease(c, defect.ShortLease, func(m *trace.Command, lease time.Duration) (other, found bool) {
@@ -44,18 +45,19 @@ func startedShort(c *defect.Case) *defect.Cause {
 	})
 }
 
-// startedLong finds a grant of the thread without a lease that got a longer one than
-// the watchdog's, and is at the instant of the finding, or a later unlock that left levels.
+// startedLong finds a grant of the thread, at the instant of the finding, that asked for no lease
+// and got a lease longer than the watchdog's. Or it finds a later unlock that left levels and set
+// such a lease.
 func startedLong(c *defect.Case) *defect.Cause {
 	return fieldsLease(c, defect.LongLease, func(m *trace.Command, lease time.Duration) (other, found bool) {
 		return lease > c.Watchdog(), m.Executed.AtNs == c.AtNs
 	})
 }
 
-// fieldsLease finds a grant of the thread without a lease that got another one than the
-// watchdog's. If the finding is not about that grant, it is about an unlock of the same hold
-// that left levels, and got such a lease too. test says whether the lease that a command gave is
-// another one, and whether the finding is about the command.
+// fieldsLease finds a grant of the thread that asked for no lease and got another lease than the
+// watchdog's. If the finding is not about that grant, it is about an unlock of the same hold that
+// left levels, and got such a lease too. test reports whether the lease that a command gave differs
+// from the watchdog's, and whether the finding is about the command.
 func fieldsLease(c *defect.Case, kind defect.Kind, test func(*trace.Command, time.Duration) (other, found bool)) *defect.Cause {
 	leased := func(m *trace.Command) (other, found bool) {
 		return test(m, time.Duration(m.After(c.Lock).ExpiresMs)*time.Millisecond-time.Duration(m.Executed.AtNs))
@@ -119,10 +121,10 @@ func stretchedByUnlock(c *defect.Case) *defect.Cause {
 	return defect.ByCommands(defect.LeaseStretched, m)
 }
 
-// renewedOtherwise finds the command that gave the hold another lease than the
-// watchdog's, if it was the last renewal or unlock of the hold that ran. Else it finds
-// an attempt of another thread of the client for a longer lease, after which no renewal
-// came. For the judge of traffic it finds a renewal in the second that begins then.
+// renewedOtherwise finds the command that gave the hold another lease than the watchdog's, if it
+// was the last renewal or unlock of the hold that ran. Else it finds an attempt of another thread
+// of the client for a longer lease, after which no renewal came. For the judge of traffic it finds
+// a renewal in the second that begins at the finding.
 func renewedOtherwise(c *defect.Case) *defect.Cause {
 	otherwise := func(m *trace.Command) bool { return leaseLeft(c, m) != c.Watchdog().Truncate(time.Millisecond) }
 	if c.Judged(model.JudgeTraffic) {

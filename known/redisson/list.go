@@ -7,8 +7,8 @@ import (
 	"lockstep/model"
 )
 
-// onServer are the judges that see the server count otherwise than its owner. onHold are
-// the judges that see a hold end under its owner.
+// onServer are the judges that notice when the server and the owner count levels differently.
+// onHold are the judges that notice when a hold ends before its owner gives it up.
 var (
 	onServer = []string{model.JudgeHoldCount, model.JudgeLinearizable, model.JudgeLiveness}
 	onHold   = []string{model.JudgeLease, model.JudgeMutualExclusion}

@@ -12,9 +12,8 @@ import (
 
 // The queue of the fair lock, and places that are lost, kept or taken.
 
-// refusedByLeaver finds the attempt of the call that found the lock free and another
-// thread in front, whose own call was refused in the end, or had no answer to its
-// leaving.
+// refusedByLeaver finds the attempt of the call that found the lock free and another thread in
+// front. The call of that thread was refused in the end, or its leave command had no answer.
 func refusedByLeaver(c *defect.Case) *defect.Cause {
 	if c.Call == nil || c.Call.Return == nil || c.Call.Return.Outcome != model.Busy {
 		return nil
@@ -93,7 +92,7 @@ func unscored(c *defect.Case) *defect.Cause {
 	}
 	if c.Judged(model.JudgeFIFO, model.JudgeLinearizable) {
 		if c.Judged(model.JudgeLinearizable) && c.FreeUnlock() != nil {
-			return nil // that has a name of its own
+			return nil // that is a defect of its own
 		}
 		return leftOver(c)
 	}
@@ -136,7 +135,7 @@ func unplaced(c *defect.Case) *defect.Cause {
 	return parted(c, defect.NoPlace, torn)
 }
 
-// parted finds the change since which queue and deadlines differ.
+// parted finds the change since which the queue and the deadlines differ.
 func parted(c *defect.Case, kind defect.Kind, differ func(*model.LockState) bool) *defect.Cause {
 	for _, s := range c.Changes(c.Lock) {
 		if s.AtNs <= c.AtNs && differ(s.After) {
@@ -206,9 +205,9 @@ func left(s *trace.Change) bool {
 	return len(s.Before.Queue) > 0 && !slices.Contains(s.After.Queue, s.Before.Queue[0])
 }
 
-// drifted finds the last command that made a deadline drift on which a free lock waits: the
-// deadline of a dead head, or the one that the thread in front sleeps on. Most of the time that
-// the lock waits is drift.
+// drifted finds the last command that added drift to the deadline for which a free lock waits: the
+// deadline of a dead head, or the deadline until which the thread in front sleeps. Most of the
+// waiting time must be drift.
 func drifted(c *defect.Case) *defect.Cause {
 	if deadHead(c) != nil {
 		head := c.Now().Queue[0]
@@ -235,7 +234,7 @@ func drifted(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// drifting holds of a free lock that waits for a deadline that drifted, in a release in which
+// drifting reports whether the lock is free and waits for a drifted deadline, in a release in which
 // that is a defect of its own.
 func drifting(c *defect.Case) bool { return upTo("3.5.4")(c.Verdict.Lock) && drifted(c) != nil }
 
@@ -297,24 +296,24 @@ func evictedUnanswered(c *defect.Case) *defect.Cause {
 	return evicted(c, defect.ThrownUnsent, func(m *trace.Command, _ int64) bool { return m.DeliveredNs < 0 })
 }
 
-// evictedByUnit finds a waiter that was thrown out before the time was over that its
-// tryLock had given in seconds, and without a lease.
+// evictedByUnit finds a waiter that was thrown out before the wait of its tryLock was over. The
+// tryLock gave the wait in seconds, and no lease.
 func evictedByUnit(c *defect.Case) *defect.Cause {
 	return evicted(c, defect.ThrownByUnit, func(m *trace.Command, deadline int64) bool {
 		return placedByUnit(c, m, deadline)
 	})
 }
 
-// placedByUnit reports whether the place of an attempt ends before the time is over that its
-// tryLock had given in seconds, and without a lease. Releases since 3.21.3 take the number for
+// placedByUnit reports whether the place of an attempt ends before the wait of its tryLock is over.
+// The tryLock gave the wait in seconds, and no lease. Releases since 3.21.3 read the number as
 // milliseconds.
 func placedByUnit(c *defect.Case, m *trace.Command, deadline int64) bool {
 	o := c.Calls[m.Op-1]
 	return since("3.21.3")(c.Verdict.Lock) && o.LeaseNs == 0 && deadline < o.AtNs+o.WaitNs && inSeconds(c, o)
 }
 
-// inSeconds reports whether the thread of a call has a tryLock with the same wait that is
-// given in seconds.
+// inSeconds reports whether the thread of a call has a tryLock step with the same wait, given in
+// seconds.
 func inSeconds(c *defect.Case, o *trace.Call) bool {
 	for t, s := range c.Verdict.Scenario.All() {
 		if model.ThreadName(t.Process, t.Thread) == o.Caller && s.UnitSeconds && s.Wait != nil && int64(*s.Wait) == o.WaitNs {

@@ -80,8 +80,8 @@ func unlocked(kind defect.Kind, outcomes ...model.Outcome) cause {
 	}
 }
 
-// stoppedByFailedUnlock finds the unlock of the thread, during the hold that ended, that
-// failed or whose outcome stayed unknown, and took no level. No renewal of the hold was sent
+// stoppedByFailedUnlock finds an unlock of the thread during the hold that ended. The unlock
+// failed, or its outcome stayed unknown, and it took no level. No renewal of the hold was sent
 // after the unlock had returned.
 func stoppedByFailedUnlock(c *defect.Case) *defect.Cause {
 	began, ended := c.HoldBegan(), c.HoldEnded()
@@ -96,8 +96,8 @@ func stoppedByFailedUnlock(c *defect.Case) *defect.Cause {
 	return defect.ByCall(defect.UnlockFailed, o)
 }
 
-// endlessUnlock finds the unlock of the case when it came back from an interrupt and
-// its command had no answer by then.
+// endlessUnlock finds the unlock of the case if it returned after an interrupt and its command had
+// no answer by then.
 func endlessUnlock(c *defect.Case) *defect.Cause {
 	o := c.Call
 	if o == nil || o.Action != model.ActUnlock || o.Return == nil || o.Return.Outcome != model.Unknown || !c.Interrupted(c.Who, o.AtNs, o.Return.AtNs) ||
@@ -170,9 +170,8 @@ func toldOfGivenBack(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// unansweredTry finds a try that came back as busy when its attempt had no answer. The
-// attempt was granted all the same, except for a waiter that was overtaken, where any
-// such attempt will do.
+// unansweredTry finds a try that came back as busy when its attempt had no answer. The attempt must
+// have been granted, except if the finding is about a waiter that was overtaken.
 func unansweredTry(c *defect.Case) *defect.Cause {
 	if found := c.GrantedUnheard(); found != nil || !c.Judged(model.JudgeFIFO) {
 		return found

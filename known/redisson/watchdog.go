@@ -58,9 +58,9 @@ func unlockedLast(c *defect.Case) int64 {
 	return at
 }
 
-// renewedAcrossUnlock finds a renewal that found the hold. It was sent before an unlock
-// of the thread returned, and its answer came after that, or, at the last, when the
-// unlock had run.
+// renewedAcrossUnlock finds a renewal that found the hold. It was sent before an unlock of the
+// thread returned. Its answer came after that; for the last unlock, it came after the unlock had
+// run.
 func renewedAcrossUnlock(c *defect.Case) *defect.Cause {
 	last := unlockedLast(c)
 	return renewal(c, defect.RenewalAcross, func(m *trace.Command) bool {
@@ -73,10 +73,9 @@ func renewedAcrossUnlock(c *defect.Case) *defect.Cause {
 	})
 }
 
-// renewalUnderWay finds what kept a renewal from its answer at the last unlock: the
-// renewal itself was under way, or had failed and was sent again; the client waited to
-// be told of replicas, or for its script to be loaded; or a fault kept its messages from
-// leaving.
+// renewalUnderWay finds what kept a renewal from its answer at the last unlock: the renewal itself
+// was under way, or had failed and was sent again; the client waited for the number of replicas, or
+// for its script to be loaded; or a fault kept its messages from leaving.
 func renewalUnderWay(c *defect.Case) *defect.Cause {
 	c = c.AboutHolder()
 	at, process := unlockedLast(c), c.Process()
@@ -98,8 +97,8 @@ func renewalUnderWay(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// renewalFailed finds the last renewal of the hold when it was answered with an error,
-// or not at all, or the partition that kept it from leaving.
+// renewalFailed finds the last renewal of the hold if it had no answer or an error. Or it finds the
+// partition that kept the renewal from leaving.
 func renewalFailed(c *defect.Case) *defect.Cause {
 	all := renewals(c, c.HoldEnded())
 	if n := len(all); n > 0 && all[n-1].Failed() {
@@ -113,11 +112,10 @@ func renewalFailed(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// renewalPending finds the last renewal that was sent before the hold ended, when it had
-// no answer by then. Since 3.44.0 one task renews all locks of a client, so that the
-// renewal of another lock holds up this one's. It does so even if it has its answer, when that
-// came only after it was sent again, less than a period before the hold ended: the task waits
-// for a period then.
+// renewalPending finds the last renewal that was sent before the hold ended, when it had no answer
+// by then. Since 3.44.0 one task renews all locks of a client, so that the renewal of another lock
+// holds up this one's. It does so even after its answer, if the answer came only after a resend,
+// and less than a period before the hold ended. The task waits for a period after such an answer.
 func renewalPending(c *defect.Case) *defect.Cause {
 	batches := since("3.44.0")(c.Verdict.Lock)
 	ended := c.HoldEnded()
@@ -272,8 +270,8 @@ func reenteredLeft(c *defect.Case) *defect.Cause {
 	return reentered(holder)
 }
 
-// lostLevels finds the end of a hold of the thread that was not its own doing, when the
-// thread has given up fewer levels since than it was granted without a lease.
+// lostLevels finds the end of a hold that the thread did not cause, if the thread has since given
+// up fewer levels than it was granted without a lease.
 func lostLevels(c *defect.Case) *defect.Cause {
 	for _, s := range c.Changes(c.Lock) {
 		if s.AtNs > c.AtNs || s.Before.Owner != c.Who || s.After.Owner == c.Who {
@@ -286,9 +284,8 @@ func lostLevels(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// countedOut finds the unlock with which the thread, in the hold that was lost, had
-// given up as many levels as it had entered without a lease, and had entered one with a
-// lease.
+// countedOut finds an unlock in the lost hold. With it the thread had given up as many levels as it
+// had entered without a lease, although it had also entered a level with a lease.
 func countedOut(c *defect.Case) *defect.Cause {
 	began := c.HoldBegan()
 	leased, without, given := 0, 0, 0

@@ -9,15 +9,15 @@ import (
 	"lockstep/model/trace"
 )
 
-// Belief is a time in which a thread believes to hold a lock: from the return
-// of a grant to the call of the last release, to the instant at which it is told that
-// the hold is gone, or one lease after the granted attempt was sent.
+// Belief is a time in which a thread believes that it holds a lock. It begins with the return of a
+// grant. It ends with the call of the last release, with the instant at which the thread is told
+// that the hold is gone, or one lease after the granted attempt was sent.
 type Belief struct {
 	Thread string // process/thread
 	Lock   string
 	FromNs int64
 	ToNs   int64 // at most the instant at which all left
-	// LeaseNs is the lease of the level that is in force at the end, 0: none.
+	// LeaseNs is the lease of the level that is current at the end, 0: none.
 	LeaseNs int64
 	// Overstayed: a pause made it last longer than its lease.
 	Overstayed bool
@@ -44,25 +44,24 @@ func Beliefs(t *trace.Run) []Belief {
 	return out
 }
 
-// belief is a Belief as the judges see it.
+// belief is a Belief with the events behind it.
 type belief struct {
 	who      string
 	lock     string
 	from, to int64
 	lease    int64        // 0: none
-	grant    *trace.Call  // an acquire, or the release that told of a level
+	grant    *trace.Call  // an acquire, or the release whose answer told of a level
 	first    *trace.Call  // the grant of its first level
 	end      *trace.Call  // the release that ended it; nil: none did
-	doubted  bool         // an extension that failed, or that nobody answered, ended it
-	told     *model.Event // by which its owner learned that the hold is gone; nil: by nothing
-	paused   *trace.Fault // the pause that made it last longer
+	doubted  bool         // an extension that failed or had no answer ended it
+	told     *model.Event // the event by which its owner learned that the hold is gone; nil: none
+	paused   *trace.Fault // the pause that made it last longer than its lease
 }
 
-// beliefs returns what the callers believe of a lock, in the order in which the
-// beliefs began.
+// beliefs returns the callers' beliefs in a lock, in the order in which they began.
 func (r *run) beliefs(lock string) []belief {
-	// The latest level of a thread says when its hold ends. A release goes back to the
-	// level before, from its call on.
+	// The latest level of a thread says when its hold ends. From its call on, a release makes the
+	// level before it the latest.
 	type term struct{ to, lease int64 }
 	type open struct {
 		b      *belief
@@ -70,12 +69,12 @@ func (r *run) beliefs(lock string) []belief {
 	}
 	var out []*belief
 	now := map[string]*open{}
-	lapsed := map[string]*open{} // by thread, the belief whose latest lease is over
+	lapsed := map[string]*open{} // by thread, the belief whose latest lease has ended
 	type point struct {
 		at     int64
 		isCall bool
-		o      *trace.Call  // nil: told is there
-		told   *model.Event // that the thread is told
+		o      *trace.Call  // nil: told is set
+		told   *model.Event // the event that tells the thread
 	}
 	var points []point
 	for _, o := range r.CallsOn(lock) {
@@ -108,14 +107,14 @@ func (r *run) beliefs(lock string) []belief {
 		o := p.o
 		h := now[o.Caller]
 		if h != nil && h.b.to <= p.at {
-			delete(now, o.Caller) // the lease is over
+			delete(now, o.Caller) // the lease has ended
 			lapsed[o.Caller] = h
 			h = nil
 		}
 		kept := o.Action == model.ActUnlock && o.Outcome == model.Failed // its levels stay
 		if was := lapsed[o.Caller]; !p.isCall && h == nil && (o.Outcome == model.StillHeld || kept) && was != nil && len(was.levels) > 1 {
-			// The answer tells that an earlier level still holds: only the lease of the
-			// latest level is over.
+			// The answer says that an earlier level is still held: only the lease of the latest
+			// level has ended.
 			h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: was.b.first}, levels: was.levels}
 			out = append(out, h.b)
 			now[o.Caller] = h
@@ -150,7 +149,7 @@ func (r *run) beliefs(lock string) []belief {
 		case o.Action == model.ActUnlock && (o.Outcome == model.NotHeld || o.Outcome == model.Unknown):
 			stop(o.Caller, p.at, o)
 		case o.Action == model.ActExtend && o.Outcome == model.Extended:
-			if h == nil { // it holds the lock all the same
+			if h == nil { // it still holds the lock
 				h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: o}, levels: []term{{}}}
 				if was != nil {
 					h.b.first, h.levels = was.b.first, was.levels

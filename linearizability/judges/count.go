@@ -7,9 +7,9 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeHoldCount finds owners without an open call for which the server counts another
-// number than their grants less their releases since the key was last lost. A call of
-// unknown outcome counts once, as the record settled it.
+// judgeHoldCount finds owners, without an open call, for which the server counts another number of
+// levels than their grants less their releases since the key was last lost. A call of unknown
+// outcome counts once, with the effect that the record shows.
 func judgeHoldCount(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
@@ -24,7 +24,7 @@ func (r *run) miscounts(lock string) []Finding {
 		levels int
 		open   bool
 		wrong  bool
-		truth  int64 // when a failover last set what the server counts
+		truth  int64 // when a failover last set the server's count
 		last   *trace.Call
 	}
 	tallies := map[string]*tally{}
@@ -42,7 +42,7 @@ func (r *run) miscounts(lock string) []Finding {
 		if t.open || t.wrong || t.last == nil || count == t.levels || r.diedAt(who) <= at || r.LeaveNs <= at {
 			return
 		}
-		t.wrong = true // what follows is the same fault
+		t.wrong = true // later differences have the same cause
 		out = append(out, Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at, Ops: []OpRef{refOf(t.last)}, Excuses: r.memoryLost(lock), Facts: model.Facts{Lock: lock, Thread: who},
 			Detail: Miscount{After: t.last.Action, Counted: count, Levels: t.levels}})
 	}
@@ -59,7 +59,7 @@ func (r *run) miscounts(lock string) []Finding {
 				of(c.Before.Owner).levels = 0 // expired, removed, or taken by another
 			}
 			if c.Fault > 0 && c.After.Held() {
-				// What a failover left is the truth.
+				// The count that a failover left is right.
 				t := of(c.After.Owner)
 				t.levels, t.truth = c.After.Count, c.AtNs
 			}
@@ -86,7 +86,7 @@ func (r *run) miscounts(lock string) []Finding {
 			}
 			n, counted := r.settledLevels(o)
 			if t.truth > 0 && slices.ContainsFunc(r.effects(o), func(c *trace.Change) bool { return c.AtNs <= t.truth }) {
-				n, counted = 0, true // in the truth already, or undone
+				n, counted = 0, true // already in the count that the failover left, or undone
 			}
 			if !counted {
 				uncounted[o.Op] = true
@@ -98,9 +98,9 @@ func (r *run) miscounts(lock string) []Finding {
 	return out
 }
 
-// settledLevels returns the number of levels that a call has added to its owner when it
-// returns. The answer of the call tells it. If the outcome is unknown, the record tells what
-// the call did until then. It reports false if the effect may still come.
+// settledLevels returns the number of levels that a call has added to its owner when it returns. It
+// reads the number from the answer of the call. If the outcome is unknown, it reads from the record
+// what the call did until then. It reports false if the effect may still come.
 func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 	switch {
 	case o.Action == model.ActForceUnlock:

@@ -7,9 +7,9 @@ import (
 	"lockstep/model"
 )
 
-// Detail has the values that the sentence about a finding needs beside its facts. It has one
-// type per rule. Package sentence writes the sentences; nothing else reads details. Instants
-// are simulated time since the start, and threads are process/thread.
+// Detail has the values that the sentence about a finding needs besides its facts. It has one type
+// per rule. Package sentence writes the sentences; nothing else reads details. Instants are
+// simulated time since the start, and threads are process/thread.
 type Detail any
 
 // Details has a value of each type of a detail.
@@ -20,13 +20,13 @@ var Details = []Detail{
 	Leftover{}, Ghost{}, Abandoned{}, TornQueue{}, Unmet{}, Defect{}, WrongResource{},
 }
 
-// Overlap is of mutual-exclusion: two threads believed to hold the lock. Facts.Thread is the
-// one that did not hold it.
+// Overlap is a detail of mutual-exclusion: two threads believed to hold the lock. Facts.Thread is
+// the one that did not hold it.
 type Overlap struct {
 	Earlier   string
-	EarlierNs int64 // since when it believed so
+	EarlierNs int64 // since when the other thread believed to hold the lock
 	Later     string
-	Extended  bool // by an extension of its hold, not by a grant
+	Extended  bool // the other thread's belief rests on an extension of its hold, not on a grant
 	Ending    Ending
 }
 
@@ -38,38 +38,38 @@ type Ending struct {
 	Thread  string          // of LossForced: the thread that forced the lock open
 	Command model.Role      // of LossEnded: the command that ended the hold
 	Threads []string        // of LossEnded: the threads that the command was for
-	Before  []Harm          // of LossExpired: what faults did to the hold before
+	Before  []Harm          // of LossExpired: the earlier effects of faults on the hold
 }
 
-// Harm is what a fault did to a hold that ended with its lease.
+// Harm is the effect of a fault on a hold that ended with its lease.
 type Harm struct {
 	Kind  HarmKind
 	Fault string // the text of the fault
 	AtNs  int64
 }
 
-// HarmKind says what a fault did to a hold.
+// HarmKind is the kind of a Harm.
 type HarmKind string
 
 // The kinds of harm.
 const (
 	HarmShortened HarmKind = "shortened" // a change of the hold shows it
-	HarmUnseen    HarmKind = "unseen"    // it shortened the hold, or may have, and no change shows it
+	HarmUnseen    HarmKind = "unseen"    // it shortened the hold, or may have, but no change shows it
 	HarmRemoved   HarmKind = "removed"   // a failover brought the hold back
 )
 
-// Misdelete is of misdelete: a command changed a hold of another owner.
+// Misdelete is a detail of misdelete: a command changed a hold of another owner.
 type Misdelete struct {
 	Verb    string // the role of the command, or its name if it has none
 	Command string
-	Threads []string // that it was for
+	Threads []string // the threads for which the command was
 	SentNs  int64
 	Change  HoldChange
 	Levels  int    // that the hold has now, of HoldCounted
 	Owner   string // of the hold
 }
 
-// HoldChange says what a command did to a hold.
+// HoldChange is the effect of a command on a hold.
 type HoldChange string
 
 // The changes of a hold.
@@ -80,8 +80,8 @@ const (
 	HoldProlonged HoldChange = "prolonged"
 )
 
-// Unplaceable is of linearizable: no order of the calls explains their answers, or the search
-// for one met a limit.
+// Unplaceable is a detail of linearizable: no order of the calls explains their answers, or the
+// search for one met a limit.
 type Unplaceable struct {
 	Lock   string
 	Reason linearizability.Reason
@@ -91,95 +91,95 @@ type Unplaceable struct {
 // the record and not when checked with it.
 type BlindOnly Unplaceable
 
-// Miscount is of hold-count: the server counts other levels than the calls of the owner add
-// up to.
+// Miscount is a detail of hold-count: the server counts another number of levels than the calls of
+// the owner.
 type Miscount struct {
 	After   model.Action // the owner's last call
 	Counted int          // by the server
 	Levels  int          // by the calls
 }
 
-// Overtaken is of fifo: the thread waited when By, which had tried later, got the lock.
+// Overtaken is a detail of fifo: the thread waited when By, which had tried later, got the lock.
 type Overtaken struct {
 	By        string
 	FirstNs   int64 // when the waiter first tried
 	EvictedNs int64 // when it last lost its place in the queue; -1: it did not
 }
 
-// Endless is of lease: the hold has no time to live.
+// Endless is a detail of lease: the hold has no time to live.
 type Endless struct{}
 
-// LongLease is of lease: the hold got a longer lease than its owner asked for.
+// LongLease is a detail of lease: the hold got a longer lease than its owner asked for.
 type LongLease struct{ Got, Most time.Duration }
 
-// OutlivesOwner is of lease: the hold of a dead owner was prolonged.
+// OutlivesOwner is a detail of lease: the hold of a dead owner was prolonged.
 type OutlivesOwner struct{ DiedNs int64 }
 
-// Unrenewed is of lease: the hold ended although the lock should have renewed it.
+// Unrenewed is a detail of lease: the hold ended although the lock should have renewed it.
 type Unrenewed struct {
-	Fault     string // the text of the last fault that met its messages; "": none did
+	Fault     string // the text of the last fault that met its messages; "": none
 	FaultNs   int64
 	Shortened bool // the fault shortened the lease and met no message
 }
 
-// UndoneGrant is of lease: an acquire itself ended the hold with which it returned.
+// UndoneGrant is a detail of lease: an acquire itself ended the hold with which it returned.
 type UndoneGrant struct{ GrantNs, EndNs, SentNs int64 }
 
-// ShortExtension is of lease: an extension left the hold less than another lease.
+// ShortExtension is a detail of lease: an extension left the hold less than another lease.
 type ShortExtension struct {
 	SentNs, EndNs int64
 	Lease         time.Duration
 }
 
-// Untold is of lease: an owner was not told that its hold is gone.
+// Untold is a detail of lease: an owner was not told that its hold is gone.
 type Untold struct {
 	BelievedNs int64 // until when it believed
-	CalmNs     int64 // since when nothing disturbed it
+	CalmNs     int64 // since when nothing disturbed the owner
 	Bound      time.Duration
 }
 
-// Misled is of lease: an owner was told that its hold is gone, and it was not.
+// Misled is a detail of lease: an owner was told that its hold is gone although it was not.
 type Misled struct {
 	HeldNs  int64 // since when the server held it
-	LeaseNs int64 // until when the lease lasts that the owner knows of; -1: it knows of none
+	LeaseNs int64 // the end of the lease that the owner knows; -1: it knows none
 }
 
-// LateRenewal is of lease: a renewal was sent for a hold that was given up.
+// LateRenewal is a detail of lease: a renewal was sent for a hold that was given up.
 type LateRenewal struct {
-	Call     model.Action // after which the thread has no hold; "": it never had one
+	Call     model.Action // the call after which the thread has no hold; "": it never had one
 	Outcome  model.Outcome
 	ReturnNs int64 // of the call
 }
 
-// Stuck is of liveness: a call that waits for nobody did not return.
+// Stuck is a detail of liveness: a call that need not wait did not return.
 type Stuck struct {
 	Call                   model.Action
 	CallNs, LeftNs, CalmNs int64 // called; all left; every fault was over
 }
 
-// Forgotten is of liveness: a waiter waited for a free lock.
+// Forgotten is a detail of liveness: a waiter waited for a free lock.
 type Forgotten struct {
 	FromNs, ToNs int64
 	Bound        Bound
 }
 
-// Bound is how long a waiter may get nothing, and why. Of RoundTrip, After and DeadWaiters one
-// at most is set; a bound without them is a second.
+// Bound is the longest time that a waiter may wait for a free lock, with its reason. At most one of
+// RoundTrip, After and DeadWaiters is set; a bound without them is a second.
 type Bound struct {
 	Ns          int64
-	RoundTrip   time.Duration // eight of them
-	Cost        time.Duration // beside a second, with After
+	RoundTrip   time.Duration // the bound is eight round trips
+	Cost        time.Duration // besides a second, with After
 	After       Disturbance
-	DeadWaiters bool // two waits and a second
+	DeadWaiters bool // the bound is two waits and a second
 }
 
-// Disturbance is what may make a waiter wait for a lease to end.
+// Disturbance is an event that may make a waiter wait for the end of a lease.
 type Disturbance struct {
 	Kind  DisturbanceKind
-	Fault string // the text of the fault, of DisturbedByFault
+	Fault string // for DisturbedByFault: the text of the fault
 }
 
-// DisturbanceKind says what disturbed a waiter.
+// DisturbanceKind is the kind of a disturbance.
 type DisturbanceKind string
 
 // The kinds of disturbances.
@@ -189,64 +189,63 @@ const (
 	DisturbedInterrupted DisturbanceKind = "interrupted-call"
 	DisturbedUnknown     DisturbanceKind = "unknown-outcome"
 	DisturbedRelease     DisturbanceKind = "failed-release"
-	DisturbedLateRequest DisturbanceKind = "late-request"   // it came when its call was over, and made a hold of which nobody knows
-	DisturbedClose       DisturbanceKind = "closed-client"  // while the run went on
-	DisturbedRemoval     DisturbanceKind = "removed-hold"   // by another hand, which wakes nobody
-	DisturbedClock       DisturbanceKind = "stepped-clock"  // the end of a lease moved with the clock of the server
-	DisturbedFailover    DisturbanceKind = "brought-back"   // a hold of which nobody knows
-	DisturbedOutlasting  DisturbanceKind = "outlasting"     // the owner knows that the hold is gone, and its servers do not
+	DisturbedLateRequest DisturbanceKind = "late-request"   // a request came after the end of its call, and made a hold of which nobody knows
+	DisturbedClose       DisturbanceKind = "closed-client"  // a client closed while the run went on
+	DisturbedRemoval     DisturbanceKind = "removed-hold"   // an operator or an eviction removed a hold, which wakes nobody
+	DisturbedClock       DisturbanceKind = "stepped-clock"  // the clock of the server stepped, and the end of a lease with it
+	DisturbedFailover    DisturbanceKind = "brought-back"   // a failover brought back a hold of which nobody knows
+	DisturbedOutlasting  DisturbanceKind = "outlasting"     // the owner knows that the hold is gone, but the servers do not
 	DisturbedLateWakeUp  DisturbanceKind = "late-wake-up"   // a published message came late
 	DisturbedLostWakeUp  DisturbanceKind = "lost-wake-up"   // a published message was lost
-	DisturbedGivenBack   DisturbanceKind = "grant-given-up" // a grant that no replica had
+	DisturbedGivenBack   DisturbanceKind = "grant-given-up" // a grant was given up since it reached no replica
 )
 
-// LateReturn is of wait-bound: a timed try returned later than its wait and round trips.
+// LateReturn is a detail of wait-bound: a timed try returned later than its wait and round trips.
 type LateReturn struct {
 	CallNs     int64
 	Wait, Late time.Duration
 	Trips      int
-	Trip       time.Duration // the longest
+	Trip       time.Duration // the longest round trip
 }
 
-// RepeatedToken is of fencing: a new hold has a token that is not greater than all before.
+// RepeatedToken is a detail of fencing: a new hold has a token that is not greater than all before.
 type RepeatedToken struct{ Token, Greatest int64 }
 
-// StaleToken is of fencing: a caller was told a token that is not greater than one that Before
-// had been told.
+// StaleToken is a detail of fencing: a caller got a token that is not greater than the one that
+// Before got earlier.
 type StaleToken struct {
 	Token       uint64
 	Before      string
 	BeforeToken uint64
 }
 
-// Traffic is of traffic: how many commands a waiter sent in a second, and how often it was
+// Traffic is a detail of traffic: how many commands a waiter sent in a second, and how often it was
 // woken in that second.
 type Traffic struct{ Sent, Woken int }
 
-// Leftover is of tidy: something stayed when all had left: a key, a channel, or what Text
-// says.
+// Leftover is a detail of tidy: a key, a channel, or the thing in Text remained after all had left.
 type Leftover struct{ Key, Channel, Text string }
 
-// Ghost is of tidy: a thread that does not wait stands in the queue.
+// Ghost is a detail of tidy: a thread that does not wait stands in the queue.
 type Ghost struct {
 	Call     model.Action // its last acquiring call; "": it has made none
 	Outcome  model.Outcome
 	ReturnNs int64
 }
 
-// Abandoned is of tidy: a thread that was gone stands in the queue to the end.
+// Abandoned is a detail of tidy: a thread that was gone stands in the queue until the end.
 type Abandoned struct{ GoneNs int64 }
 
-// TornQueue is of tidy: queue and deadlines have different members.
+// TornQueue is a detail of tidy: queue and deadlines have different members.
 type TornQueue struct{ Queue, Deadlines []string }
 
-// Unmet is of want: the text of a step's want, reply or read that was not met.
+// Unmet is a detail of want: the text of a step's want, reply or read that was not met.
 type Unmet struct{ Text string }
 
-// Defect is of the harness: the text says where it went wrong, or how the lock panicked.
+// Defect is a detail of the harness: the text says what went wrong, or how the lock panicked.
 type Defect struct{ Text string }
 
-// WrongResource is of workload: a resource does not keep its own rule.
+// WrongResource is a detail of workload: a resource does not keep its own rule.
 type WrongResource struct {
 	Name string
 	Left int64
@@ -254,14 +253,14 @@ type WrongResource struct {
 	// and not at End.
 	Writer            string
 	Taken, Start, End int64
-	WaitsNs           int64     // of FormWaitedToTheEnd: from when on the thread waited
-	Together          *Together // nil: nobody worked at one time
+	WaitsNs           int64     // for FormWaitedToTheEnd: since when the thread waited
+	Together          *Together // nil: no two threads worked at the same time
 }
 
-// Together is the work of two threads on one resource at one time.
+// Together is the work of two threads on one resource at the same time.
 type Together struct {
 	Earlier, Later        string
-	FromNs, ToNs, LaterNs int64   // of Earlier; LaterNs: from when on Later worked
+	FromNs, ToNs, LaterNs int64   // FromNs to ToNs: when Earlier worked; LaterNs: since when Later worked
 	Ending                *Ending // of the hold of one of them; nil: they did not both believe in a hold
 	Overstayed            string  // the thread whose lease had ended; "": they held no lock in common
 }

@@ -8,14 +8,13 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeMutualExclusion finds two threads that believe to hold a lock at one instant.
+// judgeMutualExclusion finds two threads that believe to hold a lock at the same instant.
 func judgeMutualExclusion(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		beliefs := r.beliefs(lock)
 		slices.SortStableFunc(beliefs, func(a, b belief) int { return cmp.Compare(a.from, b.from) })
-		// Of the beliefs that began earlier, the one that lasts longest overlaps if any
-		// does.
+		// If any earlier belief overlaps, the one that lasts longest does.
 		var longest *belief
 		for i := range beliefs {
 			b := &beliefs[i]
@@ -43,8 +42,8 @@ func (r *run) overlap(lock string, a, b belief) Finding {
 	return f
 }
 
-// withoutHold returns the believer, of two, that does not hold the lock at an instant:
-// the one that began earlier, unless the other lost it before its grant came back.
+// withoutHold returns which of two believers does not hold the lock at an instant: the one that
+// began earlier, unless the other lost the lock before its grant came back.
 func (r *run) withoutHold(lock string, a, b belief, at int64) belief {
 	if r.StateAt(lock, at).Owner == a.who {
 		return b
@@ -52,8 +51,8 @@ func (r *run) withoutHold(lock string, a, b belief, at int64) belief {
 	return a
 }
 
-// howLost says how a's hold had ended on the server before the instant at, and what
-// excuses it. The loss is nil when the server never ended that hold.
+// howLost returns how a's hold had ended on the server before the instant at, with the excuses for
+// it. The loss is nil if the server never ended that hold.
 func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Ending, excuses []model.Excuse) {
 	ended := func(cause model.LossCause, c *trace.Change) *model.Loss {
 		l := &model.Loss{Cause: cause, Thread: a.who, Lock: lock, AtNs: c.AtNs, Fault: c.Fault}
@@ -82,10 +81,10 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Endi
 		lost = first
 	}
 	if lost != nil && first != nil && r.unheard(lock, lost, at) {
-		lost = first // what it believes in is an earlier hold
+		lost = first // the thread believes in an earlier hold
 	}
 	if lost != nil && r.Record.Params.PerGrant && lost.AtNs < a.first.AtNs {
-		lost = nil // an earlier hold ended, and of this one the server never knew
+		lost = nil // an earlier hold ended, and the server never knew this one
 	}
 	switch {
 	case (lost == nil || lost.MadeFor(a.who)) && r.shortened(lock, a, at) != nil:
@@ -94,7 +93,7 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Endi
 		return ended(model.LossShortened, s), Ending{Cause: model.LossShortened, AtNs: t.FromNs, Fault: t.Text},
 			[]model.Excuse{takenBy(t, model.HoldRemoved, faultAt(t.Text, t.FromNs))}
 	case lost == nil:
-		// Of several servers, one may forget its part before there is a majority.
+		// One of several servers may forget its part before there is a majority.
 		for _, f := range r.partsLost(a.first.AtNs, at) {
 			excuses = append(excuses, takenBy(f, model.HoldRemoved, faultAt(f.Text, f.FromNs)))
 		}
@@ -132,9 +131,9 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Endi
 	return ended(model.LossExpired, lost), e, excuses
 }
 
-// shortenedUnseen returns the steps of the clocks of servers that shortened the hold of a
-// thread before its grant came back, or may have shortened a part of a hold on several
-// servers before it was a majority, in which no change of the hold shows it.
+// shortenedUnseen returns the steps of servers' clocks that shortened the hold of a thread although
+// no change of the hold shows it. They shortened the hold before its grant came back, or may have
+// shortened a part of a hold on several servers before there was a majority.
 func (r *run) shortenedUnseen(lock string, a belief, since int64, lost *trace.Change) []trace.Fault {
 	var out []trace.Fault
 	for _, c := range r.ChangesUpTo(lock, lost.AtNs) {
@@ -156,8 +155,8 @@ func (r *run) shortenedUnseen(lock string, a belief, since int64, lost *trace.Ch
 	return out
 }
 
-// unheard reports whether the call that began the hold which a change ended had not
-// returned at an instant, or did not return with a grant.
+// unheard reports whether the call that began a hold, which the change lost ended, had not returned
+// at an instant, or did not return with a grant.
 func (r *run) unheard(lock string, lost *trace.Change, at int64) bool {
 	for _, c := range slices.Backward(r.Changes(lock)) {
 		if c.AtNs < lost.AtNs && c.Started() && c.After.Owner == lost.Before.Owner {
@@ -187,9 +186,8 @@ func (r *run) removedAndBroughtBack(lock, who string, from, to int64) []*trace.C
 	return out
 }
 
-// shortened returns the first change up to an instant in which a fault took from the
-// believer's hold without ending it, as a failover that loses a renewal does; nil if
-// there is none.
+// shortened returns the first change up to an instant in which a fault shortened the believer's
+// hold without ending it, as a failover that loses a renewal does; nil if there is none.
 func (r *run) shortened(lock string, a belief, at int64) *trace.Change {
 	for i, c := range r.Changes(lock) {
 		if c.Fault > 0 && a.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == a.who && c.After.Owner == a.who {
@@ -199,12 +197,12 @@ func (r *run) shortened(lock string, a belief, at int64) *trace.Change {
 	return nil
 }
 
-// whyExpired returns the excuses for a hold that ended with its lease: what kept the
-// believer from noticing the end, or from renewing in time.
+// whyExpired returns the excuses for a hold that ended with its lease: the circumstances that kept
+// the believer from noticing the end, or from renewing in time.
 func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excuse {
 	var out []model.Excuse
 	for _, p := range r.pauses(a.who) {
-		// Past the lease: it began while the hold lived and outlasted it.
+		// Past its lease: the pause began while the hold existed, and outlasted it.
 		if p.FromNs < lost.AtNs && lost.AtNs < p.ToNs {
 			out = append(out, model.Excuse{Circumstance: model.HolderStopped, Fault: p.Number,
 				Cause: model.Cause{Kind: model.CauseFaultFrom, Fault: p.Text, AtNs: p.FromNs, ToNs: p.ToNs}})
@@ -215,9 +213,9 @@ func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excu
 	}
 	period := int64(r.Record.Params.RenewalPeriod)
 	if r.Record.Params.Endless {
-		period = trace.Never - lost.AtNs // nobody knows how its session is kept alive
+		period = trace.Never - lost.AtNs // it is unknown how its session is kept alive
 	}
-	// A fault that kept the grant from coming back kept the first renewal from being sent.
+	// A fault that delayed the grant on its way back also delayed the first renewal.
 	granted := r.entered(a.first)
 	from := a.from
 	met := []trace.Fault{}
@@ -272,8 +270,8 @@ func (r *run) metRenewals(lock, who string, from, to int64) []trace.Fault {
 		}
 	}
 	for _, p := range r.pauses(who) {
-		// A pause that held no renewal back, and was too short to cover the time
-		// of one, changed nothing.
+		// A pause that held no renewal back, and was too short to cover a renewal period, changed
+		// nothing.
 		if p.FromNs <= to && p.ToNs >= from && (p.ToNs-p.FromNs >= int64(r.Record.Params.RenewalPeriod) || r.heldBack(p, who)) {
 			last[p.Number] = max(last[p.Number], min(p.ToNs, to))
 		}

@@ -8,8 +8,8 @@ import (
 	"lockstep/model/trace"
 )
 
-// takenBy returns the excuse for a hold or a place that a fault took from a server, or
-// restored. A step of the server's clock is a circumstance of its own.
+// takenBy returns the excuse for a hold or a place that a fault removed from a server, or restored.
+// A step of the server's clock has a circumstance of its own.
 func takenBy(t trace.Fault, otherwise model.Circumstance, cause model.Cause) model.Excuse {
 	if t.Spec.StepsServerClock() {
 		otherwise = model.ServerClockStepped
@@ -34,9 +34,8 @@ func (r *run) byHand(c *trace.Change) []model.Excuse {
 	return []model.Excuse{takenBy(r.Fault(c.Fault), model.HoldRemoved, faultIs(r.Fault(c.Fault).Text))}
 }
 
-// partsLost returns the faults between two instants with which a server may have forgotten
-// one of several parts of a hold. A hold of one part has none: there the record shows what
-// is lost.
+// partsLost returns the faults between two instants by which a server may have forgotten one of
+// several parts of a hold. It returns none for a hold of one part, since the record shows its loss.
 func (r *run) partsLost(fromNs, toNs int64) []trace.Fault {
 	if r.Record.Params.Parts < 2 {
 		return nil
@@ -50,8 +49,8 @@ func (r *run) partsLost(fromNs, toNs int64) []trace.Fault {
 	return lost
 }
 
-// clockSteps returns the excuses for what rests on the wall clocks of servers between two
-// instants.
+// clockSteps returns the excuses for a finding that depends on the wall clocks of servers between
+// two instants.
 func (r *run) clockSteps(fromNs, toNs int64) []model.Excuse {
 	var out []model.Excuse
 	for _, t := range r.Faults {
@@ -62,8 +61,7 @@ func (r *run) clockSteps(fromNs, toNs int64) []model.Excuse {
 	return out
 }
 
-// clocksApart returns the excuse for an order that rests on the wall clocks of the
-// processes.
+// clocksApart returns the excuse for an order that depends on the wall clocks of the processes.
 func (r *run) clocksApart() []model.Excuse {
 	for _, p := range r.Record.Params.Processes {
 		if p.Skew >= time.Millisecond {
@@ -73,9 +71,9 @@ func (r *run) clocksApart() []model.Excuse {
 	return nil
 }
 
-// memoryLost returns the excuses for answers that rest on what the server had
-// forgotten: a fault removed keys, or lost data, when a command of a call had run and
-// the call, or another command of it, was still under way.
+// memoryLost returns the excuses for answers that are wrong since the server had forgotten
+// something: a fault removed keys, or lost data, when a command of a call had run and the call, or
+// another command of it, was still under way.
 func (r *run) memoryLost(lock string) []model.Excuse {
 	var out []model.Excuse
 	for _, t := range r.Faults {

@@ -5,16 +5,15 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeFencing finds new holds whose token is not greater than every one before, by what
-// the server holds and by what the callers were told. Locks without tokens have none to
-// compare.
+// judgeFencing finds new holds whose token is not greater than all before. It compares the tokens
+// on the server, and the tokens that the callers got. Locks without tokens have none to compare.
 func judgeFencing(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		var greatest, since int64
 		for _, c := range r.Changes(lock) {
 			if c.By == nil {
-				continue // what a failover brings back is no new hold
+				continue // a hold that a failover brings back is not new
 			}
 			if c.Started() && c.After.Token > 0 && c.After.Token <= greatest {
 				f := Finding{Judge: model.JudgeFencing, Verdict: Broken, AtNs: c.AtNs, Excuses: r.countLost(since, c.AtNs), Facts: model.Facts{Lock: lock, Thread: c.After.Owner},
@@ -33,13 +32,13 @@ func judgeFencing(r *run) []Finding {
 	return out
 }
 
-// told is a grant with the token that its caller was told.
+// told is a grant with the token that its caller got.
 type told struct {
 	o     *trace.Call
 	grant *trace.Change // nil: the record does not show it
 }
 
-// before reports whether a grant surely came before another one.
+// before reports whether a grant certainly came before another one.
 func (a told) before(b told) bool {
 	if a.grant != nil && b.grant != nil {
 		return a.grant.Precedes(b.grant)
@@ -47,8 +46,8 @@ func (a told) before(b told) bool {
 	return a.o.ReturnedNs() <= b.o.AtNs
 }
 
-// staleTokens finds calls that were granted a new hold and told a token that is not
-// greater than that of a hold before.
+// staleTokens finds calls that were granted a new hold, with a token that is not greater than that
+// of an earlier hold.
 func (r *run) staleTokens(lock string) []Finding {
 	beliefs := r.beliefs(lock)
 	var all []told
@@ -70,7 +69,7 @@ func (r *run) staleTokens(lock string) []Finding {
 	}
 	var out []Finding
 	for _, b := range all {
-		var last *told // the one with the greatest token
+		var last *told // the earlier grant with the greatest token
 		for i := range all {
 			if a := &all[i]; a.before(b) && (last == nil || a.o.Return.Token > last.o.Return.Token) {
 				last = a

@@ -7,8 +7,8 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeFIFO finds new holds that were given out of turn: the server had executed the
-// first try of another thread before, which still waited and was within its own wait.
+// judgeFIFO finds new holds that were given out of turn: the server had executed the first try of
+// another thread before, and that thread was still waiting, within its own wait.
 func judgeFIFO(r *run) []Finding {
 	if !r.Record.Params.Fair {
 		return nil
@@ -52,7 +52,7 @@ func (r *run) outrun(lock string) []Finding {
 	return out
 }
 
-// overtaken reports whether x waited when y, which tried later, was given the lock.
+// overtaken reports whether x was waiting when y, which had tried later, got the lock.
 func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change) bool {
 	if x == y || x.Caller == y.Caller || x.Action != model.ActLock && x.Action != model.ActTryLockTimed {
 		return false
@@ -95,8 +95,8 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 	}
 	for _, t := range r.Faults {
 		own := (t.Spec.Kind == model.FaultPause || t.Spec.Kind == model.FaultPartition) && t.Spec.Names(x.Process)
-		// A waiter that could not ask may lose its place a little later. A first try that lay
-		// in a stalled server may have been too old when the server went on.
+		// A waiter that could not ask may lose its place a little later. A first try that waited in
+		// a stalled server may have been too old when the server continued.
 		evicts := t.FromNs <= evicted && evicted <= t.ToNs+int64(r.Record.Params.ResponseTimeout)
 		outdates := t.Spec.Server == model.ServerStall && first.AtNs <= t.ToNs && t.ToNs <= first.Executed.AtNs
 		if (own || t.Spec.Interrupts()) && (covers(t) || evicts || outdates) {

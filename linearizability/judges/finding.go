@@ -9,8 +9,8 @@ import (
 	"lockstep/model/trace"
 )
 
-// Class tells a broken promise of the lock from a limit that it never
-// promised to hold.
+// Class distinguishes a broken promise of the lock from a limit, which it never promised to
+// overcome.
 type Class string
 
 // The classes.
@@ -29,18 +29,18 @@ const (
 	Undecided Verdict = "undecided"
 )
 
-// Finding is one thing that a judge found: a broken promise, or an undecided one.
+// Finding is one result of a judge: a broken promise, or a promise that it could not decide.
 type Finding struct {
 	Judge   string
 	Verdict Verdict
-	Class   Class // of a broken one
+	Class   Class // of a broken promise
 	AtNs    int64
 	Ops     []OpRef
-	// Excuses are the circumstances under which the promise does not hold.
-	// They make a limit of the finding if it vanishes without them.
+	// Excuses are the circumstances under which the promise does not hold. The finding is a limit
+	// if it vanishes without them.
 	Excuses []model.Excuse
-	// Convicted reports whether a replay without the excuses broke the promise too,
-	// which makes the finding a bug.
+	// Convicted reports whether a replay without the excuses also broke the promise, which makes
+	// the finding a bug.
 	Convicted bool
 	// Doubt is why a broken promise of a live run is undecided; zero for all others.
 	Doubt Doubt
@@ -48,10 +48,10 @@ type Finding struct {
 	Detail Detail
 }
 
-// Doubt says why nobody knows whether a promise was broken in a live run. One field is set.
+// Doubt says why it is unknown whether a promise was broken in a live run. One field is set.
 type Doubt struct {
 	Uncertainty time.Duration // the instants of the record are not known more exactly
-	StoodStill  time.Duration // so long the machine stood still
+	StoodStill  time.Duration // the time for which the machine stood still
 }
 
 // OpRef names an operation of the record.
@@ -63,7 +63,7 @@ type OpRef struct {
 	ReturnNs int64 // -1: still open
 }
 
-// Judgement is what all judges say of one run.
+// Judgement has the results of all judges for one run.
 type Judgement struct {
 	Findings []Finding // by judge in the order of model.Judges, then by instant
 	Reached  []string  // in the order of model.Reachable
@@ -118,7 +118,7 @@ func JudgeBy(names []string, t *trace.Run, resources []Resource) Judgement {
 	return Judgement{Findings: classed(r.Record.Params, found)}
 }
 
-// JudgeLinearizable returns what the judge of that name finds.
+// JudgeLinearizable returns the findings of the judge linearizable.
 func JudgeLinearizable(t *trace.Run) []Finding {
 	return classed(t.Record.Params, judgeLinearizable(&run{t}))
 }
@@ -133,7 +133,7 @@ func classed(params model.Params, found []Finding) (out []Finding) {
 		if f.Verdict == Broken {
 			promise, ok := params.Promise(f.Judge)
 			if !ok {
-				continue // not promised, so not judged
+				continue // the lock does not promise it
 			}
 			f.Class = ClassBug
 			f.Excuses = promise.Admit(f.Excuses)
@@ -151,7 +151,7 @@ func classed(params model.Params, found []Finding) (out []Finding) {
 	return out
 }
 
-// Has says whether a judge is broken in the run, and whether as a bug.
+// Has reports whether the promise of a judge is broken in the run, and whether that is a bug.
 func (j Judgement) Has(judge string) (broken, bug bool) {
 	for _, f := range j.Findings {
 		if f.Judge == judge && f.Verdict == Broken {

@@ -11,10 +11,10 @@ import (
 	"lockstep/model/trace"
 )
 
-// FuzzJudge: no record makes a judge panic, every finding is of a judge that is
-// promised, with a sentence, an instant within the run and calls of the record,
-// and judging twice says the same. The bytes are read as a run that may be
-// impossible, in which threads, commands and the server do what they like.
+// FuzzJudge checks that no record makes a judge panic; that every finding breaks a promise of the
+// lock, and has a sentence, an instant within the run and calls of the record; and that judging
+// twice gives the same. The bytes are read as a run that may be impossible, with arbitrary actions
+// of threads, commands and the server.
 func FuzzJudge(f *testing.F) {
 	for _, seed := range []string{
 		"", "\x00", "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09",
@@ -46,8 +46,8 @@ func FuzzJudge(f *testing.F) {
 	})
 }
 
-// fuzzRecord reads bytes as a record whose events keep to the rules of the
-// world: a thread has one call, a message is sent before it is executed.
+// fuzzRecord reads bytes as a record whose events obey the rules of the world: a thread has one
+// call, a message is sent before it is executed.
 func fuzzRecord(data []byte) *model.Record {
 	next := func() int {
 		if len(data) == 0 {
@@ -122,7 +122,7 @@ func fuzzRecord(data []byte) *model.Record {
 			}[next()%4]
 		}
 		rec.Add(e)
-		if kind >= 128 { // and the server holds something else
+		if kind >= 128 { // the state of the server changes
 			state = model.LockState{}
 			if n := next(); n%4 > 0 {
 				state = model.LockState{Owner: threads[n%3] + "/1", Count: 1 + n%2, ExpiresMs: at/1e6 + int64(n)*100, Token: int64(n % 5)}

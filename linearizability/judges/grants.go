@@ -7,8 +7,8 @@ import (
 	"lockstep/model/trace"
 )
 
-// changes returns the changes of its lock that a call brought about, in order: those that
-// its own commands made, and those that handed the lock to it.
+// changes returns the changes of its lock that a call caused, in order: the changes that its own
+// commands made, and those that handed the lock to it.
 func (r *run) changes(o *trace.Call) []*trace.Change {
 	if !r.Record.Params.PerGrant || !o.Action.Acquires() {
 		return o.Changes
@@ -22,15 +22,15 @@ func (r *run) changes(o *trace.Call) []*trace.Change {
 	return out
 }
 
-// handedTo returns the acquire that a change gave the lock to although no command of its thread
-// made the change. It returns nil for all other changes, and for a lock whose threads do not
-// know their holds by the grants alone. There are two such changes:
+// handedTo returns the acquire to which a change gave the lock although no command of its thread
+// made the change. It returns nil for all other changes, and for a lock whose threads do not know
+// their holds by the grants alone. There are two such changes:
 //
-// Servers whose queue is the lock give it to the thread that stands first. The acquire is the
-// one that last gave its thread a place in the queue; a place of an earlier one may be there,
-// too, and the thread has one hold.
+// If the queue on the server is the lock, the server gives the lock to the first thread of the
+// queue. The acquire is the one that last gave this thread a place. There may also be a place of an
+// earlier acquire, but the thread has only one hold.
 //
-// After a failover the new master may execute a request that the old master got, and neither
+// After a failover the new master may execute a request that the old master received, but neither
 // executed nor answered. The acquire is the last one that its thread had called.
 func (r *run) handedTo(c *trace.Change) *trace.Call {
 	who := c.After.Owner
@@ -67,8 +67,8 @@ func places(s *model.LockState, who string) (n int) {
 	return n
 }
 
-// grantedBy returns the call that a change granted the lock to, or whose command it was; nil
-// if there is none.
+// grantedBy returns the call to which a change granted the lock, or whose command made the change;
+// nil if there is none.
 func (r *run) grantedBy(c *trace.Change) *trace.Call {
 	if o := r.handedTo(c); o != nil {
 		return o
@@ -76,15 +76,15 @@ func (r *run) grantedBy(c *trace.Change) *trace.Call {
 	return c.Call()
 }
 
-// grants returns the changes in which the call took or entered the lock, without the
-// grants that it gave back. More than one is a grant too many.
+// grants returns the changes in which the call took or entered the lock, without the grants that it
+// gave back. There should be one at most.
 func (r *run) grants(o *trace.Call) []*trace.Change {
 	kept, _ := r.keptAndGivenBack(o)
 	return kept
 }
 
-// givenBack is a grant that the call gave up itself, because no replica had it in
-// time, or because it did not learn of it.
+// givenBack is a grant that the call gave up itself, because it reached no replica in time, or
+// because the call did not learn of it.
 type givenBack struct{ grant, undo *trace.Change }
 
 // grantsGivenBack returns the grants that the call gave back, in order.
@@ -93,9 +93,9 @@ func (r *run) grantsGivenBack(o *trace.Call) []givenBack {
 	return back
 }
 
-// keptAndGivenBack divides the grants of a call. An unlock by the call gives back
-// the latest grant. Of a lock whose commands have the role of their call, any command
-// does, unless the call returns with that grant.
+// keptAndGivenBack divides the grants of a call. An unlock by the call gives back the latest grant.
+// For a lock whose commands have the role of their call, any command gives the grant back, unless
+// the call returns with that grant.
 func (r *run) keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []givenBack) {
 	known := r.returnedWith(o)
 	for _, c := range r.changes(o) {
@@ -111,10 +111,10 @@ func (r *run) keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []give
 	return kept, back
 }
 
-// returnedWith returns the grant of which a granted call told its thread, of a lock that
-// a thread knows by its grants alone: the latest one that came before the return, which may
-// have ended by then. If none did, because the server lost a part of the hold meanwhile, it
-// is the first one after the return. It returns nil for other calls.
+// returnedWith returns the grant that a granted call reported to its thread, for a lock whose
+// threads know holds only by their grants. It is the latest grant before the return, even if it has
+// ended by then. If there is none, because the server lost a part of the hold meanwhile, it is the
+// first grant after the return. It returns nil for other calls.
 func (r *run) returnedWith(o *trace.Call) *trace.Change {
 	if !r.Record.Params.PerGrant || o.Outcome != model.Granted {
 		return nil
@@ -128,8 +128,7 @@ func (r *run) returnedWith(o *trace.Call) *trace.Change {
 	return known
 }
 
-// undone returns the commands with which an acquire gave back grants that no
-// replica had.
+// undone returns the commands with which an acquire gave back grants that reached no replica.
 func undone(o *trace.Call) []*trace.Command {
 	var out []*trace.Command
 	for _, m := range o.Sent {
@@ -140,9 +139,9 @@ func undone(o *trace.Call) []*trace.Command {
 	return out
 }
 
-// grantsKept returns the grants of the hold with which the call returned. A call that
-// was sent again may have had a hold before, which ended unknown to the caller, and
-// may be given another one after its return.
+// grantsKept returns the grants of the hold with which the call returned. A call that was sent
+// again may have had a hold before, which ended without its caller's knowledge, and may get another
+// one after its return.
 func (r *run) grantsKept(o *trace.Call) []*trace.Change {
 	if known := r.returnedWith(o); known != nil {
 		return []*trace.Change{known}
@@ -164,8 +163,8 @@ func (r *run) grantsKept(o *trace.Call) []*trace.Change {
 	return kept
 }
 
-// entered returns the command that granted the lock to the call. It knows it also of
-// a lock whose state does not change when its owner enters again.
+// entered returns the command that granted the lock to the call. It also works for a lock whose
+// state does not change when its owner enters again.
 func (r *run) entered(o *trace.Call) *trace.Command {
 	if g := r.grantsKept(o); len(g) > 0 {
 		return g[0].By

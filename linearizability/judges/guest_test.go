@@ -10,12 +10,12 @@ import (
 	"lockstep/model/trace"
 )
 
-// anybodys is a lock of which the judges know only the lease. A thread knows a hold only by
-// the value that its grant returned.
+// anybodys is a lock whose lease is all that the judges know. A thread knows a hold only by the
+// value that its grant returned.
 var anybodys = model.Params{Lock: "anybody's", Traits: model.Traits{NoWatchdog: true, Uncounted: true, PerGrant: true}, Timing: timing(0),
 	Promises: model.Promises{model.JudgeHoldCount: {Waived: true}}}
 
-// reentrantLock is such a lock that its holder may enter again.
+// reentrantLock is such a lock, but its holder may enter it again.
 var reentrantLock = func() model.Params {
 	p := anybodys
 	p.Uncounted = false
@@ -127,7 +127,7 @@ func TestAHoldThatIsWholeAfterItsGrant(t *testing.T) {
 	})
 }
 
-// watchedLock is such a lock that renews its holds and tells of their end.
+// watchedLock is such a lock, but it renews its holds and reports their end.
 var watchedLock = func() model.Params {
 	p := anybodys
 	p.Traits = model.Traits{Uncounted: true, PerGrant: true, Watched: true}
@@ -366,7 +366,7 @@ func TestTheTokenOfAHandle(t *testing.T) {
 	fenced.Fenced = true
 	counted := fenced
 	counted.Uncounted = false
-	// late is a grant at 1 ms of which a/1 hears when b/1 has the lock already.
+	// late is a grant at 1 ms that a/1 receives when b/1 already has the lock.
 	late := func(first, second string) string {
 		return `
 			0     a/1 invoke lock
@@ -705,7 +705,7 @@ func TestAHoldThatEndsWithASession(t *testing.T) {
 }
 
 func TestAnEarlierHoldExplainsNothing(t *testing.T) {
-	// The lock of c/1 was a majority for c/1 alone. What it held before says nothing.
+	// The lock of c/1 was a majority for c/1 alone. Its earlier parts mean nothing.
 	testJudged(t, []judged{
 		{rule: "of several servers", lock: onSeveral, record: `
 			0    c/1 takes
@@ -958,7 +958,7 @@ func TestTwoMaySplitTheServers(t *testing.T) {
 }
 
 func TestALateRequestLeavesAHoldOfWhichNobodyKnows(t *testing.T) {
-	// The request that comes at 1 s was sent again long before, and the lock given up.
+	// The request that arrives at 1 s was sent again long before, and the lock was given up.
 	late := func(gets, releases int) string {
 		return `
 			0     b/1 invoke lock
@@ -1021,7 +1021,7 @@ func TestAServerHandsTheLockOver(t *testing.T) {
 	})
 }
 
-// TestAThreadWaitsBehindItself has a thread whose unlock is lost, and who asks again. The first
+// TestAThreadWaitsBehindItself has a thread whose unlock is lost, and which asks again. The first
 // hold ends, and the place of the thread in the queue becomes its next one.
 func TestAThreadWaitsBehindItself(t *testing.T) {
 	renewed := anybodys

@@ -11,13 +11,13 @@ import (
 	"lockstep/model"
 )
 
-// judged is one rule of a judge: a record and all that the judges say of it.
+// judged is one rule of a judge: a record, and everything that the judges find in it.
 type judged struct {
 	rule string
 	lock model.Params // zero: plainLock
-	// finds has a line for each finding in the order of a judgement: judge,
-	// class (or undecided), and what its sentence must say. Nothing else may be
-	// found; empty: everything held.
+	// finds has a line for each finding in the order of a judgement: judge, class (or undecided),
+	// and text that its sentence must contain. There must be no other finding; empty: everything
+	// held.
 	finds  string
 	record string
 }
@@ -65,8 +65,8 @@ func expect(t *testing.T, finds string, j Judgement) {
 	}
 }
 
-// Where two believe at once, the server gave the first a shorter lease than it
-// asked for: it takes no notice, and no other judge has anything to say.
+// To make two threads believe at once, the server gives the first a shorter lease than it asked
+// for. The thread does not notice, and no other judge finds anything.
 
 func TestMutualExclusion(t *testing.T) {
 	testJudged(t, []judged{
@@ -561,8 +561,8 @@ func TestMisdelete(t *testing.T) {
 }
 
 func TestLinearizable(t *testing.T) {
-	// b stands in the queue, is thrown out, and comes back by what arrives late of its
-	// call, which ends without an answer.
+	// b stands in the queue, is thrown out, and comes back by a late command of its call, which
+	// ends without an answer.
 	const cameBack = `
 			0    a/1 takes
 			100  b/1 invoke try_lock_timed wait=3900
@@ -898,8 +898,8 @@ func TestLinearizable(t *testing.T) {
 	})
 }
 
-// A hold that a failover brought back belongs to no call, so that no history
-// can say what was right; without the failover the same answers are wrong.
+// A hold that a failover brought back belongs to no call, so no history can show what was right.
+// Without the failover the same answers are wrong.
 func TestAHoldThatARestartTookFromACallUnderWay(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "it was there for others", record: `
@@ -935,8 +935,8 @@ func TestNoHistoryOfWhatAFailoverBroughtBack(t *testing.T) {
 	}
 }
 
-// A record settles what a caller cannot know. Blind, a violation may be missed
-// and none may be invented.
+// A record settles facts that a caller cannot know. The blind check may miss a violation, but must
+// not invent one.
 func TestSettledAndBlind(t *testing.T) {
 	for _, c := range []struct {
 		rule           string
@@ -1205,7 +1205,7 @@ func TestHoldCount(t *testing.T) {
 	})
 }
 
-// order is a queue of two behind a holder; who comes next is the case.
+// order is a queue of two behind a holder. The cases differ in which of them comes next.
 const order = `
 	0    a/1 takes lease=9000
 	100  b/1 waits lock lease=9000 -> a/1 1 9001 queue=b/1
@@ -1439,8 +1439,8 @@ func TestFIFO(t *testing.T) {
 	})
 }
 
-// A place that its owner could not give up makes a free lock busy until a
-// heartbeat has passed: a limit where a fault was in the way, else a bug.
+// A place that its owner could not give up makes a free lock busy until a heartbeat has passed: a
+// limit if a fault caused that, else a bug.
 func TestAPlaceThatCouldNotBeGivenUp(t *testing.T) {
 	const waitsBehind = `
 		0     a/1 takes lease=900

@@ -9,9 +9,9 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeLease finds leases that are too long, ended or prolonged against the rules,
-// renewals that come too late, extensions that give too little, owners that are not told
-// of the end of their hold, and owners that are told of an end that is none.
+// judgeLease finds leases that are too long, ended or prolonged against the rules, renewals that
+// come too late, extensions that give too little, owners that are not told of the end of their
+// hold, and owners that are told of an end that did not happen.
 func judgeLease(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
@@ -63,16 +63,16 @@ func (r *run) leases(lock string) []Finding {
 		}
 		for _, c := range changes {
 			if c.AtNs > died && c.Started() && strings.HasPrefix(c.After.Owner, process+"/") {
-				held = c.After // what it had sent before it died
+				held = c.After // a command that it had sent before it died
 				continue
 			}
 			if c.AtNs > died && c.After.Owner == held.Owner && r.moved(c) {
-				held = c.After // nobody prolonged it
+				held = c.After // no command prolonged it
 				continue
 			}
 			if c.AtNs > died && held.Held() && c.After.Owner == held.Owner && c.After.ExpiresMs > held.ExpiresMs {
 				if c.By != nil && c.By.AtNs <= died {
-					held = c.After // sent while it lived
+					held = c.After // sent while the process lived
 					continue
 				}
 				add(model.FormOutlivesOwner, held.Owner, c.AtNs, OutlivesOwner{DiedNs: died})
@@ -83,8 +83,8 @@ func (r *run) leases(lock string) []Finding {
 	return out
 }
 
-// moved reports whether a fault put off the end of a lease, and no command did: the fault
-// itself, or servers that fail over by themselves, within their recovery after it.
+// moved reports whether a fault, and no command, delayed the end of a lease: the fault itself, or
+// servers that fail over by themselves, within their recovery after it.
 func (r *run) moved(c *trace.Change) bool {
 	if c.Fault > 0 {
 		return r.Fault(c.Fault).Spec.MovesLeases()
@@ -93,7 +93,7 @@ func (r *run) moved(c *trace.Change) bool {
 }
 
 // recovering reports whether the servers may be failing over at an instant, after a fault that
-// interrupted them. Only servers with a time of recovery do.
+// interrupted them. Only servers with a time of recovery fail over.
 func (r *run) recovering(ns int64) bool {
 	recovery := int64(r.Record.Params.Recovery)
 	return recovery > 0 && slices.ContainsFunc(r.Faults, func(t trace.Fault) bool {
@@ -101,9 +101,9 @@ func (r *run) recovering(ns int64) bool {
 	})
 }
 
-// mostLease returns the longest lease that an owner may have after a change: what its
-// calls asked for, or the watchdog timeout for a call that asked for none. The search
-// ends at a lease that is enough.
+// mostLease returns the longest lease that an owner may have after a change: the lease that its
+// calls asked for, or the watchdog timeout for a call that asked for none. The search ends at a
+// lease of at least enough.
 func (r *run) mostLease(lock, who string, c *trace.Change, enough time.Duration) time.Duration {
 	if !c.MadeFor(who) {
 		return 0
@@ -112,7 +112,7 @@ func (r *run) mostLease(lock, who string, c *trace.Change, enough time.Duration)
 	var most time.Duration
 	calls := r.CallsOn(lock)
 	calls = calls[:called(calls, c.AtNs+1)]
-	for i := len(calls) - 1; i >= 0 && most < enough; i-- { // the present hold's are the last
+	for i := len(calls) - 1; i >= 0 && most < enough; i-- { // the calls of the present hold are the last
 		o := calls[i]
 		if o.Caller != who || !o.Action.Acquires() {
 			continue
@@ -144,8 +144,8 @@ func (r *run) start(lock, who string, at int64) *trace.Change {
 	return &trace.Change{AtNs: at}
 }
 
-// heard reports whether a call of the owner returned with the hold that it has at an
-// instant, or with another level of that hold, or a failover brought the hold back.
+// heard reports whether a call of the owner returned with the hold that it has at an instant, or
+// with another level of that hold, or whether a failover brought the hold back.
 func (r *run) heard(lock, who string, at int64) bool {
 	start := r.start(lock, who, at)
 	return start.Fault > 0 || slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
@@ -154,8 +154,8 @@ func (r *run) heard(lock, who string, at int64) bool {
 	})
 }
 
-// replaced reports whether a failover had put an earlier hold of the believer, with
-// another token, in the place of the one it believes in. Nobody renews that one.
+// replaced reports whether a failover had replaced the hold in which the believer believes by an
+// earlier one of its holds, with another token. Nobody renews the earlier one.
 func (r *run) replaced(lock string, b belief, at int64) bool {
 	return slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
 		return c.Fault > 0 && b.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == b.who && c.After.Owner == b.who && c.Before.Token != c.After.Token
@@ -187,7 +187,7 @@ func (r *run) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) 
 		if x.Fault == 0 || x.AtNs < last || x.Before.Owner != b.who || x.After.Owner != b.who {
 			continue
 		}
-		// A step of the server's clock may leave less than the time to the next renewal.
+		// A step of the server's clock may leave less time than there is until the next renewal.
 		if t := r.Fault(x.Fault); t.Spec.StepsServerClock() && x.After.ExpiresMs < x.Before.ExpiresMs {
 			last = x.AtNs
 			d = Unrenewed{Fault: t.Text, FaultNs: x.AtNs, Shortened: true}
@@ -199,8 +199,8 @@ func (r *run) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) 
 	return Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(b.grant)}, Facts: model.Facts{Form: model.FormUnrenewed, Lock: lock, Thread: b.who}, Detail: d}, true
 }
 
-// undoneGrants finds holds that ended before their lease because a command of the very
-// acquire that returned with them ended them.
+// undoneGrants finds holds that ended before their lease because a command of the same acquire that
+// returned with them ended them.
 func (r *run) undoneGrants(lock string) []Finding {
 	var out []Finding
 	for _, o := range r.CallsOn(lock) {
@@ -217,8 +217,8 @@ func (r *run) undoneGrants(lock string) []Finding {
 	return out
 }
 
-// shortExtensions finds extensions that returned extended and left the hold less than a
-// lease from the sending on.
+// shortExtensions finds extensions that returned extended, but left the hold less than a lease from
+// their sending on.
 func (r *run) shortExtensions(lock string) []Finding {
 	var out []Finding
 	for _, o := range r.CallsOn(lock) {
@@ -238,10 +238,10 @@ func (r *run) shortExtensions(lock string) []Finding {
 	return out
 }
 
-// untold finds threads that went on to believe in a hold that was gone, of a lock that
-// renews its holds and tells of their end. A renewal comes once a lease at least and
-// fails, so that the thread is told within a lease and the time in which a client notices
-// a lost command. The time begins anew with whatever disturbs the process or its server.
+// untold finds threads that went on to believe in a hold that was gone, of a lock that renews its
+// holds and tells of their end. At least one renewal per lease comes and fails, so the thread is
+// told within a lease, plus the time in which a client notices a lost command. The time begins
+// again with each disturbance of the process or its server.
 func (r *run) untold(lock string) []Finding {
 	p := r.Record.Params
 	if !p.Watched || p.NoWatchdog {
@@ -287,10 +287,10 @@ func (r *run) untold(lock string) []Finding {
 	return out
 }
 
-// misled finds threads that were told that their hold is gone while the server held it and
-// nothing had happened to it. A client that cannot know whether it holds the lock may give
-// the hold up to be safe: for a watchdog timeout after a disturbance of the process or its
-// server, and in the last third of the lease that it knows of.
+// misled finds threads that were told that their hold is gone although the server held it and
+// nothing had happened to it. A client that cannot know whether it holds the lock may give the hold
+// up to be safe: for a watchdog timeout after a disturbance of the process or its server, and in
+// the last third of the lease that it knows of.
 func (r *run) misled(lock string) []Finding {
 	p := r.Record.Params
 	var out []Finding
@@ -301,10 +301,10 @@ func (r *run) misled(lock string) []Finding {
 		at := b.told.AtNs
 		start := r.start(lock, b.who, at)
 		if r.StateAt(lock, at).Owner != b.who || start.AtNs > b.from {
-			continue // the hold is gone; what the server has is another one
+			continue // the hold is gone; the server has another one
 		}
 		sent := r.attemptBegan(b.grant)
-		touched := false // by a fault, or for another thread
+		touched := false // touched by a fault, or for another thread
 		for _, c := range r.ChangesAfter(lock, start.AtNs) {
 			switch {
 			case c.AtNs > at:
@@ -312,7 +312,7 @@ func (r *run) misled(lock string) []Finding {
 				touched = true
 			case c.By.RepliedNs < 0 || c.By.RepliedNs > at:
 			case c.Before.Owner == b.who && c.After.ExpiresMs < c.Before.ExpiresMs:
-				sent = r.attemptBegan(b.grant) // the levels that are left may be as old as that
+				sent = r.attemptBegan(b.grant) // the remaining levels may be as old as that
 			default:
 				sent = max(sent, c.By.AtNs)
 			}
@@ -337,9 +337,9 @@ func (r *run) misled(lock string) []Finding {
 	return out
 }
 
-// attemptBegan returns the instant from which a client may count the lease of a grant to be
-// safe. An attempt may begin with other commands than the one that was granted, each sent when
-// the one before was answered.
+// attemptBegan returns the earliest instant from which a careful client may count the lease of a
+// grant. An attempt may begin with other commands before the one that was granted, each sent after
+// the answer to the one before.
 func (r *run) attemptBegan(o *trace.Call) int64 {
 	at := r.attemptSent(o)
 	for _, m := range slices.Backward(o.Sent) {
@@ -350,8 +350,8 @@ func (r *run) attemptBegan(o *trace.Call) int64 {
 	return at
 }
 
-// disturbing returns the times in which a fault was on, or a client of the process had
-// not noticed yet that a fault had met a command of its own.
+// disturbing returns the times in which a fault lasted, or in which a client of the process had not
+// yet noticed that a fault had met one of its commands.
 func (r *run) disturbing(process string) []span {
 	var out []span
 	for _, t := range r.Faults {
@@ -376,10 +376,10 @@ func (r *run) lateRenewals(lock string) []Finding {
 	type known struct {
 		at     int64
 		levels int
-		own    int         // levels by its own calls, whatever became of the hold
+		own    int         // levels by its own calls, whatever happened to the hold
 		open   *trace.Call // the call that may change the levels
 		lost   bool        // the hold is gone, and no call has returned since
-		since  LateRenewal // why the thread has no hold
+		since  LateRenewal // the reason why the thread has no hold
 		last   *trace.Call
 	}
 	owners := map[string]*known{}
@@ -448,7 +448,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 				told[who] = true
 				verdict := Broken
 				if k.at > 0 && e.AtNs-k.at <= int64(r.Record.Params.Uncertainty) {
-					verdict = Undecided // it may have been decided on before the release returned
+					verdict = Undecided // the decision to send it may be older than the return of the release
 				}
 				f := Finding{Judge: model.JudgeLease, Verdict: verdict, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLateRenewal, Lock: lock, Thread: who}, Detail: k.since}
 				if k.last != nil {

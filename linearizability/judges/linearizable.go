@@ -8,20 +8,18 @@ import (
 	"lockstep/model"
 )
 
-// blindSteps limits the blind search: it only tests the judge, and the settled
-// one decides.
+// blindSteps limits the blind search, which only tests the judge. The settled search decides.
 const blindSteps = 50_000
 
-// judgeLinearizable checks the history of a run twice: settled, with every
-// unknown outcome and every lease's end as the record has them, and blind, with the
-// knowledge of a user who wrote down the calls. If only the blind check finds the history
-// broken, that is a defect of Lockstep.
+// judgeLinearizable checks the history of a run twice: settled, with every unknown outcome and the
+// end of every lease taken from the record, and blind, with the knowledge of a user who wrote down
+// the calls. If only the blind check finds the history broken, that is a defect of Lockstep.
 func judgeLinearizable(r *run) []Finding {
 	spec := r.spec()
 	var out []Finding
 	for _, lock := range r.Locks {
 		if r.resurrected(lock) {
-			continue // a failover brought something back: no history can say so
+			continue // a failover brought something back, which no history can express
 		}
 		settled := r.check(lock, linearizability.Options{Spec: spec}, true)
 		blind := r.check(lock, linearizability.Options{Spec: spec, StepLimit: blindSteps}, false)
@@ -52,15 +50,15 @@ func (r *run) spec() string {
 	return "reentrant"
 }
 
-// byFault puts excuses that no fault is behind last.
+// byFault orders excuses without a fault last.
 func byFault(a, b model.Excuse) int {
 	return cmp.Or(cmp.Compare(uint(a.Fault-1), uint(b.Fault-1)), cmp.Compare(a.Circumstance, b.Circumstance))
 }
 
-// outOfOrder returns the excuses for an order of grants that no queue explains. These
-// may have changed the queue up to the end of the call that has no place in the order:
-// clocks apart, faults that took a hold or a place away, and the excuses for threads
-// that were overtaken or stood in the queue without waiting.
+// outOfOrder returns the excuses for an order of grants that no queue explains. They are
+// circumstances that may have changed the queue up to the end of the call that has no place in the
+// order: clocks apart, faults that removed a hold or a place, and the excuses for threads that were
+// overtaken or stood in the queue without waiting.
 func (r *run) outOfOrder(lock string, first *linearizability.Op) []model.Excuse {
 	until := r.LeaveNs
 	if first != nil && first.ReturnNs != nil {
@@ -80,9 +78,8 @@ func (r *run) outOfOrder(lock string, first *linearizability.Op) []model.Excuse 
 	return out
 }
 
-// aboutOrder reports whether the history breaks only the order in which waiters were
-// served, or only answers that rest on threads that stood in the queue and no longer
-// waited.
+// aboutOrder reports whether the history breaks only the order in which waiters were served, or
+// only answers that depend on threads that stood in the queue and no longer waited.
 func (r *run) aboutOrder(lock string) bool {
 	if r.check(lock, linearizability.Options{Spec: "reentrant"}, true).Verdict == linearizability.OK {
 		return true

@@ -11,8 +11,8 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeLiveness finds waiters that get nothing for longer than the bound while nobody
-// believes to hold the lock and the server is healthy.
+// judgeLiveness finds waiters that do not get the lock for longer than the bound, although nobody
+// believes to hold it and the server is healthy.
 func judgeLiveness(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
@@ -33,9 +33,9 @@ func judgeLiveness(r *run) []Finding {
 	return out
 }
 
-// stuck finds a call that waits for nobody and never returned although every fault was
-// over: an unlock, a single try, or a timed one whose time was long over. A timed try of a lock
-// that promises no bound of its wait waits as a lock() does, for as long as somebody holds.
+// stuck finds a call that need not wait, and yet never returned although every fault was over: an
+// unlock, a single try, or a timed try whose time was long over. If the lock promises no bound of
+// its wait, a timed try may wait as a lock() does, for as long as the lock is held.
 func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
 	if _, bounded := r.Record.Params.Promise(model.JudgeWaitBound); !bounded && o.Action == model.ActTryLockTimed {
 		return Finding{}, false
@@ -57,9 +57,8 @@ func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
 // span is a stretch of time.
 type span struct{ from, to int64 }
 
-// occupied returns the times in which a waiter does not wait for nobody: a thread
-// believed to hold the lock, was being served or was giving it up, the lock was closed, or
-// a fault was on.
+// occupied returns the times in which a waiter has a reason to wait: a thread believed to hold the
+// lock, was being served or was giving it up, the lock was closed, or a fault lasted.
 func (r *run) occupied(lock string) []span {
 	busy := r.served(lock)
 	for _, o := range r.CallsOn(lock) {
@@ -82,8 +81,8 @@ func (r *run) occupied(lock string) []span {
 	return busy
 }
 
-// closed returns the times in which nobody can have the lock although nobody holds it. Each
-// lasts no longer than the server said last.
+// closed returns the times in which nobody can take the lock although nobody holds it. Each ends,
+// at the latest, when the server last said that it would.
 func (r *run) closed(lock string) []span {
 	var out []span
 	changes := r.Changes(lock)
@@ -105,7 +104,7 @@ func (r *run) closed(lock string) []span {
 // spans are sorted by their beginning.
 type spans struct {
 	all []span
-	to  []int64 // the last end of those up to each
+	to  []int64 // the latest end of the spans up to each
 }
 
 func inOrder(all []span) spans {
@@ -132,14 +131,14 @@ func (s spans) since(at int64) (after []span, to int64) {
 	return s.all[i:], to
 }
 
-// forgotten finds a time in which a waiter waited for nobody.
+// forgotten finds a time in which a waiter waited without a reason.
 func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []disturbance) (Finding, bool) {
 	until := min(o.ReturnedNs(), o.WaitsUntilNs(), o.InterruptedNs, r.diedAt(o.Caller), r.LeaveNs)
 	busy, reach := occupied.since(o.AtNs)
 	idle := max(o.AtNs, reach)
 	disturbed = append(slices.Clip(disturbed), r.ownDisturbances(o)...)
 	if r.Record.Params.Fair {
-		// Whoever stands in front holds up those behind it.
+		// A thread in front holds up the threads behind it.
 		for _, x := range r.CallsOn(lock) {
 			if x != o && x.Action != model.ActUnlock && x.AtNs < until && x.ReturnedNs() > o.AtNs {
 				disturbed = append(disturbed, r.ownDisturbances(x)...)
@@ -202,10 +201,10 @@ type heldConnection struct {
 	faults []int
 }
 
-// heldConnections returns the times in which a fault held up a request of the process that
-// belongs to no call, such as the beginning of a connection or of a session. Calls and
-// renewals that are sent on the connection wait for it. A request that listens to a channel holds up
-// nothing but the messages of that channel.
+// heldConnections returns the times in which a fault held up a request of the process that belongs
+// to no call, such as the beginning of a connection or of a session. Calls and renewals that are
+// sent on the connection wait for it. A request that listens to a channel holds up only the messages
+// of that channel.
 func (r *run) heldConnections(process string) []heldConnection {
 	var out []heldConnection
 	for _, m := range r.CommandsFrom(process) {
@@ -216,7 +215,7 @@ func (r *run) heldConnections(process string) []heldConnection {
 		switch {
 		case m.RepliedNs >= 0:
 			to = m.RepliedNs
-		case m.Lost != nil: // the client learns of it, or asks again, see ownDisturbances
+		case m.Lost != nil: // the client learns of the loss, or asks again, see ownDisturbances
 			to = m.Lost.AtNs
 		case m.Executed != nil && !slices.ContainsFunc(m.Hits, func(h *model.Event) bool { return h.Dir == "reply" }):
 			to = m.Executed.AtNs // it needs no reply
@@ -227,8 +226,8 @@ func (r *run) heldConnections(process string) []heldConnection {
 		}
 		out = append(out, x)
 	}
-	// A message that the server sends of itself and on no channel, such as its greeting, begins
-	// a connection or belongs to its stream.
+	// A message that the server sends by itself and on no channel, such as its greeting, begins a
+	// connection or belongs to its stream.
 	for i, e := range r.Pushes {
 		if e.Kind != model.KindHit || e.Process != process {
 			continue
@@ -245,16 +244,16 @@ func (r *run) heldConnections(process string) []heldConnection {
 	return out
 }
 
-// served returns the times in which the server held the lock for a thread that had
-// not asked to give it up, from the grant on. The thread may not know of the hold yet,
-// or believe that its lease is over. A call that ended without a grant is served until
-// it ends: nobody gives up what it left.
+// served returns the times in which the server held the lock for a thread that had not asked to
+// give it up, from the grant on. The thread may not know of the hold yet, or believe that its lease
+// is over. A call that ended without a grant is served until it ends, since nobody gives up the
+// hold that it left.
 func (r *run) served(lock string) []span {
 	var out []span
 	ops, left := r.CallsOn(lock), r.releases(lock)
 	for _, o := range ops {
-		// While a client waits for replicas it is being served, too: WAIT ends
-		// after a second, and what it gives back then has bounds of its own.
+		// While a client waits for replicas it is being served, too: WAIT ends after a second, and
+		// a grant that the client then gives back has bounds of its own.
 		for _, g := range r.grantsGivenBack(o) {
 			out = append(out, span{g.grant.AtNs, g.undo.AtNs})
 		}
@@ -268,14 +267,14 @@ func (r *run) served(lock string) []span {
 		}
 		for _, u := range ops[called(ops, o.ReturnedNs()):] {
 			if u.AtNs >= to {
-				break // none from here on ends it earlier
+				break // no later call ends it earlier
 			}
 			switch {
 			case u.Caller != o.Caller || u.Action != model.ActUnlock:
 			case left[u.Op].none():
 				to = min(to, u.AtNs)
-			case left[u.Op].unbounded > 0: // until it gives that one up
-			default: // it may hold on for as long as it asked for
+			case left[u.Op].unbounded > 0: // until the thread gives that level up
+			default: // it may hold the lock for as long as it asked for
 				for _, c := range r.effects(u) {
 					to = min(to, c.AtNs+int64(r.mostLease(lock, u.Caller, c, math.MaxInt64)))
 				}
@@ -302,10 +301,10 @@ func called(ops []*trace.Call, at int64) int {
 	return i
 }
 
-// levels are how often a thread holds a lock, as its calls tell.
+// levels has the levels of a thread's hold, according to its calls.
 type levels struct {
-	leased    []bool // of each, the latest last
-	unbounded int    // those without a lease, which a watchdog renews
+	leased    []bool // for each level, the latest last
+	unbounded int    // the number of levels without a lease, which a watchdog renews
 }
 
 func (l levels) none() bool { return len(l.leased) == 0 }
@@ -330,8 +329,8 @@ func (l levels) withoutLatest() levels {
 	return l
 }
 
-// releases returns, by the number of each unlock, the levels that it leaves its
-// thread. A thread with levels left asks to go on.
+// releases returns, by the number of each unlock, the levels that it leaves to its thread. A thread
+// with levels left wants to keep the lock.
 func (r *run) releases(lock string) map[int]levels {
 	left := map[int]levels{}
 	now := map[string]levels{}
@@ -354,15 +353,15 @@ func (r *run) releases(lock string) map[int]levels {
 	return left
 }
 
-// disturbance is an event after which a waiter may have to wait for a lease to
-// end: nobody tells it, or nobody knows, that the lock is free.
+// disturbance is an event after which a waiter may have to wait for a lease to end: since nobody
+// tells the waiter, or nobody knows, that the lock is free.
 type disturbance struct {
 	from  int64
 	at    int64 // when it last had an effect, not before from
-	lasts bool  // it may yet have one at any time
+	lasts bool  // it may still have an effect at any time
 	what  Disturbance
-	extra time.Duration // how long it may cost; 0: a lease
-	most  time.Duration // where that ends sooner than a lease would; 0: it does not
+	extra time.Duration // the time that it may cost; 0: a lease
+	most  time.Duration // a bound, if that ends earlier than a lease would; 0: none
 }
 
 // byFaultNamed returns the disturbance by a fault with that text.
@@ -378,7 +377,7 @@ func (r *run) disturbances(lock string) []disturbance {
 	}
 	out = append(out, r.outlasted(lock)...)
 	for _, process := range r.Dead() {
-		// What the dead held, or were still given, ends with its lease.
+		// The holds of the dead, and those that they are still granted, end with their leases.
 		for _, at := range r.orphaned(lock, process) {
 			out = append(out, disturbance{from: at, at: at, what: Disturbance{Kind: DisturbedByCrash}})
 		}
@@ -408,7 +407,7 @@ func (r *run) disturbances(lock string) []disturbance {
 		}
 	}
 	for _, e := range r.Closes {
-		if e.AtNs < r.LeaveNs { // not one of those that end the run
+		if e.AtNs < r.LeaveNs { // not one of the closes that end the run
 			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: Disturbance{Kind: DisturbedClose}})
 		}
 	}
@@ -419,7 +418,7 @@ func (r *run) disturbances(lock string) []disturbance {
 		switch {
 		case c.Fault == 0 || !c.After.Held():
 		case r.Fault(c.Fault).Spec.StepsServerClock():
-			// A waiter may have been told of the later one.
+			// A waiter may have been told the later of the two ends.
 			left := time.Duration(max(max(c.Before.ExpiresMs, c.After.ExpiresMs)*millisecond-c.AtNs, 0))
 			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: Disturbance{Kind: DisturbedClock}, extra: left})
 		default:
@@ -441,9 +440,9 @@ func troubled(o *trace.Call) int64 {
 	return at
 }
 
-// outlasted returns the holds that lasted on servers that fail over when their owners were told
-// that they are gone. A client that a fault keeps from its servers counts the lease from an
-// earlier instant than they do. Others wait until the lease of the servers is over.
+// outlasted returns the holds that still lasted on servers that fail over when their owners were
+// told that they are gone. A client that a fault separates from its servers counts the lease from
+// an earlier instant than the servers do. Others wait until the lease on the servers is over.
 func (r *run) outlasted(lock string) []disturbance {
 	if r.Record.Params.Recovery == 0 {
 		return nil
@@ -461,7 +460,7 @@ func (r *run) outlasted(lock string) []disturbance {
 	return out
 }
 
-// cutOff reports whether a fault kept a thread from its servers in a stretch of time.
+// cutOff reports whether a fault separated a thread from its servers in a stretch of time.
 func (r *run) cutOff(who string, from, to int64) bool {
 	during := func(t trace.Fault) bool { return t.FromNs <= to && from <= t.ToNs }
 	return r.recovering(to) || slices.ContainsFunc(append(r.partitions(who), r.pauses(who)...), during) ||
@@ -470,8 +469,8 @@ func (r *run) cutOff(who string, from, to int64) bool {
 		})
 }
 
-// wakeUps returns the published messages that were lost, or that a fault put off. A
-// late message is as good as lost until it comes.
+// wakeUps returns the published messages that were lost, or that a fault delayed. A late message is
+// as good as lost until it comes.
 func (r *run) wakeUps() []disturbance {
 	var out []disturbance
 	late := map[int]int{} // message -> its index in out
@@ -513,7 +512,7 @@ func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 		out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: Disturbance{Kind: DisturbedGivenBack}, extra: r.Record.Params.Resend})
 	}
 	for _, m := range r.Hit {
-		// A client whose session is not kept does not know whether its servers fail over. Its
+		// A client whose session is not kept alive does not know whether its servers fail over. Its
 		// calls wait until it has found out.
 		if recovery := r.Record.Params.Recovery; recovery > 0 && m.Process == o.Process && m.Lost != nil && m.Script == model.RoleRenew {
 			for _, h := range m.Hits {
@@ -529,10 +528,9 @@ func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 	return out
 }
 
-// lastTouch returns when the caller of a call that ended badly last touched the hold
-// that the call may have left behind. The call's commands may take effect after its
-// return. Entering the hold again and leaving it once starts its lease anew without
-// ending it.
+// lastTouch returns the last instant at which the caller touched the hold that its failed call may
+// have left behind. The call's commands may take effect after its return. Entering the hold again
+// and leaving it once starts its lease anew without ending it.
 func (r *run) lastTouch(x *trace.Call) int64 {
 	at := x.ReturnedNs()
 	for _, c := range r.effects(x) {
@@ -553,9 +551,9 @@ func (r *run) lastTouch(x *trace.Call) int64 {
 	return at
 }
 
-// RoundTrips is how many round trips an acquire of a free lock may take when the network is
-// slow. It may connect, begin a session, and create a parent of the lock. It may try again
-// if its first try failed because others tried at the same time.
+// RoundTrips is the number of round trips that an acquire of a free lock may take on a slow
+// network. It may connect, begin a session, and create a parent of the lock. It may try again if
+// its first try failed because others tried at the same time.
 const RoundTrips = 8
 
 // bound returns how long a waiter may get nothing from the instant from on, if it gets nothing
@@ -608,7 +606,7 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound 
 	return b
 }
 
-// orphaned returns the instants from which a dead process held the lock.
+// orphaned returns the instants from which on a dead process held the lock.
 func (r *run) orphaned(lock, process string) []int64 {
 	died := r.DiedNs(process)
 	var out []int64
@@ -635,8 +633,8 @@ func (r *run) deadWaiters(lock string, at int64) []string {
 	return out
 }
 
-// deadInQueue reports whether the queue had a dead waiter in that time. A dead
-// process's last commands may come after its death.
+// deadInQueue reports whether the queue had a dead waiter in a stretch of time. A dead process's
+// last commands may come after its death.
 func (r *run) deadInQueue(lock string, from, to int64) bool {
 	return len(r.deadWaiters(lock, from)) > 0 || slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
 		return from < c.AtNs && c.AtNs <= to && len(r.deadWaiters(lock, c.AtNs)) > 0
@@ -658,9 +656,9 @@ func (r *run) deadInFront(lock string, at int64) []model.Excuse {
 	return out
 }
 
-// ghostsInFront returns the excuses for a wait behind threads that stood in the queue
-// in that time, waited no longer and could not leave. They excuse it up to the bound
-// after the deadline of their place.
+// ghostsInFront returns the excuses for a wait behind threads that stood in the queue during the
+// wait, no longer waited and could not leave. They excuse it up to the bound after the deadline of
+// their place.
 func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 	var out []model.Excuse
 	for _, g := range r.lingering(lock) {
@@ -681,10 +679,10 @@ func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 	return out
 }
 
-// gone returns the excuses for a wait for a lock without leases. They apply if the server
-// holds the lock for a thread that will not give it up: the thread died, its client
-// closed, or a fault or an interrupt met the call that was to hear of the hold or to give
-// it up. The hold must begin before the bound of the wait and last to its end.
+// gone returns the excuses for a wait for a lock without leases. They apply if the server holds the
+// lock for a thread that will not give it up: the thread died, its client closed, or a fault or an
+// interrupt met the call that should have learned of the hold or given it up. The hold must begin
+// before the bound of the wait and last to its end.
 func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
 	starts := r.StartsUpTo(lock, to)
 	if !r.Record.Params.Endless || len(starts) == 0 {
@@ -730,9 +728,9 @@ func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
 	return nil
 }
 
-// deadByOtherClocks returns the excuses for a wait behind dead waiters that is longer
-// than its bound by no more than clocks are apart. A place in the queue ends by the
-// clock of the process that made it and by that of the process that asks.
+// deadByOtherClocks returns the excuses for a wait behind dead waiters that exceeds its bound by no
+// more than the distance of the clocks. The end of a place in the queue depends on the clock of the
+// process that made it, and on that of the process that asks.
 func (r *run) deadByOtherClocks(lock string, from, to, bound int64) []model.Excuse {
 	var skews []time.Duration
 	for _, p := range r.Record.Params.Processes {

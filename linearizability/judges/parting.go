@@ -8,12 +8,12 @@ import (
 	"lockstep/model/trace"
 )
 
-// Parting is where the server and the clients first disagreed about who holds a lock,
-// before something broke: one of them took the lock for held by a thread, and the other
-// did not.
+// Parting is the event by which the server and the clients first disagreed about the holder of a
+// lock, before a promise was broken: one side took the lock for held by a thread, and the other did
+// not.
 type Parting struct {
 	Kind   PartingKind
-	AtNs   int64 // simulated time since the start; the other fields have no meaning if they Agreed
+	AtNs   int64 // simulated time since the start; no meaning if Kind is Agreed
 	Thread string
 	Lock   string
 	Fault  int // the number of the fault, of PartedByFault
@@ -39,8 +39,8 @@ const (
 	PartedByLoss     PartingKind = "lost-message"
 )
 
-// PartingOf returns where server and clients parted before a finding. It reports false
-// for a finding about no lock.
+// PartingOf returns the parting of server and clients before a finding. It reports false for a
+// finding about no lock.
 func PartingOf(t *trace.Run, f Finding) (Parting, bool) {
 	if !slices.Contains(t.Locks, f.Lock) {
 		return Parting{}, false
@@ -48,7 +48,7 @@ func PartingOf(t *trace.Run, f Finding) (Parting, bool) {
 	r := &run{t}
 	apart := r.apart(f.Lock)
 	if f.Judge == model.JudgeTraffic || f.Judge == model.JudgeWaitBound {
-		// How a thread waits is its own affair.
+		// The way in which a thread waits depends only on this thread.
 		apart = slices.DeleteFunc(apart, func(d disagreement) bool { return d.Thread != f.Thread })
 	}
 	if f.Form == model.FormForgotten {
@@ -78,12 +78,12 @@ type disagreement struct {
 	toNs int64
 }
 
-// apart returns the times in which server and clients disagree about who holds a lock.
+// apart returns the times in which server and clients disagree about the holder of a lock.
 func (r *run) apart(lock string) []disagreement {
 	changes := r.Changes(lock)
 	beliefs := r.beliefs(lock)
 	var out []disagreement
-	// A thread believes to hold the lock, and the server does not hold it for the thread.
+	// A thread believes to hold the lock, but the server does not hold it for the thread.
 	for _, b := range beliefs {
 		kept := r.grantsKept(b.first)
 		if len(kept) == 0 {
@@ -125,7 +125,7 @@ func (r *run) apart(lock string) []disagreement {
 	return out
 }
 
-// partedBy says what ended a hold in which a thread believed.
+// partedBy returns the kind of event that ended a hold in which a thread believed.
 func (r *run) partedBy(b belief, end *trace.Change) PartingKind {
 	o := end.Call()
 	switch {

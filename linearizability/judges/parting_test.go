@@ -69,7 +69,7 @@ func TestAHistoryPartsWithinTheCall(t *testing.T) {
 	}
 }
 
-// How a thread waits does not hang on what becomes of another's hold.
+// The way in which a thread waits does not depend on the fate of another thread's hold.
 func TestTrafficHasNoCauseInAnothersHold(t *testing.T) {
 	run := trace.New(recordOf(t, anybodys, "0 a/1 takes\n5 server fault 1 delete of key l -> free\n90000 server leave"))
 	for thread, want := range map[string]PartingKind{"a/1": PartedByFault, "b/1": Agreed} {
@@ -80,7 +80,7 @@ func TestTrafficHasNoCauseInAnothersHold(t *testing.T) {
 	}
 }
 
-// A message that is lost parts them only for a waiter that was to hear it.
+// A lost message is a parting only for a waiter that should have received it.
 func TestALostMessageParts(t *testing.T) {
 	record := recordOf(t, plainLock, "0 a/1 takes\n1 b/1 invoke lock\n5 a/1 releases\n6 b/1 push lost dropped\n90000 server leave")
 	f := Finding{Judge: model.JudgeLiveness, AtNs: 20e6, Facts: model.Facts{Form: model.FormForgotten, Lock: "l", Thread: "b/1"}}

@@ -88,9 +88,8 @@ func judgeRecord(rec *model.Record, resources []Resource) Judgement {
 // traced returns a record as the judges read it.
 func traced(rec *model.Record) *run { return &run{trace.New(rec)} }
 
-// The locks of these tests. ourLock and ourFairLock stand on what the server
-// remembers of calls and waiters; the deadlines of fairLock are the wall clocks of
-// its clients.
+// The locks of these tests. ourLock and ourFairLock rely on the server's memory of calls and
+// waiters. The deadlines of fairLock come from the wall clocks of its clients.
 var (
 	plainLock = model.Params{Lock: "plain", Timing: timing(0)}
 	ourLock   = model.Params{Lock: "ours", Traits: model.Traits{Fenced: true}, Timing: timing(0), Promises: model.Promises{
@@ -111,8 +110,8 @@ var (
 	bareLock = model.Params{Lock: "bare", Traits: model.Traits{NoWatchdog: true, Uncounted: true}, Timing: timing(0)}
 )
 
-// timing is that of the locks of these tests, whose waiters keep a place that they do
-// not defend for that long.
+// timing returns the timing of the locks of these tests. A waiter keeps its place for the time
+// fairWait without asking again.
 func timing(fairWait time.Duration) model.Timing {
 	return model.Timing{
 		Watchdog: 30 * time.Second, RenewalPeriod: 10 * time.Second, FairWait: fairWait,
@@ -127,9 +126,9 @@ type recordLine struct {
 	verb  string
 	words []string          // without the options
 	opts  map[string]string // lease, wait, lock, for
-	state string            // behind the arrow
-	has   bool              // an arrow
-	text  string            // all behind the verb
+	state string            // the text after the arrow
+	has   bool              // whether there is an arrow
+	text  string            // the text after the verb
 }
 
 func parseLine(t *testing.T, line string) recordLine {
@@ -155,8 +154,7 @@ func parseLine(t *testing.T, line string) recordLine {
 	return l
 }
 
-// faultOf reads the words in which these tests name a fault, which are those of
-// FaultSpec.String.
+// faultOf reads the text of a fault in the form of FaultSpec.String.
 func faultOf(t *testing.T, text string) model.FaultSpec {
 	t.Helper()
 	what, rest, _ := strings.Cut(text, " of ")
@@ -250,7 +248,7 @@ type recorder struct {
 	rec  *model.Record
 	ops  int
 	msgs int
-	late int                      // the published message that was put off; 0: none
+	late int                      // the published message that was delayed; 0: none
 	open map[string]*model.Event  // by thread, the call that it is in
 	sent map[string][]model.Event // by thread and script
 }
@@ -425,8 +423,7 @@ func (b *recorder) add(l recordLine) {
 	}
 }
 
-// leave ends the calls that are open, in order of their threads; the dead have
-// none.
+// leave ends the open calls, in order of their threads. Dead processes have none.
 func (b *recorder) leave(at int64) {
 	dead := map[string]bool{}
 	for _, e := range b.rec.Events {

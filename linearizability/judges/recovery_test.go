@@ -7,8 +7,8 @@ import (
 	"lockstep/model"
 )
 
-// Servers with a time of recovery elect another master after a fault, and are of no use until
-// then. Other servers serve again when the fault is over.
+// Servers with a time of recovery elect another master after a fault, and serve nobody until then.
+// Other servers serve again when the fault is over.
 func TestServersRecover(t *testing.T) {
 	watched := model.Traits{Uncounted: true, PerGrant: true, Watched: true}
 	electing, serving := watchedLock, watchedLock
@@ -146,7 +146,7 @@ func TestServersProlongLeases(t *testing.T) {
 			35000 a/1 releases
 			90000 server leave`
 	}
-	// No master is there from 28 s on, until one prolongs the hold of a/1 at 32 s.
+	// There is no master from 28 s on, until one prolongs the hold of a/1 at 32 s.
 	const failedOver = `
 			0     a/1 takes
 			28000 server fault 1 server stall for 3s
@@ -208,7 +208,7 @@ func TestALockIsClosed(t *testing.T) {
 	})
 }
 
-// A client that is closed in order ends its session, and with it the holds of its threads.
+// A client that is closed in an orderly way ends its session, and with it the holds of its threads.
 func TestAHoldEndsWithItsClosedClient(t *testing.T) {
 	record := func(closed string) string {
 		return `
@@ -230,8 +230,8 @@ func TestAHoldEndsWithItsClosedClient(t *testing.T) {
 	})
 }
 
-// A master that fails may have passed on what it was asked for. The next one then does it, for
-// the call that had asked, and answers nobody.
+// A master that fails may have passed a request on. The next master then executes it for the call
+// that had sent it, without an answer.
 func TestANewMasterDoesWhatTheOldOneWasAskedFor(t *testing.T) {
 	electing, serving := watchedLock, watchedLock
 	electing.Recovery = 20 * time.Second
@@ -258,7 +258,7 @@ func TestANewMasterDoesWhatTheOldOneWasAskedFor(t *testing.T) {
 	}
 }
 
-// A client of a lock without re-entry may know that its own thread holds the lock, and asks no
+// A client of a lock without re-entry may know that its own thread holds the lock, and then asks no
 // server.
 func TestAClientRefusesItsOwnHolder(t *testing.T) {
 	record := func(who string) string {
@@ -277,8 +277,8 @@ func TestAClientRefusesItsOwnHolder(t *testing.T) {
 	})
 }
 
-// A server that speaks first holds up the calls of a client to which it cannot. A message on a
-// channel holds up nobody but who waits for it.
+// A server that speaks first holds up the calls of a client if its greeting is late. A message on a
+// channel holds up only the thread that waits for it.
 func TestAGreetingIsLate(t *testing.T) {
 	const record = `
 			0     b push hit
@@ -298,7 +298,7 @@ func TestAGreetingIsLate(t *testing.T) {
 			if e := &rec.Events[i]; e.Dir == "push" {
 				e.Channel = ""
 				if e.Kind == model.KindDeliver {
-					e.Channel = c.channel // a fault that meets a message does not tell it
+					e.Channel = c.channel // the hit of a fault does not name the channel
 				}
 			}
 		}

@@ -16,8 +16,8 @@ type run struct {
 // diedAt returns when the process of a thread crashed, or trace.Never.
 func (r *run) diedAt(thread string) int64 { return r.DiedNs(model.ProcessOf(thread)) }
 
-// goneAt returns when the process of a thread crashed or closed its client, or
-// trace.Never. With that it gives up the holds that it believes in.
+// goneAt returns when the process of a thread crashed or closed its client, or trace.Never. From
+// then on it no longer believes in its holds.
 func (r *run) goneAt(thread string) int64 { return r.GoneNs(model.ProcessOf(thread)) }
 
 // pauses returns the pauses of a thread's process, in order.
@@ -26,7 +26,7 @@ func (r *run) pauses(thread string) []trace.Fault { return r.Pauses(model.Proces
 // partitions returns the partitions of a thread's process, in order.
 func (r *run) partitions(thread string) []trace.Fault { return r.Partitions(model.ProcessOf(thread)) }
 
-// leased reports whether a hold that asked for no lease has one that nothing renews.
+// leased reports whether a hold for which the caller asked no lease has one that nothing renews.
 func (r *run) leased() bool { return r.Record.Params.NoWatchdog && !r.Record.Params.Endless }
 
 // refOf names a call in a finding.
@@ -38,15 +38,15 @@ func refOf(o *trace.Call) OpRef {
 	return ref
 }
 
-// forced reports whether a force_unlock made the change. That is no thread's
-// release, whoever called it.
+// forced reports whether a force_unlock made the change. Such a change is no thread's release,
+// whoever called it.
 func forced(c *trace.Change) bool {
 	o := c.Call()
 	return o != nil && o.Action == model.ActForceUnlock
 }
 
-// evicts reports whether a change that took the thread out of the queue is another
-// thread's doing, or nobody's.
+// evicts reports whether another thread, or no thread, made a change that took the thread out of
+// the queue.
 func evicts(c *trace.Change, thread string) bool {
 	return c.After.Owner != thread && !c.MadeFor(thread)
 }

@@ -2,8 +2,7 @@ package judges
 
 import "testing"
 
-// A hold that a step of the server's clock ended, or shortened, is lost for that reason and
-// for no other.
+// A hold that a step of the server's clock ended, or shortened, is lost for that reason only.
 func TestTheClockOfAServerSteps(t *testing.T) {
 	fenced := plainLock
 	fenced.Fenced = true

@@ -11,11 +11,11 @@ import (
 	"lockstep/model/trace"
 )
 
-// millisecond is the unit of leases, in nanoseconds. A lease may last longer by up to
-// one, because a server keeps a key through the millisecond of its expiry.
+// millisecond is the unit of leases, in nanoseconds. A lease may last longer by up to a
+// millisecond, because a server keeps a key through the millisecond of its expiry.
 const millisecond = int64(time.Millisecond)
 
-// underWayUntil returns when a call has returned and its last command has run.
+// underWayUntil returns the instant at which a call has returned and its last command has run.
 func (r *run) underWayUntil(o *trace.Call) int64 {
 	until := o.ReturnedNs()
 	for _, m := range o.Sent {
@@ -26,11 +26,11 @@ func (r *run) underWayUntil(o *trace.Call) int64 {
 	return until
 }
 
-// resurrected reports whether a fault gave a thread the lock or a place in its queue,
-// or changed the level or the lease of a hold without ending it. A server that forgets one
-// of several parts may do any of it later, so the calls of such a run are in no history
-// either. A step of the clock by which a part ends does the same. Two holds of one thread
-// without a lease look alike, so that a failover may bring an earlier one back unseen.
+// resurrected reports whether a fault gave a thread the lock or a place in its queue, or changed
+// the level or the lease of a hold without ending it. A server that forgets one of several parts
+// may do any of this later, so the calls of such a run make no history, either. A step of the clock
+// by which a part ends has the same effect. Two holds of one thread without a lease look alike, so
+// a failover may bring an earlier one back without a visible change.
 func (r *run) resurrected(lock string) bool {
 	if len(r.partsLost(0, r.LeaveNs)) > 0 || r.Record.Params.Parts > 1 && len(r.clockSteps(0, r.LeaveNs)) > 0 {
 		return true
@@ -77,9 +77,9 @@ func (r *run) history(lock string, settled bool) []linearizability.Op {
 	return ops
 }
 
-// takenAway returns the holds that a call had before the one with which it returned,
-// where a fault took them. A server that lost a hold has also forgotten the call, and
-// grants it anew when it is sent again.
+// takenAway returns the holds that a call had before the one with which it returned, and that a
+// fault removed. A server that lost a hold has also forgotten the call, and grants it again when it
+// is sent again.
 func (r *run) takenAway(o *trace.Call, settled bool) []linearizability.Op {
 	if !o.Action.Acquires() {
 		return nil
@@ -105,15 +105,15 @@ func (r *run) takenAway(o *trace.Call, settled bool) []linearizability.Op {
 	return ops
 }
 
-// visits returns the holds that an acquire had beside the one with which it returned,
-// of a lock that a thread knows by its grants alone. The call gave them up itself, or did
-// not learn of them. Each is an acquire at the instant of the grant, and a release if the
-// call itself ended it. A hold that ends so although the call returned with it is lost.
+// visits returns the holds that an acquire had besides the one with which it returned, for a lock
+// whose threads know holds only by their grants. The call gave them up itself, or did not learn of
+// them. Each is an acquire at the instant of the grant, and a release if the call itself ended it.
+// If the call itself ended the hold with which it returned, that hold is lost.
 func (r *run) visits(o *trace.Call, settled bool) []linearizability.Op {
 	if !o.Action.Acquires() {
 		return nil
 	}
-	var known *trace.Change // of which asOp tells
+	var known *trace.Change // the grant that asOp returns
 	if kept := r.grantsKept(o); len(kept) > 0 && (o.Return == nil || o.Outcome == model.Granted || o.Outcome == model.Unknown) {
 		known = kept[0]
 	}
@@ -147,10 +147,10 @@ func (r *run) visits(o *trace.Call, settled bool) []linearizability.Op {
 	return ops
 }
 
-// restored returns an acquire for each hold that a client took for its thread outside of
-// calls. Such a client sends a command again, and sets a key anew that the server had lost.
-// After an end that the history does not have, the history needs no acquire either. A lock
-// whose threads do not know their holds by the grants alone has no such holds.
+// restored returns an acquire for each hold that a client took for its thread outside of calls.
+// Such a client sends a command again, and so restores a key that the server had lost. If the
+// history does not have the end of the last hold, it needs no acquire, either. A lock whose threads
+// do not know their holds by the grants alone has no such holds.
 func (r *run) restored(lock string, settled bool) []linearizability.Op {
 	if !r.Record.Params.PerGrant {
 		return nil
@@ -175,9 +175,9 @@ func (r *run) restored(lock string, settled bool) []linearizability.Op {
 	return ops
 }
 
-// grownBy returns the changes in which an acquire made the lease of its own grant longer,
-// as one does that asks several servers. Only of a lock that a thread knows by its grants
-// alone.
+// grownBy returns the changes in which an acquire made the lease of its own grant longer, as an
+// acquire on several servers does. It is only for locks whose threads know holds only by their
+// grants.
 func (r *run) grownBy(o *trace.Call, grant *trace.Change) []*trace.Change {
 	if !r.Record.Params.PerGrant || !o.Action.Acquires() || !grant.Started() {
 		return nil
@@ -218,8 +218,7 @@ func (r *run) grownLater(o *trace.Call, settled bool) []linearizability.Op {
 	return ops
 }
 
-// prolongation returns a change that made a lease longer, and of which nobody was told, as
-// a renewal.
+// prolongation returns a renewal for a change that made a lease longer without anybody being told.
 func (r *run) prolongation(o *trace.Call, c *trace.Change, settled bool) linearizability.Op {
 	op := linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, Op: linearizability.OpRenew, CallNs: o.AtNs, Outcome: model.AnswerUnknown}
 	if settled {
@@ -243,9 +242,8 @@ func (r *run) endOf(start *trace.Change) *trace.Change {
 	return nil
 }
 
-// prolonged returns what a call did to the lease of a hold that it entered again, when
-// it gave that level back because no replica had it. Both commands start the lease
-// anew.
+// prolonged returns the effect of a call on the lease of a hold that it entered again, if it gave
+// that level back because it reached no replica. Both commands start the lease again.
 func (r *run) prolonged(o *trace.Call, settled bool) []linearizability.Op {
 	var ops []linearizability.Op
 	for _, g := range r.grantsGivenBack(o) {
@@ -265,8 +263,7 @@ func (r *run) prolonged(o *trace.Call, settled bool) []linearizability.Op {
 	return ops
 }
 
-// asOp returns a call as a line of a history. It reports false for a call without an
-// effect.
+// asOp returns a call as an operation of a history. It reports false for a call without an effect.
 func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool) {
 	op = linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs}
 	ret := o.ReturnedNs()
@@ -282,10 +279,10 @@ func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool)
 		return op, false // a lock without re-entry is busy for its owner too
 	}
 	if r.Record.Params.Parts > 1 && outcome == model.Busy && r.splits(o) {
-		return op, false // each has some of the parts, and nobody the majority
+		return op, false // each has some of the parts, and none has the majority
 	}
 	if outcome == model.NotHeld && r.knowsNoHold(o) {
-		return op, false // the answer is about the holds that the thread knows of
+		return op, false // the answer is about the holds that the thread knows
 	}
 	switch {
 	case o.Action.Acquires():
@@ -303,7 +300,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool)
 	}
 	if outcome == model.Failed || settled && outcome == model.Unknown && len(effects) == 0 {
 		if until, queued := r.queuedUntil(o); queued {
-			// It was granted nothing, and stood in the way of others.
+			// It was granted nothing, but others had to wait behind it.
 			op.Outcome, op.ReturnNs = model.AnswerFailed, &until
 			return op, true
 		}
@@ -314,7 +311,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool)
 		}
 		c := effects[0]
 		if r.Record.Params.PerGrant && op.Op == linearizability.OpRelease {
-			// Several servers may let the hold go one by one. It ends once.
+			// Several servers may release the hold one by one. It ends only once.
 			i := slices.IndexFunc(effects, (*trace.Change).Ended)
 			if i < 0 {
 				return op, false
@@ -340,8 +337,8 @@ func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool)
 	default:
 		op.ReturnNs = &ret
 	}
-	// Blind, too, the length of a lease is that of the record: a release may leave
-	// that of an outer level, which no call says.
+	// The blind check also takes the length of a lease from the record: a release may leave the
+	// lease of an outer level, which no call shows.
 	keeps := len(effects) > 0 && effects[len(effects)-1].After.Held() && op.Op == linearizability.OpRelease
 	starts := outcome == model.Granted || outcome == model.StillHeld || outcome == model.Unknown && (op.Op == linearizability.OpAcquire || keeps)
 	if starts && len(effects) > 0 {
@@ -349,7 +346,7 @@ func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool)
 	} else if c := r.handedOver(o); outcome == model.Granted && c != nil {
 		r.lease(&op, c, settled)
 	} else if outcome == model.Unknown && op.Op != linearizability.OpForceRelease && !r.Record.Params.Endless {
-		// It may have started a lease; a release that leaves a level does too.
+		// It may have started a lease, as a release that leaves a level does.
 		ms := r.mostLeaseMs(o)
 		op.LeaseMs = &ms
 	}
@@ -371,10 +368,9 @@ func (r *run) handedOver(o *trace.Call) *trace.Change {
 	return nil
 }
 
-// endedOutside returns the end of the caller's hold that its client made for an unlock,
-// outside of any call: some clients leave it to a goroutine that watches the hold, and some
-// write the request of the unlock with others when they have connected again. It returns nil
-// if there is none.
+// endedOutside returns the end of the caller's hold that its client made for an unlock outside any
+// call. Some clients leave it to a goroutine that watches the hold, and some write the request of
+// the unlock with others when they have connected again. It returns nil if there is none.
 func (r *run) endedOutside(o *trace.Call) *trace.Change {
 	if o.Action != model.ActUnlock || r.StateAt(o.Lock, o.AtNs).Owner != o.Caller {
 		return nil
@@ -395,8 +391,8 @@ func (r *run) endedOutside(o *trace.Call) *trace.Change {
 	return nil
 }
 
-// selfBusy reports whether the call was refused because its own thread held the lock. The
-// client of a thread may know that, and ask nobody.
+// selfBusy reports whether the call was refused because its own thread held the lock. The client of
+// a thread may know that, and ask no server.
 func (r *run) selfBusy(o *trace.Call) bool {
 	if r.Record.Params.PerGrant && len(o.Sent) == 0 && r.StateAt(o.Lock, o.AtNs).Owner == o.Caller {
 		return true
@@ -409,7 +405,7 @@ func (r *run) selfBusy(o *trace.Call) bool {
 	return false
 }
 
-// splits reports whether another thread was taking the lock while the call was. If a hold
+// splits reports whether another thread was taking the lock at the same time as the call. If a hold
 // has several parts, both may then be refused, although nobody holds the lock.
 func (r *run) splits(o *trace.Call) bool {
 	return slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
@@ -437,9 +433,9 @@ func (r *run) holdsUnknowingly(o *trace.Call) bool {
 	return false
 }
 
-// letGo reports whether the caller has called an unlock of unknown outcome since it was
-// granted the lock last. Such an unlock gives the hold up, whatever becomes of it on the
-// server, unless it was one of several levels.
+// letGo reports whether the caller has called an unlock of unknown outcome since its last grant.
+// Such an unlock gives the hold up, whatever its effect on the server, unless the hold had several
+// levels.
 func (r *run) letGo(o *trace.Call) bool {
 	if !r.Record.Params.Uncounted {
 		return false
@@ -457,14 +453,14 @@ func (r *run) letGo(o *trace.Call) bool {
 	return gone
 }
 
-// toldBefore reports whether the caller had been told, when the call returned, that the
-// hold which it was granted last is gone.
+// toldBefore reports whether the caller had been told, when the call returned, that the hold of its
+// last grant is gone.
 func (r *run) toldBefore(o *trace.Call) bool {
 	return r.toldOf(o.Lock, o.Caller, o.ReturnedNs()) != nil
 }
 
-// toldOf returns the event in which a thread is told that the hold which it was granted
-// last, up to an instant, is gone. It returns nil if the thread is not told up to then.
+// toldOf returns the event that tells a thread that the hold of its last grant up to an instant is
+// gone. It returns nil if there is none up to then.
 func (r *run) toldOf(lock, who string, upTo int64) *model.Event {
 	var granted int64
 	for _, o := range r.CallsOn(lock) {
@@ -480,14 +476,14 @@ func (r *run) toldOf(lock, who string, upTo int64) *model.Event {
 	return nil
 }
 
-// givenUp reports whether a change is the end of a hold which the owner's client gave up
-// outside of calls, and told the owner so.
+// givenUp reports whether a change is the end of a hold that the owner's client gave up outside any
+// call, and of which it told the owner.
 func (r *run) givenUp(c *trace.Change) bool {
 	who := c.Before.Owner
 	if len(r.Told(c.Lock)) == 0 || c.Call() != nil || !c.MadeFor(who) {
 		return false
 	}
-	next := r.LeaveNs // when the owner knows of another hold
+	next := r.LeaveNs // the instant at which the owner knows another hold
 	for _, o := range r.CallsOn(c.Lock) {
 		if o.Caller == who && o.Outcome == model.Granted && o.ReturnedNs() > c.AtNs {
 			next = min(next, o.ReturnedNs()-1)
@@ -496,14 +492,14 @@ func (r *run) givenUp(c *trace.Change) bool {
 	return r.toldOf(c.Lock, who, next) != nil
 }
 
-// closedWith reports whether a change is the end of a hold which the owner's client gave up
-// outside of calls after it was closed in order.
+// closedWith reports whether a change is the end of a hold that the owner's client gave up outside
+// any call after it was closed in an orderly way.
 func (r *run) closedWith(c *trace.Change) bool {
 	return r.Record.Params.PerGrant && c.Call() == nil && c.MadeFor(c.Before.Owner) && r.ClosedNs(model.ProcessOf(c.Before.Owner)) <= c.AtNs
 }
 
-// closures returns the times in which a lock is closed as holds of nobody: each begins where
-// the lock closes and is lost where it opens. A grant before that does not open it.
+// closures returns the times in which a lock is closed, as holds without an owner: each begins when
+// the lock closes, and is lost when it opens. A grant before that does not open it.
 func (r *run) closures(lock string) []linearizability.Op {
 	var ops []linearizability.Op
 	add := func(op, outcome string, at int64) {
@@ -525,8 +521,8 @@ func (r *run) closures(lock string) []linearizability.Op {
 	return ops
 }
 
-// sessionOver reports whether a change is the end of a hold that has no lease and ended by
-// itself, with the session of its owner. Nobody sent a command for it.
+// sessionOver reports whether a change is the end of a hold that has no lease and ended by itself,
+// with the session of its owner. No command ended it.
 func (r *run) sessionOver(c *trace.Change) bool {
 	return r.Record.Params.Endless && c.By == nil && c.Fault == 0
 }
@@ -551,8 +547,8 @@ func (r *run) effects(o *trace.Call) []*trace.Change {
 	return out
 }
 
-// lease notes the lease that an operation started: its length as the server set it,
-// and, if settled, when it ran out.
+// lease notes the lease that an operation started: its length on the server, and, if settled, its
+// end.
 func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 	if c.After.ExpiresMs < 0 || !c.After.Held() {
 		return
@@ -560,7 +556,7 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 	ms := c.After.ExpiresMs - c.AtNs/millisecond
 	op.LeaseMs = &ms
 	if !settled {
-		// Redis keeps a hold through the millisecond of its expiry. Other servers end it, and may
+		// Some servers keep a hold through the millisecond of its expiry. Others end it, and may
 		// give the lock to the next in the queue, as that millisecond begins.
 		if end := r.ranOut(op.Lock, c); end != nil {
 			ms = min(ms, (end.AtNs-c.AtNs)/millisecond)
@@ -577,14 +573,14 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 			return
 		}
 		if later.Fault > 0 && later.Ended() {
-			// Removed by another hand, which may stand before this operation in
-			// the order: then its lease ran out like any other.
+			// The hold was removed from outside. The removal may come before this operation in the
+			// order; then the lease ran out like any other.
 			op.NeverExpires = false
 			return
 		}
 		if later.Before.Owner != later.After.Owner || later.Before.ExpiresMs != later.After.ExpiresMs {
-			// Replaced or given back. In an order in which it is not, because the two
-			// were under way at one time, it runs out.
+			// The lease was replaced or given back. In an order in which it was not, because both
+			// operations were under way at the same time, it runs out.
 			at := max((c.After.ExpiresMs+1)*millisecond, op.CallNs)
 			if r.serversProlonged(later) {
 				at = max(at, later.AtNs+millisecond) // while nobody serves, nobody ends a hold
@@ -609,8 +605,8 @@ func (r *run) ranOut(lock string, c *trace.Change) *trace.Change {
 	return nil
 }
 
-// inTurn reports whether a call has a turn from its first try on. A call that does not
-// wait has one only if that try gave it the lock or a place in the queue.
+// inTurn reports whether a call has a place in the order from its first try on. A call that does
+// not wait has one only if that try gave it the lock or a place in the queue.
 func (r *run) inTurn(o *trace.Call, first *trace.Command) bool {
 	if o.Action == model.ActTryLockTimed && o.WaitNs == 0 {
 		now := r.StateAt(o.Lock, first.Executed.AtNs)
@@ -619,8 +615,8 @@ func (r *run) inTurn(o *trace.Call, first *trace.Command) bool {
 	return o.Action != model.ActTryLock
 }
 
-// evicted reports whether the server took the call out of its queue while it still
-// waited, or while one of its commands was under way that could give it the lock.
+// evicted reports whether the server took the call out of its queue while it still waited, or while
+// a command of it was under way that could give it the lock.
 func (r *run) evicted(o *trace.Call) bool {
 	until := o.ReturnedNs()
 	if o.Outcome == model.Unknown {
@@ -632,17 +628,17 @@ func (r *run) evicted(o *trace.Call) bool {
 	})
 }
 
-// queuedUntil reports whether a call without a grant stood in the queue, and until
-// when: until it returned or was taken out. A call of a dead process, or one that waits
-// to the end, stands there until it is taken out. A late command may bring a call back
-// into the queue; the last departure counts.
+// queuedUntil reports whether a call without a grant stood in the queue, and until when: until it
+// returned or was removed. A call of a dead process, or one that waits to the end, stands there
+// until it is taken out. A late command may bring a call back into the queue; the last departure
+// counts.
 func (r *run) queuedUntil(o *trace.Call) (until int64, queued bool) {
 	first := o.First(model.RoleAcquire)
 	if !r.Record.Params.Fair || first == nil || !slices.Contains(r.StateAt(o.Lock, first.Executed.AtNs).Queue, o.Caller) {
 		return 0, false
 	}
 	until = o.ReturnedNs()
-	if until == math.MaxInt64 || until < first.Executed.AtNs || r.goneAt(o.Caller) <= until { // nobody takes it out but the server
+	if until == math.MaxInt64 || until < first.Executed.AtNs || r.goneAt(o.Caller) <= until { // only the server removes it
 		until = r.Record.Events[len(r.Record.Events)-1].AtNs
 	}
 	end, in := until, true
@@ -693,7 +689,7 @@ func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 					op.Outcome = model.AnswerRenewed
 				}
 				if m.Refused() || r.Record.Params.PerGrant && (op.Outcome == model.AnswerNotHeld || m.After(lock).Owner != m.Owners[i]) {
-					continue // of such a lock nobody knows that the command was to renew
+					continue // for such a lock it is unknown that the command was a renewal
 				}
 			}
 			if r.Record.Params.Recovery > 0 && m.Executed != nil && m.Change(lock) == nil {
@@ -714,9 +710,9 @@ func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 	return ops
 }
 
-// triedOnly reports whether the hold that a thread has on the server at an instant is no more than
-// a try: the call during which it began ends it itself, and answers busy. No grant is there to be
-// renewed.
+// triedOnly reports whether the hold that a thread has on the server at an instant is only that of
+// a failed try: the call during which it began ends it itself, and answers busy. There is no grant
+// to renew.
 func (r *run) triedOnly(lock, thread string, at int64) bool {
 	starts := r.StartsUpTo(lock, at)
 	if len(starts) == 0 || starts[len(starts)-1].After.Owner != thread {
@@ -731,9 +727,9 @@ func (r *run) triedOnly(lock, thread string, at int64) bool {
 	return by != nil && by.Caller == thread && by.Action.Acquires() && by.Outcome == model.Busy && by.AtNs <= start.AtNs
 }
 
-// prolongedByServers returns the leases that servers which fail over made longer by themselves,
-// as renewals at that instant. A new master does so, and one that answers a renewal long after
-// it came: then the answer changes nothing.
+// prolongedByServers returns the leases that servers which fail over made longer by themselves, as
+// renewals at that instant. A new master does so, and so does a master that answers a renewal long
+// after it came, so that the answer itself changes nothing.
 func (r *run) prolongedByServers(lock string, settled bool) []linearizability.Op {
 	var ops []linearizability.Op
 	for _, c := range r.Changes(lock) {
@@ -752,9 +748,9 @@ func (r *run) serversProlonged(c *trace.Change) bool {
 		c.Before.Owner == c.After.Owner && c.After.ExpiresMs > c.Before.ExpiresMs
 }
 
-// msUntilProlonged returns how long the lease that an operation started lasted at least, if
-// servers that fail over made it longer next: while nobody serves, nobody ends a hold whose
-// lease is over. It returns 0 otherwise.
+// msUntilProlonged returns how long the lease that an operation started lasted at least, if servers
+// that fail over made it longer next: while no server serves, no hold ends even if its lease is
+// over. It returns 0 otherwise.
 func (r *run) msUntilProlonged(op *linearizability.Op, c *trace.Change) int64 {
 	if later := r.ChangesAfter(op.Lock, c.AtNs); len(later) > 0 && r.serversProlonged(later[0]) {
 		return (later[0].AtNs-op.CallNs)/millisecond + 1
@@ -762,8 +758,8 @@ func (r *run) msUntilProlonged(op *linearizability.Op, c *trace.Change) int64 {
 	return 0
 }
 
-// extensions returns an extension as renewals: one for what its caller was told, and one
-// for each prolongation of which the caller does not know.
+// extensions returns an extension as renewals: one for the answer to its caller, and one for each
+// prolongation of which the caller does not know.
 func (r *run) extensions(o *trace.Call, settled bool) []linearizability.Op {
 	op := linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, Op: linearizability.OpRenew, CallNs: o.AtNs, Outcome: model.AnswerUnknown}
 	most := r.Record.Params.Watchdog.Milliseconds()
@@ -818,7 +814,7 @@ func lastRun(o *trace.Call) *trace.Command {
 	return last
 }
 
-// sameLease is lease for a renewal that left the expiry as it was.
+// sameLease is lease for a renewal that did not change the expiry.
 func (r *run) sameLease(op *linearizability.Op, lock string, m *trace.Command, settled bool) {
 	now := r.StateAt(lock, m.Executed.AtNs)
 	r.lease(op, &trace.Change{AtNs: m.Executed.AtNs, Before: now, After: now}, settled)

@@ -8,17 +8,16 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeTidy finds what a lock leaves behind. While the run goes on these are entries
-// of the queue whose owner lives and no longer waits (ghosts), and a queue whose
-// deadlines have other members. When all have left and every lease is over, these are
-// keys, entries, channels and goroutines.
+// judgeTidy finds leftovers of a lock. During the run these are entries of the queue whose owner
+// lives and no longer waits (ghosts), and a queue whose deadlines have other members. When all have
+// left and every lease is over, these are keys, entries, channels and goroutines.
 func judgeTidy(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		out = append(out, r.ghosts(lock)...)
 		out = append(out, r.abandoned(lock)...)
 	}
-	// A hold without a lease stays, and with it the keys.
+	// A hold without a lease stays, and so do its keys.
 	held := r.Record.Params.Endless && slices.ContainsFunc(r.Locks, func(lock string) bool { return r.StateAt(lock, trace.Never).Held() })
 	for _, e := range r.Record.Events {
 		if e.Kind != model.KindLeft || slices.Contains(r.Record.Params.Kept, e.Key) || e.Key != "" && held {
@@ -30,28 +29,26 @@ func judgeTidy(r *run) []Finding {
 	return out
 }
 
-// ghosts looks at the queue after each return, and after each command of a thread that
-// stands in it.
+// ghosts checks the queue after each return, and after each command of a thread that stands in it.
 func (r *run) ghosts(lock string) []Finding { return r.standing(lock, false) }
 
-// lingering returns the ghosts of each call, and the threads that would have left the
-// queue were their commands not still under way.
+// lingering returns the ghosts of each call, and the threads that are still in the queue only
+// because their commands are under way.
 func (r *run) lingering(lock string) []Finding { return r.standing(lock, true) }
 
-// standing finds threads that stand in the queue and are in no call that waits, once
-// per thread. With leaving it finds them once per call, and also while their commands
-// are under way.
+// standing finds threads that stand in the queue although none of their calls waits, once per
+// thread. With leaving it finds them once per call, even while their commands are under way.
 func (r *run) standing(lock string, leaving bool) []Finding {
 	var out []Finding
-	told := map[string]int{} // by thread, the call that was told of
+	told := map[string]int{} // by thread, the call that was reported
 	torn := false
 	open := map[string]*trace.Call{}     // by thread, the acquiring call that it is in
 	last := map[string]*trace.Call{}     // by thread, its last acquiring call
 	moving := map[string]int{}           // by thread, how many of its commands have not arrived
-	now := new(model.LockState)          // what the server holds
+	now := new(model.LockState)          // the state on the server
 	differ := false                      // the queue and the deadlines have different members
 	var parted *trace.Change             // when they became different
-	queued := map[string]*trace.Change{} // by thread, how it came into the queue, unless it has asked again since
+	queued := map[string]*trace.Change{} // by thread, the change that put it into the queue, unless it has asked again since
 	changes := r.Changes(lock)
 	look := func(at int64) {
 		if at >= r.LeaveNs {
@@ -126,7 +123,7 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 			moving[who]--
 			executed = e.AtNs
 			if o := open[who]; e.Kind == model.KindExec && o != nil && o.Op == m.Op && m.Script == model.RoleAcquire {
-				delete(queued, who) // it stands there by this call, whatever did put it there
+				delete(queued, who) // it stands there because of this call, whatever put it there
 			}
 		}
 	}

@@ -10,15 +10,15 @@ import (
 	"lockstep/model/trace"
 )
 
-// TrafficMost is the number of commands that a waiter may send to a server in a
-// simulated second, beside those with which it answers to being woken.
+// TrafficMost is the number of commands that a waiter may send to a server in a simulated second,
+// besides those that it sends because it was woken.
 const TrafficMost = 20
 
-// judgeTraffic finds waiters that send more than TrafficMost, which a lock on several
-// servers may send to each of them. Commands that a fault met
-// do not count, since they may be sent again. Nor do the commands that a process sent
-// while it was paused, each with one repetition: timers go on in the pause of the
-// world, and stand still in that of a real process.
+// judgeTraffic finds waiters that send more than TrafficMost. A lock on several servers may send
+// this number to each server. Commands that a fault met do not count, since they may be sent again.
+// Commands that a process sent while it was paused do not count, either, nor one repetition of
+// each: timers go on during a pause in the world, but stand still during the pause of a real
+// process.
 func judgeTraffic(r *run) []Finding {
 	woken := r.woken()
 	var out []Finding

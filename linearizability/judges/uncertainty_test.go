@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A record of real time has an uncertainty, which the judges that have a bound add to it.
+// A record of real time has an uncertainty. Each judge with a bound adds it to the bound.
 func TestUncertainty(t *testing.T) {
 	unsure := plainLock
 	unsure.Uncertainty = 50 * time.Millisecond

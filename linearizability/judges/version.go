@@ -1,5 +1,5 @@
 package judges
 
-// Version is the version of the judges: raised by hand whenever they say
-// something else of the same record. Results that an older program wrote say so.
+// Version is the version of the judges. It is raised by hand whenever they find something else in
+// the same record. Results name the version that wrote them.
 const Version = 4

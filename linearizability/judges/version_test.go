@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTheVersionOfTheJudges notices that the judges say something else of the
-// same records. The sentences do not count: they may be reworded.
+// TestTheVersionOfTheJudges fails if the judges find something else in the same records. The
+// sentences do not count: they may be reworded.
 func TestTheVersionOfTheJudges(t *testing.T) {
 	const version, want = 4, "8c353532cb4adae2"
 	rng := rand.New(rand.NewPCG(20, 9))

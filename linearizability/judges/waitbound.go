@@ -9,10 +9,10 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeWaitBound finds timed tries that return later than their wait and one round
-// trip. A lock of several parts has one for each, since it may ask them one after another.
-// On a fair lock they have one more, since there they leave the queue, and so has a lock
-// that cleans up after a try. It does not judge calls that a fault may have held up.
+// judgeWaitBound finds timed tries that return later than their wait and one round trip. A lock of
+// several parts has one for each, since it may ask them one after another. A try of a fair lock has
+// one more, in which it leaves the queue, and so has a try of a lock that cleans up after it. The
+// judge leaves out calls that a fault may have held up.
 func judgeWaitBound(r *run) []Finding {
 	var out []Finding
 	for _, o := range r.Calls {
@@ -35,7 +35,7 @@ func judgeWaitBound(r *run) []Finding {
 				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.ClocksApart, Clocks: true, Cause: model.Cause{Kind: model.CauseClock, Thread: p.Name}})
 			}
 		}
-		// A client that asks the server for its time may be told that it is late.
+		// A client that asks the server for the time may get one that is too late.
 		f.Excuses = append(f.Excuses, r.clockSteps(0, o.ReturnedNs())...)
 		out = append(out, f)
 	}
@@ -55,7 +55,7 @@ func (r *run) heldUp(o *trace.Call) bool {
 		}
 	}
 	return slices.ContainsFunc(r.Faults, func(t trace.Fault) bool {
-		// A fault that cut connections shows when the next command finds its connection
+		// A fault that cut connections takes effect when the next command finds its connection
 		// dead.
 		cut := t.Spec.EndsConnections()
 		return t.Spec.Interrupts() && during(t.FromNs, t.ToNs+int64(r.Record.Params.Recovery)) || cut && t.FromNs <= o.ReturnedNs()
@@ -69,9 +69,8 @@ func (r *run) heldUp(o *trace.Call) bool {
 		})
 }
 
-// detours counts the round trips that a call made beside its tries: scripts that the
-// server did not know, and commands outside scripts, such as a question for the
-// server's time.
+// detours counts the round trips that a call made besides its tries: scripts that the server did
+// not know, and commands outside scripts, such as a question for the server's time.
 func detours(o *trace.Call) (n int) {
 	for _, m := range o.Sent {
 		if m.Script == "" && m.Listens == model.ListensNot || m.UnknownScript() {

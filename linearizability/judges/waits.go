@@ -7,15 +7,14 @@ import (
 	"lockstep/model"
 )
 
-// Waits is how long calls waited that were granted a lock, from the call to its
-// return, as a distribution: a percentile is the shortest wait that so many did
-// not exceed.
+// Waits is the distribution of the waits of granted calls, from the call to its return. A
+// percentile is the shortest wait that this share of the calls did not exceed.
 type Waits struct {
 	Granted                    int
 	P50Ns, P90Ns, P99Ns, MaxNs int64
 }
 
-// waits gathers them, of all locks of a run together.
+// waits computes the waits of a run, for all locks together.
 func (r *run) waits() Waits {
 	var all []int64
 	for _, o := range r.Calls {

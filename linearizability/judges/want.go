@@ -19,7 +19,7 @@ func judgeWant(r *run) []Finding {
 // JudgeHarness is the name under which the harness accuses itself.
 const JudgeHarness = "harness"
 
-// judgeDefects finds where the harness itself went wrong, or the lock panicked.
+// judgeDefects finds errors of the harness itself, and panics of the lock.
 func judgeDefects(r *run) []Finding {
 	var out []Finding
 	for _, e := range r.Defects {

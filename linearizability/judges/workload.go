@@ -49,8 +49,8 @@ func judgeWorkload(r *run, resources []Resource) []Finding {
 // stranded reports whether a process died, so that its work may be undone.
 func (r *run) stranded() bool { return len(r.Dead()) > 0 }
 
-// undone names the first thread that waited for a lock when the run ended, and says since
-// when it did: its work under the lock is not done.
+// undone returns the first thread that still waited for a lock when the run ended, and since when:
+// its work under the lock is not done.
 func (r *run) undone() (facts model.Facts, sinceNs int64) {
 	for _, o := range r.Calls {
 		if o.Action.Acquires() && o.Outcome == model.Waiting {
@@ -66,10 +66,10 @@ type use struct {
 	from, to int64
 }
 
-// usedTogether names two threads that worked on a resource at one time up to
-// the instant at, and what excuses it. Two threads that both believed to hold a lock
-// come before a pair of which one knew better. It adds both, and how the hold of one
-// had ended, to the facts. It returns nil if no two threads did.
+// usedTogether returns two threads that worked on a resource at the same time up to the instant at,
+// with the excuses for it. It prefers two threads that both believed to hold a lock. It adds both
+// threads, and the end of one thread's hold, to the facts. It returns nil if no two threads worked
+// at the same time.
 func (r *run) usedTogether(resource string, at int64, facts *model.Facts) (found *Together, excuses []model.Excuse) {
 	var uses []use
 	open := map[string]int{}
@@ -103,8 +103,8 @@ func (r *run) usedTogether(resource string, at int64, facts *model.Facts) (found
 	return found, excuses
 }
 
-// howTogether says how a came to work still when b began: both believed to hold
-// the same lock then, or one of them worked on without it, which is its own doing.
+// howTogether returns the reason why a still worked when b began: both believed to hold the same
+// lock, or one of them continued without the lock, by its own decision.
 func (r *run) howTogether(a, b use) (loss *model.Loss, how Together, excuses []model.Excuse) {
 	how = Together{Earlier: a.who, FromNs: a.from, ToNs: a.to, Later: b.who, LaterNs: b.from}
 	for _, lock := range r.Locks {

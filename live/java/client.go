@@ -18,8 +18,8 @@ import (
 	"lockstep/model"
 )
 
-// member is the name of the client in its JVM, warmer that of the client that sends the first
-// renewal, and operator that of the thread whose calls have no owner.
+// member is the name of the client in its JVM. warmer is the name of the client that sends the
+// first renewal. operator is the name of the thread whose calls have no owner.
 const (
 	member   = "client"
 	warmer   = "warmer"
@@ -37,12 +37,12 @@ type client struct {
 	owners []string
 
 	mu     sync.Mutex
-	made   map[string]bool // the names of which there is a lock object
+	made   map[string]bool // the names that have a lock object
 	closed bool
 }
 
-// start starts the JVM of a client, and lets it make calls of each kind, since the first
-// calls load the library's code.
+// start starts the JVM of a client, and makes it call each operation once, since the first calls
+// load the library's code.
 func start(release, kind string, o live.ForeignOptions) (live.ForeignClient, error) {
 	path, err := exec.LookPath("java")
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *client) connect(o live.ForeignOptions) error {
 	if err := c.jvm.Beat(live.BeatEvery, live.BeatGap, o.Gap); err != nil {
 		return err
 	}
-	threads := max(o.Threads, 2) // of which one waits for the other
+	threads := max(o.Threads, 2) // the warm-up needs two, since one waits for the other
 	for n := 1; n <= threads; n++ {
 		a, err := c.jvm.Ask("thread", library.Fields{"client", member, "thread", n})
 		if err != nil {
@@ -90,7 +90,7 @@ func (c *client) connect(o live.ForeignOptions) error {
 			c.owners = append(c.owners, a.Owner())
 		}
 	}
-	lock := o.Locks[0] + ":" + c.owners[0] // of its own, with the prefix of the run
+	lock := o.Locks[0] + ":" + c.owners[0] // a lock that only this client uses, with the prefix of the run
 	if err := c.warmUp(lock); err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (c *client) connect(o live.ForeignOptions) error {
 }
 
 // create makes the library's client. On a busy machine its connections may take longer than its
-// response timeout, so that it is made again.
+// response timeout; then create tries again.
 func (c *client) create(f library.Fields) (err error) {
 	for range 5 {
 		if _, err = c.jvm.Ask("client", f); err == nil {
@@ -108,10 +108,10 @@ func (c *client) create(f library.Fields) (err error) {
 	return err
 }
 
-// warmUp makes some calls of each kind, so that the lock sends each script but that of a
-// renewal: the first use of a script that the server does not know takes three requests of the
-// newer releases. On a busy machine the code of the library may load for
-// longer than the client's response timeout, so that a round may fail and is made again.
+// warmUp makes some calls of each kind, so that the lock sends every script except that of a
+// renewal. With the newer releases, the first use of a script that the server does not know takes
+// three requests. On a busy machine, loading the code of the library may take longer than the
+// client's response timeout; a round that fails for that is made again.
 func (c *client) warmUp(lock string) error {
 	const rounds, most = 5, 20
 	good := 0
@@ -160,8 +160,8 @@ func (c *client) warmUpOnce(lock string) error {
 	return nil
 }
 
-// warmUpRenewal lets the JVM send a renewal. The client of the scenario renews at a third of a
-// watchdog timeout that may be long, so that another client does it.
+// warmUpRenewal makes the JVM send a renewal. The client of the scenario renews after a third of
+// its watchdog timeout, which may be long, so another client with a short timeout does it.
 func (c *client) warmUpRenewal(addr, lock string) error {
 	const watchdog, most = 1500 * time.Millisecond, 5
 	of := library.Fields{"client", warmer}
@@ -171,7 +171,7 @@ func (c *client) warmUpRenewal(addr, lock string) error {
 	}
 	defer func() { _, _ = c.jvm.Ask("close", of) }()
 	if a.Value() != fmt.Sprint(watchdog.Milliseconds()) {
-		return nil // 3.4.2, where it is a constant; that release sends the text of each script anyway
+		return nil // in 3.4.2 the watchdog timeout is a constant; that release sends the text of each script every time
 	}
 	call := func(op string) (library.Answer, error) {
 		return c.jvm.Ask("call", append(of, "thread", 1, "kind", c.kind, "lock", lock+":renewed", "op", op))
@@ -195,7 +195,7 @@ func (c *client) warmUpRenewal(addr, lock string) error {
 			_, err := call("unlock")
 			return err
 		}
-		if _, err := call("force_unlock"); err != nil { // the hold ended while the machine stood still
+		if _, err := call("force_unlock"); err != nil { // fails if the hold ended while the machine stood still
 			return err
 		}
 	}
@@ -242,7 +242,7 @@ func (c *client) isClosed() bool {
 	return c.closed
 }
 
-// lock is a lock object of the library.
+// lock stands for a lock object of the library.
 type lock struct {
 	c     *client
 	name  string
@@ -269,7 +269,7 @@ func (l *lock) do(ctx context.Context, thread any, op string, more library.Field
 	return a, l.explain(ctx, op, a)
 }
 
-// explain returns what the library threw as the port would return it.
+// explain translates an exception of the library into the error that the port would return.
 func (l *lock) explain(ctx context.Context, op string, a library.Answer) error {
 	err := a.Err()
 	if err == nil {
@@ -335,8 +335,8 @@ func (l *lock) try(ctx context.Context, o lockimpl.Owner, f library.Fields) (boo
 	return a.Value() == "true", err
 }
 
-// Unlock implements lockimpl.Lock. The library does not tell whether a level is left. The
-// server did, in its reply to the script.
+// Unlock implements lockimpl.Lock. The library does not say whether the thread still holds the lock
+// at a lower level, but the server's reply to the script did.
 func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
 	if _, err := l.do(ctx, o, "unlock", nil); err != nil {
 		return 0, err
@@ -347,7 +347,7 @@ func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 	return lockimpl.Released, nil
 }
 
-// ForceUnlock implements lockimpl.Lock. That of 3.4.2 tells nothing, and passes for having
+// ForceUnlock implements lockimpl.Lock. In 3.4.2 the method returns nothing; it counts as having
 // freed the lock.
 func (l *lock) ForceUnlock(ctx context.Context) (bool, error) {
 	a, err := l.do(ctx, operator, "force_unlock", nil)

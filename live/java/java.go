@@ -37,7 +37,7 @@ func init() {
 	}
 }
 
-// lockOf returns the library's lock of that kind, of which there is a port.
+// lockOf returns the library's lock of a kind that has a port.
 func lockOf(port *subject.Subject, rel *redisson.Release, name, kind string) *live.Foreign {
 	l := *port
 	l.Name, l.Port, l.Unlisted = name, port, true
@@ -56,7 +56,7 @@ func lockOf(port *subject.Subject, rel *redisson.Release, name, kind string) *li
 	}
 	f.NoFairWait = !fairWaitIsASetting(rel.Version)
 	if rel.Watchdog == redisson.WatchdogTimer {
-		f.Watchdog = redisson.DefaultWatchdog // a constant there
+		f.Watchdog = redisson.DefaultWatchdog // in that release it is a constant
 	}
 	return f
 }
@@ -80,12 +80,12 @@ func build(release string) (string, error) {
 	return classpath, nil
 }
 
-// calls matches the commands that a script may call.
+// calls matches each call of a command in a script.
 var calls = regexp.MustCompile(`redis\.call\(\s*['"](\w+)`)
 
 // roleOf returns the role of a script of the library by the commands that it may call. Only
-// attempts and unlocks count levels, only unlocks and forced ones delete the lock, and what
-// leaves the queue touches the queue alone.
+// attempts and unlocks change the count of levels. Only unlocks and forced unlocks delete the lock.
+// The script that leaves the queue touches nothing but the queue.
 func roleOf(text string) model.Role {
 	var commands []string
 	for _, m := range calls.FindAllStringSubmatch(text, -1) {

@@ -14,8 +14,8 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// The port's scripts call the commands that the library's do, so that the roles of the first
-// are recognized as those of the second are.
+// The port's scripts call the same commands as the library's. So the roles of the port's scripts,
+// which are known, test roleOf.
 func TestScriptsAreRecognizedByTheirCommands(t *testing.T) {
 	for _, rel := range redisson.Releases {
 		for _, s := range rel.Scripts() {

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 				os.Exit(1)
 			}
 			return
-		case "parent": // is killed
+		case "parent": // the test kills it
 			if _, err := playCalls("redisson-java@4.7.0"); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 			}
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 // playCalls plays manyCalls once.
 func playCalls(lock string) (play.LiveRun, error) {
 	text := manyCalls
-	if strings.HasSuffix(lock, "@3.4.2") { // where the watchdog timeout is no setting
+	if strings.HasSuffix(lock, "@3.4.2") { // it has no setting for the watchdog timeout
 		text = strings.Replace(text, "watchdog: 3s\n", "", 1)
 	}
 	sc, err := scenarios.Parse("calls.yaml", []byte(text), subject.Find)
@@ -112,13 +112,13 @@ faults:
   - {at: 5s, crash: d}
 `
 
-// The library itself does in a live run what a scenario makes it do, and the record tells it
-// in the words of the port.
+// In a live run the library itself plays the steps of a scenario, and the record describes them in
+// the words of the port.
 func TestTheLibraryPlaysLive(t *testing.T) {
 	needPrograms(t)
 	for _, name := range []string{"redisson-java@4.7.0", "redisson-java-fair@4.7.0", "redisson-java@3.4.2", "redisson-java-fair@3.12.4"} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel() // they mostly wait
+			t.Parallel() // most of its time is waiting
 			realtime.Case(t, name, func(int) string {
 				r, err := playCalls(name)
 				if err != nil {
@@ -130,7 +130,7 @@ func TestTheLibraryPlaysLive(t *testing.T) {
 	}
 }
 
-// oddities says what is wrong with a run of manyCalls.
+// oddities lists what is wrong with a run of manyCalls.
 func oddities(r play.LiveRun) (odd []string) {
 	add := func(format string, args ...any) { odd = append(odd, fmt.Sprintf(format, args...)) }
 	if r.Word == play.VerdictBug || r.Word == play.VerdictUndecided {
@@ -230,7 +230,7 @@ func TestNoJVMOutlivesTheProgram(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(i) * 900 * time.Millisecond) // real time: the program is to be killed there
+		time.Sleep(time.Duration(i) * 900 * time.Millisecond) // real time; then the program is killed
 		n := len(marked(mark))
 		most = max(most, n)
 		_ = cmd.Process.Kill()

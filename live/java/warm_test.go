@@ -46,7 +46,7 @@ func TestAWarmClientSendsNoScriptForTheFirstTime(t *testing.T) {
 				}
 				defer c.(*client).jvm.Stop()
 				warm, roles := seen()
-				renews := x.release != "3.4.2" // where the watchdog timeout is 30 s
+				renews := x.release != "3.4.2" // its watchdog timeout is always 30 s, too long for a test
 				want := []model.Role{model.RoleAcquire, model.RoleForceUnlock, model.RoleUnlock}
 				if renews {
 					want = append(want, model.RoleRenew)
@@ -115,8 +115,8 @@ func useAll(t *testing.T, c live.ForeignClient, renews bool) error {
 	return err
 }
 
-// watch returns a function that says which scripts were sent to a server since its last call, by their
-// SHA1, and the roles of those whose text was sent.
+// watch returns a function that reports the scripts that were sent to a server since its last call:
+// the SHA1 of each, and the roles of those whose text was sent.
 func watch(t *testing.T, addr string) (seen func() (shas []string, roles []model.Role)) {
 	t.Helper()
 	dial := func() (net.Conn, *bufio.Reader) {

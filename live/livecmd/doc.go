@@ -1,4 +1,4 @@
-// Package livecmd gives the command line of Lockstep the commands live and agree, and explore
-// --live. Import it for that effect into a program that calls locktest.Main. On other systems than
-// Linux it has none.
+// Package livecmd adds the commands live and agree, and explore --live, to the command line of
+// Lockstep. A program that calls locktest.Main imports it for that effect. It has no effect on
+// systems other than Linux.
 package livecmd

@@ -18,10 +18,11 @@ import (
 	"lockstep/locktest/redistest"
 )
 
-// lease is short, since live runs take as long as they say.
+// lease is short, since a live run waits for it in real time.
 const lease = time.Second
 
-// orders is a lock of somebody who knows nothing of Lockstep: it deletes whatever key is there.
+// orders is a lock as a user of Lockstep may write it. It has a bug: Unlock deletes the key,
+// whoever holds the lock.
 type orders struct {
 	rdb  *redis.Client
 	name string
@@ -51,7 +52,7 @@ var subject = locktest.Subject{
 	Open: func(p *locktest.Process) (locktest.Client, error) { return client{redistest.NewClient(p, 0)}, nil },
 }
 
-// part is the variable that says which part this program plays.
+// part is the environment variable that says which part of a test this program plays.
 const part = "LIVECMD_PART"
 
 func TestMain(m *testing.M) {
@@ -69,7 +70,7 @@ func TestOrders(t *testing.T) {
 	t.Run("part", func(t *testing.T) { locktest.Run(t, subject, locktest.Options{Runs: 1}) })
 }
 
-// this runs this program, which plays a part in a folder.
+// this runs this program again in a folder, to play a part of a test.
 func this(t *testing.T, plays, dir string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
@@ -89,9 +90,9 @@ func this(t *testing.T, plays, dir string, args ...string) string {
 	return string(out)
 }
 
-// A test sees the failure that it has found on a real server.
+// A failure that a test found in the simulated world shows on a real server.
 func TestATestPlaysItsRecordingLive(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel() // most of its time is waiting
 	dir := t.TempDir()
 	this(t, "test", dir, "-test.run=^TestOrders$")
 	file := filepath.Join("testdata", "lockstep", "TestOrders", "part", "story.unlock-twice.misdelete.lockstep")
@@ -123,9 +124,10 @@ steps:
   b/1: [at: 500ms, lock: orders, at: 1900ms, unlock: orders]
 `
 
-// A program of one's own has the command live. A machine that stands still may hide the bug from a run.
+// A program that a user writes has the command live. A run in which the machine stood still may not
+// show the bug.
 func TestAProgramPlaysItsLockLive(t *testing.T) {
-	t.Parallel() // it mostly waits
+	t.Parallel() // most of its time is waiting
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "late.yaml"), []byte(late), 0o644); err != nil {
 		t.Fatal(err)

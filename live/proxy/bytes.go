@@ -10,24 +10,25 @@ import (
 	"time"
 )
 
-// A Settle says when the server has done what bytes asked for, where nobody knows the protocol.
+// A Settle says when a request counts as answered if the proxy does not know the protocol.
 type Settle struct {
-	// First is how long the first bytes of an answer may take. Bytes that come later are a push.
+	// First is how long the server may take to send the first bytes of an answer. Bytes that come
+	// later are a push.
 	First time.Duration
 	// Quiet is the time without bytes that ends an answer.
 	Quiet time.Duration
 	// Most is how long an answer may take altogether.
 	Most time.Duration
-	// Stands, if not nil, reports whether the server stands still. The first bytes of an answer
-	// may then take longer.
+	// Stands, if not nil, reports whether the server is paused. While it is, the time of First does
+	// not end.
 	Stands func() bool
 }
 
 // frameMost is the greatest number of bytes in a frame.
 const frameMost = 1 << 26
 
-// Frame returns bytes that a client writes at once as a proxy with a Settle reads them: their
-// number in four bytes, most significant first, and then the bytes.
+// Frame returns the frame of bytes that a client writes at once. A proxy with a Settle reads
+// frames: the number of bytes in four bytes, most significant first, and then the bytes.
 func Frame(b []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(b)), uint32(len(b))), b...)
 }
@@ -47,8 +48,8 @@ func ReadFrame(in *bufio.Reader) ([]byte, error) {
 	return raw, err
 }
 
-// upBytes carries frames to the server, one at a time: the handler lets the next one pass when it
-// has heard of the answer to the one before.
+// upBytes carries frames to the server, one at a time: the handler lets the next one pass when
+// Answered has told it of the answer to the one before.
 func (c *Conn) upBytes() {
 	defer c.close()
 	in := bufio.NewReaderSize(c.client, 1<<16)
@@ -150,7 +151,7 @@ func (c *Conn) downBytes() {
 			<-c.gone
 			return
 		case ended:
-			c.send(nil, Fate{Close: true}) // behind what is on its way
+			c.send(nil, Fate{Close: true}) // after what is on its way
 			<-c.gone
 			return
 		case !ok:

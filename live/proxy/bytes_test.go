@@ -15,8 +15,8 @@ import (
 )
 
 // chatter is a server that answers each line with itself. It does not answer a line that begins
-// with "quiet", and says something else on its own behind a line that begins with "more", when it
-// is told to.
+// with "quiet". After a line that begins with "more" it sends another line on its own, when the
+// channel more says so.
 func chatter(t *testing.T, more <-chan struct{}) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -102,7 +102,7 @@ func (h *bytesHandler) fate(raw string) Fate {
 
 func (*bytesHandler) Closed(*Conn) {}
 
-// unknown starts a proxy that does not know the protocol, and connects to it.
+// unknown starts a proxy with a Settle, as for an unknown protocol, and connects to it.
 func unknown(t *testing.T, h *bytesHandler, addr string) (client net.Conn, in *bufio.Reader) {
 	t.Helper()
 	h.turn = make(chan struct{}, 1)
@@ -159,8 +159,8 @@ func TestBytesPassAsMessages(t *testing.T) {
 	}
 }
 
-// What a rule holds holds back what is behind it on its connection, and nothing else: the requests
-// of the connection go on.
+// An answer that a rule holds delays the answers after it on the same connection, and nothing else:
+// the requests of the connection go on.
 func TestABytesAnswerThatIsHeldKeepsTheOrder(t *testing.T) {
 	release, second := make(chan struct{}), make(chan struct{})
 	h := &bytesHandler{}
@@ -201,7 +201,8 @@ func TestABytesAnswerIsCutAndLost(t *testing.T) {
 	}
 }
 
-// A server that closes the connection is heard of behind what it has sent.
+// The client sees that the server has closed the connection only after everything that the server
+// sent.
 func TestTheEndOfAServerPasses(t *testing.T) {
 	h := &bytesHandler{later: func(string) Fate { return Fate{NotBefore: time.Now().Add(20 * time.Millisecond)} }}
 	client, in := unknown(t, h, chatter(t, nil))

@@ -1,6 +1,6 @@
 // Package proxy stands between clients and a server. It reads the requests, replies and pushes of
-// Redis one by one, asks a [Handler] what becomes of each, and loses, delays or forges them. Of
-// other protocols it knows bytes: see [Settle]. It knows no lock.
+// Redis one by one, asks a [Handler] what becomes of each, and loses, delays or forges them. It
+// carries other protocols as plain bytes (see [Settle]). It knows nothing of locks.
 package proxy
 
 import (
@@ -16,15 +16,15 @@ import (
 )
 
 // Handler decides what becomes of messages. Request is called by the goroutine that reads the
-// client of a connection, and the other methods by the goroutine that reads the server. What
-// blocks there holds back whatever follows on the connection.
+// client of a connection, and the other methods by the goroutine that reads the server. A method
+// that blocks delays everything that follows on the connection.
 type Handler interface {
 	// Request is called for a request before it goes to the server.
 	Request(m *Message) Fate
 	// Answered is called for the reply to a request, as it is on the wire.
 	Answered(m *Message, raw []byte) Fate
-	// Unanswered is called once for a request that went to the server and gets no reply,
-	// because its connection ended or became a stream.
+	// Unanswered is called once for a request that went to the server and will get no reply,
+	// because its connection has ended or has become a stream.
 	Unanswered(m *Message)
 	// Pushed is called for a message that answers no request.
 	Pushed(c *Conn, channel string, raw []byte) Fate
@@ -36,26 +36,26 @@ type Handler interface {
 type Fate struct {
 	Drop bool // the message is lost, and the connection lives on
 	Cut  bool // the connection is reset in place of the message
-	// Free lets a request pass for whose answer nobody waits, where there is a Settle: neither
+	// Free, if there is a Settle, lets a request pass without waiting for its answer: neither
 	// Answered nor Unanswered is called for it.
 	Free bool
-	// Error is the reply in the place of the message; the server hears nothing of a
-	// request. It begins with its code.
+	// Error is sent to the client as the reply in place of the message, and a request does not
+	// reach the server. The text begins with the code of the error.
 	Error string
-	// Instead, if not nil, goes to the client in the place of a reply.
+	// Instead, if not nil, goes to the client in place of a reply.
 	Instead []byte
-	// NotBefore is when a reply or a push goes on, and Until holds it until it is closed.
-	// What follows it on the connection waits.
+	// A reply or a push goes on at NotBefore or later, and not before Until is closed. What follows
+	// it on the connection waits.
 	NotBefore time.Time
 	Until     <-chan struct{}
-	// Later, if not nil, is asked when all that is before the message on its connection has gone
-	// on, and may block. What it returns holds in the place of this, but for NotBefore, of which
-	// the later counts. Where there is a Settle, a rule that holds messages holds them there.
+	// Later, if not nil, is called when everything before the message on its connection has gone
+	// on. It may block. The Fate that it returns replaces this one, but of the two values of
+	// NotBefore the later counts. If there is a Settle, a rule that holds messages blocks in Later.
 	Later func() Fate
 	// Close ends the connection in order in the place of the message.
 	Close bool
-	// Done is told whether the reply, the push or the forged reply went to the client, and
-	// when that began. It may be nil.
+	// Done is called with whether the reply, the push or the forged reply went to the client, and
+	// when the proxy began to write it. It may be nil.
 	Done func(delivered bool, at time.Time)
 }
 
@@ -65,22 +65,22 @@ type Message struct {
 	Words []string
 	Raw   []byte
 	Index int // counts the requests of the connection from 0
-	// Came is when the last bytes of its reply came, where there is a Settle.
+	// Came is when the last bytes of its reply came, if there is a Settle.
 	Came time.Time
 	// Data is the handler's own.
 	Data any
 
 	forged *Fate
-	need   int // how many replies are to come
+	need   int // the number of replies still to come
 	reply  []byte
 }
 
-// Is reports whether the request has that name, whatever its case.
+// Is reports whether the request is the named command, in upper or lower case.
 func (m *Message) Is(name string) bool { return strings.EqualFold(m.Words[0], name) }
 
 // Options are the settings of a Proxy.
 type Options struct {
-	Addr string // to listen at; a port of 0 is a free one
+	Addr string // the address to listen at; port 0 means a free port
 	// Dial opens the connection to the server for a connection of a client. The proxy
 	// calls it before it reads the first request.
 	Dial    func() (net.Conn, error)
@@ -88,13 +88,13 @@ type Options struct {
 	// Patience is how long the proxy waits for the replies to a client that has closed its
 	// connection, so that the handler hears of them.
 	Patience time.Duration
-	// Welcome, if not nil, reports whether a client may connect. The client is then told by
-	// a first byte, see Knock.
+	// Welcome, if not nil, reports whether a client may connect. The proxy then sends a first byte
+	// that tells the client; see Knock.
 	Welcome func() bool
-	// Settle, if not nil, says that nothing is known of the protocol. The client writes frames
-	// (see Frame), each of which is a request without words. The handler lets one request at a
-	// time pass to a server: Answered is called when its answer has settled, with the bytes that
-	// came, or none.
+	// Settle, if not nil, says that the protocol is unknown. The client then writes frames (see
+	// Frame), and each frame is a request without words. The handler lets one request at a time
+	// pass to a server. Answered is called when the answer has settled, with the bytes that came,
+	// if any.
 	Settle *Settle
 }
 
@@ -152,9 +152,9 @@ func (p *Proxy) conns() []*Conn {
 	return slices.Collect(maps.Keys(p.open))
 }
 
-// Sever closes every connection to the server and opens no other. To the server the clients
-// have crashed: the end of a process closes its connections, and nothing comes from it any
-// more. The clients are not told: their own ends stay open, and silent.
+// Sever closes every connection to the server and opens no other. To the server it looks as if the
+// clients had crashed, since the end of a process closes its connections. The clients do not
+// notice: their ends of the connections stay open, and silent.
 func (p *Proxy) Sever() {
 	p.mu.Lock()
 	p.severed = true
@@ -182,7 +182,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// The first byte on a connection where there is a Welcome.
+// The first byte on a connection of a proxy that has a Welcome.
 const (
 	welcome = '+'
 	refused = '-'
@@ -246,7 +246,7 @@ func (p *Proxy) serve(client net.Conn) {
 	}
 	both.Go(c.carry)
 	both.Wait()
-	c.drain() // what was put into the line when nobody took it any more
+	c.drain() // what was put into the line after the last read
 	c.mu.Lock()
 	left := c.queue
 	c.queue = nil
@@ -267,23 +267,23 @@ type Conn struct {
 	proxy          *Proxy
 	client, server net.Conn
 	out            chan parcel
-	gone           chan struct{} // closed when the connection ends
+	gone           chan struct{} // closed when the connection has ended
 	once           sync.Once
 	shut           atomic.Bool   // the client has closed it
 	served         chan struct{} // gets a value when a reply came, if there is room
 
 	mu       sync.Mutex
-	queue    []*Message                 // requests without a reply
-	channels map[string]map[string]bool // that it listens to, by kind of subscription
-	listens  bool                       // it has subscribed
-	stream   bool                       // what comes are no replies any more
+	queue    []*Message                 // the requests that have no reply yet
+	channels map[string]map[string]bool // the channels that the client listens to, by kind of subscription
+	listens  bool                       // the client has subscribed
+	stream   bool                       // what the server sends is no longer a reply
 	severed  bool                       // see Proxy.Sever
 	requests int
-	askedAt  time.Time // when the request at the server went there, where there is a Settle
-	settles  time.Time // when its answer is complete, unless more comes
+	askedAt  time.Time // when the present request went to the server, if there is a Settle
+	settles  time.Time // when its answer counts as complete, unless more bytes come
 }
 
-// parcel is what goes to the client when its time has come.
+// parcel is what goes to the client, and its fate.
 type parcel struct {
 	raw  []byte
 	fate Fate
@@ -292,7 +292,7 @@ type parcel struct {
 // ClientAddr is the address from which the client connected.
 func (c *Conn) ClientAddr() string { return c.client.RemoteAddr().String() }
 
-// Reset ends the connection at both sides; the client's side is told so by a reset.
+// Reset ends the connection at both sides, at the client's side with a TCP reset.
 func (c *Conn) Reset() {
 	if tcp, ok := c.client.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
@@ -306,10 +306,10 @@ func (c *Conn) close() {
 	_ = c.server.Close()
 }
 
-// Gone is closed when the connection ends.
+// Gone returns a channel that is closed when the connection has ended.
 func (c *Conn) Gone() <-chan struct{} { return c.gone }
 
-// unanswered gives a request up.
+// unanswered tells the handler that a request will get no reply.
 func (c *Conn) unanswered(m *Message) {
 	if m.forged != nil {
 		m.forged.done(false, time.Now())
@@ -318,7 +318,7 @@ func (c *Conn) unanswered(m *Message) {
 	c.proxy.o.Handler.Unanswered(m)
 }
 
-// last asks Later.
+// last returns the Fate that counts: that of Later, if there is one.
 func (f Fate) last() Fate {
 	if f.Later == nil {
 		return f
@@ -400,8 +400,8 @@ func (c *Conn) isSevered() bool {
 	return c.severed
 }
 
-// finish waits for the replies to requests that the server has, when the client has closed the
-// connection.
+// finish waits, after the client has closed the connection, for the replies to the requests that
+// the server still has.
 func (c *Conn) finish() {
 	t := time.NewTimer(c.proxy.o.Patience)
 	defer t.Stop()
@@ -450,7 +450,8 @@ func (c *Conn) replies(m *Message) int {
 	return n
 }
 
-// listening returns the kind of subscription that a command begins or ends; "" if none.
+// listening returns the kind of subscription that a command begins or ends; or "" if it does
+// neither.
 func listening(command string) (kind string, begins bool) {
 	command = strings.ToUpper(command)
 	for _, kind := range []string{"", "P", "S"} {
@@ -487,7 +488,7 @@ func (c *Conn) take(raw []byte) bool {
 	c.mu.Lock()
 	stream := c.stream
 	channel, push := pushed(raw)
-	push = push && (c.listens || raw[0] == '>') // a script may answer such a list
+	push = push && (c.listens || raw[0] == '>') // the reply of a script may look like a push
 	var m *Message
 	if !push && !stream && len(c.queue) > 0 {
 		m = c.queue[0]
@@ -566,7 +567,7 @@ func (c *Conn) carry() {
 				x.fate.done(false, time.Now())
 				continue
 			}
-			if c.shut.Load() { // nobody reads it
+			if c.shut.Load() { // the client no longer reads
 				x.fate.done(false, time.Now())
 				continue
 			}

@@ -12,7 +12,7 @@ import (
 )
 
 // server answers each command with its words, LIST with a list that looks like a message, and
-// SUBSCRIBE as Redis does, with a message behind.
+// SUBSCRIBE as Redis does, followed by a message.
 func server(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -90,9 +90,9 @@ func TestFates(t *testing.T) {
 	for _, c := range []struct {
 		rule           string
 		request, reply map[string]Fate
-		send           string // commands, by spaces
+		send           string // commands, separated by spaces
 		hears          string // what the client reads, until nothing comes
-		knows          string // what the handler hears, by semicolons; "": anything
+		knows          string // what the handler hears, separated by semicolons; "" means anything
 	}{
 		{rule: "all passes", send: "A B", hears: "+A +B", knows: `request A;request B;reply to A: "+A\r\n";reply to B: "+B\r\n";closed`},
 		{rule: "a request is lost", request: map[string]Fate{"A": {Drop: true}}, send: "A B", hears: "+B"},
@@ -136,7 +136,7 @@ func TestFates(t *testing.T) {
 				line, err := in.ReadString('\n')
 				if err != nil {
 					if n, ok := err.(net.Error); !ok || !n.Timeout() {
-						hears = []string{"reset"} // what came before may be lost with it
+						hears = []string{"reset"} // a reset may also lose what came before it
 					}
 					break
 				}
@@ -156,7 +156,7 @@ func TestFates(t *testing.T) {
 	}
 }
 
-// sameInSomeOrder compares two lists, each of whose entries is there once.
+// sameInSomeOrder reports whether two lists without repetitions have the same entries.
 func sameInSomeOrder(a, b []string) bool {
 	left := map[string]bool{}
 	for _, x := range a {
@@ -195,8 +195,8 @@ func TestAProxyThatRefusesSaysSo(t *testing.T) {
 	}
 }
 
-// TestASeveredClientHearsNothing severs a client in the middle of a wait for a reply. Its own
-// ends stay open, and the server gets nothing any more.
+// TestASeveredClientHearsNothing severs a client in the middle of a wait for a reply. The client's
+// ends of its connections stay open, and the server gets nothing from it any more.
 func TestASeveredClientHearsNothing(t *testing.T) {
 	addr := server(t)
 	h := &handler{}
@@ -253,7 +253,7 @@ func TestWhichValuesArePushes(t *testing.T) {
 		{"*4\r\n$8\r\npmessage\r\n$2\r\no*\r\n$6\r\norders\r\n$1\r\n0\r\n", "orders", true},
 		{">3\r\n$8\r\nsmessage\r\n$6\r\norders\r\n$1\r\n0\r\n", "orders", true},
 		{">2\r\n$10\r\ninvalidate\r\n*1\r\n$6\r\norders\r\n", "__redis__:invalidate", true},
-		{"*2\r\n$10\r\ninvalidate\r\n$6\r\norders\r\n", "", false}, // a list of somebody's
+		{"*2\r\n$10\r\ninvalidate\r\n$6\r\norders\r\n", "", false}, // a list that a script may return
 		{">3\r\n$9\r\nsubscribe\r\n$6\r\norders\r\n:1\r\n", "", false},
 		{"*1\r\n$6\r\norders\r\n", "", false},
 		{":1\r\n", "", false},

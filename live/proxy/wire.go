@@ -79,15 +79,15 @@ func ReadReply(in *bufio.Reader) ([]byte, error) {
 	return raw, err
 }
 
-// kinds of pushes, each with the place of the channel behind the kind.
+// kinds of pushes, each with the index of the channel in the push.
 var kinds = map[string]int{"message": 1, "smessage": 1, "pmessage": 2}
 
-// invalidations is the channel of an invalidation, which RESP3 pushes without one. It has the name
-// that Redis gives it where a client of RESP2 listens to it, as in a world.
+// invalidations is the channel of an invalidation, which RESP3 pushes without a channel. A client
+// of RESP2 listens to a channel of this name, which the simulated server uses too.
 const invalidations = "__redis__:invalidate"
 
-// pushed reports whether a value is a message that answers no request, and its channel. A
-// reply to SUBSCRIBE is none, although RESP3 marks it as a push.
+// pushed reports whether a value is a message that answers no request, and its channel. A reply to
+// SUBSCRIBE is not such a message, although RESP3 marks it as a push.
 func pushed(raw []byte) (channel string, ok bool) {
 	if raw[0] != '*' && raw[0] != '>' {
 		return "", false

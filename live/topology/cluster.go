@@ -20,14 +20,14 @@ const masters = 3
 // slots is the number of slots of a cluster.
 const slots = 16384
 
-// NodeTimeout is the time after which the nodes of a cluster take one of them that does not answer
-// for dead. It is longer than a busy machine may stand still.
+// NodeTimeout is the time after which the nodes of a cluster consider a node dead that does not
+// answer. It is longer than a busy machine may stand still.
 const NodeTimeout = 2 * time.Second
 
 // Cluster is a Redis Cluster of three masters with a replica each. The nodes notice that a master
 // is dead, and promote its replica.
 type Cluster struct {
-	Nodes []*Node // the first three are the first masters
+	Nodes []*Node // the first three are the masters at the start
 
 	ids      []string // of the nodes
 	min, max time.Duration
@@ -131,7 +131,7 @@ type member struct {
 	ranges     []string
 }
 
-// members are the nodes as a node knows them.
+// members returns the nodes of the cluster that a node knows.
 func (n *Node) members(ctx context.Context) ([]member, error) {
 	text, err := n.do(ctx, "CLUSTER", "NODES").Text()
 	if err != nil {
@@ -148,8 +148,8 @@ func (n *Node) members(ctx context.Context) ([]member, error) {
 	return all, nil
 }
 
-// Ready waits until every node that lives knows all nodes, with three masters that have all slots
-// and three replicas that follow them. Meanwhile there is no lag.
+// Ready waits until every node that runs knows all nodes: three masters that have all slots, and
+// three replicas that follow them. Meanwhile there is no lag.
 func (c *Cluster) Ready(ctx context.Context) error {
 	c.lag(0, 0)
 	defer c.lag(c.min, c.max)
@@ -198,7 +198,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 	})
 }
 
-// Slot is the slot of a key.
+// Slot returns the slot of a key.
 func (c *Cluster) Slot(ctx context.Context, key string) (int, error) {
 	for _, n := range c.Nodes {
 		if n.Alive() {
@@ -208,7 +208,7 @@ func (c *Cluster) Slot(ctx context.Context, key string) (int, error) {
 	return 0, errors.New("no node of the cluster lives")
 }
 
-// Owner is the master that has a slot, as it says itself.
+// Owner returns the master that says that it has a slot.
 func (c *Cluster) Owner(ctx context.Context, slot int) (*Node, error) {
 	for i, n := range c.Nodes {
 		if !n.Alive() {
@@ -231,7 +231,7 @@ func (c *Cluster) Owner(ctx context.Context, slot int) (*Node, error) {
 func covers(ranges []string, slot int) bool {
 	for _, r := range ranges {
 		if strings.HasPrefix(r, "[") {
-			continue // a slot that moves
+			continue // a slot that is moving
 		}
 		var from, to int
 		if n, _ := fmt.Sscanf(r, "%d-%d", &from, &to); n == 1 {
@@ -244,7 +244,7 @@ func covers(ranges []string, slot int) bool {
 	return false
 }
 
-// Masters are the nodes that live and take writes.
+// Masters returns the nodes that run and take writes.
 func (c *Cluster) Masters(ctx context.Context) ([]*Node, error) {
 	var all []*Node
 	for _, n := range c.Nodes {
@@ -272,9 +272,9 @@ type Move struct {
 	c *Cluster
 }
 
-// Move begins to move the slot of a key to another master: the first node that is a master and has
-// not the slot. Until Finish, the old master answers for the keys that it has, and sends clients to
-// the new one for the others (ASK).
+// Move begins to move the slot of a key to another master: the first master that does not have the
+// slot. Until Finish, the old master answers for the keys that it has, and sends clients to the new
+// one for the others (ASK).
 func (c *Cluster) Move(ctx context.Context, key string) (*Move, error) {
 	slot, err := c.Slot(ctx, key)
 	if err != nil {
@@ -318,7 +318,7 @@ func (m *Move) Keys(ctx context.Context) error {
 			return err
 		}
 		for _, key := range keys {
-			// A key may end before it moves; MIGRATE then answers NOKEY.
+			// A key may expire before it moves; MIGRATE then answers NOKEY.
 			if err := m.From.order(ctx, "MIGRATE", host, port, key, 0, int(patience.Milliseconds())); err != nil {
 				return err
 			}

@@ -6,5 +6,5 @@
 // addresses of the fronts, so replication passes them. A front delays replication by a lag, and
 // loses what is under way when its server dies. Clients connect to the server itself.
 //
-// The package knows no lock. It runs on Linux.
+// The package knows nothing of locks. It runs on Linux.
 package topology

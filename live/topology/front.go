@@ -21,7 +21,7 @@ type Front struct {
 	mu       sync.Mutex
 	min, max time.Duration
 	open     map[*carriage]bool
-	closed   bool // no connection is accepted
+	closed   bool // accept no connection
 	over     bool
 }
 
@@ -57,7 +57,7 @@ func (f *Front) cut() {
 	f.mu.Unlock()
 	for _, c := range open {
 		c.end()
-		<-c.over // nothing arrives any more
+		<-c.over // nothing more arrives
 	}
 }
 
@@ -126,8 +126,8 @@ type carriage struct {
 	front          *Front
 	client, server net.Conn
 	once           sync.Once
-	gone           chan struct{} // closed when the connection is to end
-	over           chan struct{} // closed when nothing passes any more
+	gone           chan struct{} // closed to end the connection
+	over           chan struct{} // closed when nothing more passes
 
 	mu         sync.Mutex
 	replicates bool
@@ -148,7 +148,7 @@ type piece struct {
 // psync is the command by which a replica asks for replication.
 var psync = []byte("PSYNC")
 
-// pass carries the bytes of one direction until an end closes.
+// pass carries the bytes of one direction until one of the two ends closes.
 func (c *carriage) pass(from, to net.Conn) {
 	line := make(chan piece, 4096)
 	var writer sync.WaitGroup
@@ -162,7 +162,7 @@ func (c *carriage) pass(from, to net.Conn) {
 		if n > 0 {
 			b := bytes.Clone(buffer[:n])
 			at := time.Now().Add(c.delay(b))
-			if at.Before(last) { // bytes keep their order
+			if at.Before(last) { // the pieces keep their order
 				at = last
 			}
 			last = at

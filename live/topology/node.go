@@ -44,14 +44,14 @@ type Node struct {
 	dir   string
 	addr  string
 	front *Front
-	args  []string // of each start
+	args  []string // the arguments of every start
 	log   io.WriteCloser
 	cmd   *exec.Cmd
 	over  <-chan struct{}
 	rdb   *redis.Client
 }
 
-// Failing tells of the steps of a failover. A function may be nil.
+// Failing has the functions that are called at the steps of a failover. Each may be nil.
 type Failing struct {
 	Killed func() // the old master has ended
 	// Promoted is called when the new master takes writes. lacks is the number of bytes of
@@ -86,7 +86,7 @@ func startNode(o Options, name string, args func(f *Front) []string) (*Node, err
 		return nil, err
 	}
 	n.log = log
-	for range 3 { // somebody may take the port before the server does
+	for range 3 { // another program may take the port before the server does
 		if n.addr, err = redisserver.FreeAddr(); err != nil {
 			break
 		}
@@ -135,18 +135,18 @@ func (n *Node) Launch(args ...string) (err error) {
 
 const dumpName = "dump.rdb"
 
-// Alive reports whether the process of the server is there.
+// Alive reports whether the process of the server is running.
 func (n *Node) Alive() bool { return n.cmd != nil }
 
-// Kill ends the process of the server. What is under way to other servers is lost, as with the
-// machine of the server.
+// Kill ends the process of the server. What is under way to other servers is lost, as if the
+// machine of the server had died.
 func (n *Node) Kill() {
 	if n.cmd == nil {
 		return
 	}
 	n.front.cut()
 	_ = n.rdb.Close()
-	_ = n.cmd.Process.Kill() // also if it is stopped
+	_ = n.cmd.Process.Kill() // SIGKILL also ends a process that is stopped
 	<-n.over
 	n.cmd = nil
 }
@@ -199,7 +199,7 @@ func fieldsOf(text string) map[string]string {
 	return fields
 }
 
-// number reads a number of INFO. What is no number counts as -1.
+// number reads a number of INFO. A text that is not a number counts as -1.
 func number(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -208,7 +208,7 @@ func number(text string) int64 {
 	return n
 }
 
-// await waits until ready reports nothing that is missing. The error says what was missing last.
+// await waits until ready reports that nothing is missing. The error says what was missing last.
 func await(ctx context.Context, ready func(context.Context) (missing string, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -21,7 +21,8 @@ type Replicas struct {
 
 }
 
-// replicaArgs lets a server tell the others the address of its front, and replicate at once.
+// replicaArgs returns the arguments by which a server announces the address of its front, and
+// begins to replicate at once.
 func replicaArgs(f *Front) []string {
 	host, port, _ := net.SplitHostPort(f.Addr())
 	return []string{
@@ -120,7 +121,8 @@ func (r *Replicas) behind(ctx context.Context) (missing string, err error) {
 	return "", nil
 }
 
-// Restart ends the master and starts it again, with its data or without. Its replicas take its data.
+// Restart ends the master and starts it again, with its data or without. Its replicas copy the data
+// that it then has.
 func (r *Replicas) Restart(ctx context.Context, keepData bool) error {
 	m := r.Master()
 	if keepData {

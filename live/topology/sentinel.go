@@ -23,7 +23,7 @@ import (
 // MasterName is the name by which clients ask sentinels for the address of the master.
 const MasterName = "lockstep"
 
-// DownAfter is the time after which a sentinel takes a master that does not answer for dead. It is
+// DownAfter is the time after which a sentinel considers a master dead that does not answer. It is
 // longer than a busy machine may stand still.
 const DownAfter = 2 * time.Second
 
@@ -82,7 +82,7 @@ func startSentinel(o Options, name, master string) (*sentinel, error) {
 		return nil, err
 	}
 	s := &sentinel{name: name}
-	for range 3 { // somebody may take the port before the sentinel does
+	for range 3 { // another program may take the port before the sentinel does
 		if s.addr, err = redisserver.FreeAddr(); err != nil {
 			return nil, err
 		}

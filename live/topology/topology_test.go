@@ -65,7 +65,7 @@ func TestReplicasHaveWhatTheMasterHas(t *testing.T) {
 func TestALagDelaysWritesAndAcknowledgements(t *testing.T) {
 	t.Parallel()
 	r := replicas(t, 1)
-	const lag = 3 * time.Second // a machine that stands still for a second does not turn the outcome
+	const lag = 3 * time.Second // long enough that a machine that stands still for a second does not change the outcome
 	r.Lag(lag, lag)
 	r.Master().must(t, "SET", "orders", "a")
 	begun := time.Now()
@@ -102,7 +102,7 @@ func TestAFailoverLosesWhatIsUnderWay(t *testing.T) {
 			t.Errorf("%s has %q after the failover, want what the replicas had", n.Name, got)
 		}
 	}
-	// It works a second time, and the lag lasts.
+	// A second failover works too, and the lag remains.
 	r.Lag(0, 0)
 	r.Master().must(t, "SET", "orders", "c")
 	if n := r.Master().must(t, "WAIT", 2, 10_000); n != int64(2) {

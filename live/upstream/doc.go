@@ -1,4 +1,4 @@
-// Package upstream writes reports for the issue tracker of a library: a text in the headings of its
-// form, and a test that its maintainers can run, with nothing of this repository. It plays
-// nothing itself.
+// Package upstream writes reports for the issue tracker of a library: a text with the headings of
+// the tracker's form, and a test that the maintainers can run without this repository. The package
+// plays nothing itself.
 package upstream

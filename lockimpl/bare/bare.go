@@ -23,7 +23,7 @@ type Kind string
 
 // The bare locks.
 const (
-	// None grants everything and asks nobody: the control that must fail.
+	// None grants every acquire without asking a server. It is the control that must fail.
 	None Kind = "none"
 	// SetNXDel is SET NX PX, then DEL whoever holds it.
 	SetNXDel Kind = "setnx-del"
@@ -53,7 +53,7 @@ var (
 	acquireStringReentrantScript = redis.NewScript(acquireStringReentrant)
 )
 
-// Scripts are the scripts of the bare locks: what each is for, and its text.
+// Scripts are the scripts of the bare locks: the purpose of each, and its text.
 var Scripts = map[string]string{
 	compareAndDelete:       "unlock",
 	acquireStringReentrant: "acquire",
@@ -65,7 +65,7 @@ type Client struct {
 	rdb    redis.UniversalClient
 	id     string
 	closed atomic.Bool
-	// retries: rdb sends a command again that failed.
+	// retries: rdb sends a failed command again.
 	retries bool
 }
 

@@ -135,7 +135,7 @@ func (c *lossy) Read(p []byte) (int, error) {
 	}
 }
 
-// asking are the bare locks that ask Redis.
+// asking has the bare locks that send commands to Redis.
 var asking = []Kind{SetNXDel, SetNXGetDel, SetNXCad, StringReentrant}
 
 func eachBare(t *testing.T, f func(b *bench, kind Kind)) {
@@ -228,7 +228,7 @@ func TestUnlockOfAnothersBareLock(t *testing.T) {
 	})
 }
 
-// Between GET and DEL the lease ends and another gets the lock.
+// Between GET and DEL the lease ends and another client gets the lock.
 func TestTheHoleBetweenGetAndDel(t *testing.T) {
 	for kind, want := range map[Kind]string{SetNXGetDel: "", SetNXCad: "c:1"} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -308,7 +308,7 @@ func TestACancelledContextEndsAPoll(t *testing.T) {
 	})
 }
 
-// The command ran, its reply is lost: the caller is told that it may have.
+// The command ran and its reply is lost. The caller learns that it may have run.
 func TestALostReplyIsAnUnknownOutcome(t *testing.T) {
 	eachBare(t, func(b *bench, kind Kind) {
 		l := b.lock(kind, "a")
@@ -323,7 +323,7 @@ func TestALostReplyIsAnUnknownOutcome(t *testing.T) {
 	})
 }
 
-// The last error is of an attempt that was never sent, and the first one ran.
+// The last error belongs to an attempt that was never sent. The first attempt ran.
 func TestOfAClientThatRetriesEveryFailureIsUnknown(t *testing.T) {
 	eachBare(t, func(b *bench, kind Kind) {
 		l := b.lockRetrying(kind, "a", 1)
@@ -401,7 +401,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// Whether a command that failed may have run.
+// MayHaveRun reports whether a command that failed may have run.
 func TestMayHaveRun(t *testing.T) {
 	op := func(op string, err error) error { return &net.OpError{Op: op, Net: "tcp", Err: err} }
 	for _, c := range []struct {
@@ -450,7 +450,7 @@ func TestEnvironmentDefaultsAreTheMachines(t *testing.T) {
 	}
 }
 
-// Scripts tells what each script is for; each names its KEYS and ARGV.
+// Scripts has the purpose of each script, and each script names its KEYS and ARGV.
 func TestBareScripts(t *testing.T) {
 	if len(Scripts) != 2 {
 		t.Fatalf("%d scripts", len(Scripts))

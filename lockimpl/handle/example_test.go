@@ -43,7 +43,7 @@ func Example() {
 	_, err = lock.TryAcquire(ctx)
 	fmt.Println(errors.Is(err, lockimpl.ErrBusy), err)
 
-	work := hold.Context(ctx) // for what the lock guards
+	work := hold.Context(ctx) // for the work that the lock guards
 	fmt.Println(work.Err())
 	fmt.Println(hold.Release(ctx))
 	<-work.Done()

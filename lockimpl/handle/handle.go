@@ -29,7 +29,8 @@ func New(l lockimpl.Lock) (*Lock, error) {
 	if !ok {
 		return nil, fmt.Errorf("%w: lock %q cannot be taken by handles: a %T does not implement lockimpl.Handled", lockimpl.ErrInvalid, l.Name(), l)
 	}
-	// An owner that nobody has holds nothing. Another error says why no hold can be watched.
+	// A new owner holds nothing, so ErrNotHeld is the right answer. Any other error says why holds
+	// cannot be watched.
 	if _, err := handled.HoldContext(context.Background(), handled.NewOwner()); !errors.Is(err, lockimpl.ErrNotHeld) {
 		return nil, fmt.Errorf("lock %q cannot be taken by handles: %w", l.Name(), err)
 	}
@@ -90,7 +91,7 @@ func (l *Lock) take(ctx context.Context, opts []Option, ask func(lockimpl.Owner,
 	h := &Hold{l: l.l, owner: o, turn: make(chan struct{}, 1)}
 	h.ctx, h.end = context.WithCancelCause(context.Background())
 	held, err := l.l.HoldContext(context.Background(), o)
-	if err != nil { // it was lost since the grant
+	if err != nil { // the hold was lost since the grant
 		h.end(lockimpl.ErrHoldLost)
 		return h, nil
 	}
@@ -98,7 +99,7 @@ func (l *Lock) take(ctx context.Context, opts []Option, ask func(lockimpl.Owner,
 	return h, nil
 }
 
-// causeOf returns the cause with which the context of a handle ends when that of its hold has ended.
+// causeOf returns the cause of a handle's context once the context of its hold has ended.
 func causeOf(held context.Context) error {
 	for _, cause := range []error{lockimpl.ErrHoldLost, lockimpl.ErrClosed} {
 		if errors.Is(context.Cause(held), cause) {
@@ -108,13 +109,13 @@ func causeOf(held context.Context) error {
 	return lockimpl.ErrReleased
 }
 
-// last bounds a request that is sent although the context of its call has ended.
+// last bounds a request that is sent after the context of its call has ended.
 const last = time.Second
 
 // Hold is a handle on one grant of a lock. Its methods may be called by many goroutines.
 //
-// A handle is not reentrant: a goroutine that holds the lock by one and calls Acquire waits for
-// itself.
+// A handle is not reentrant: a goroutine that holds the lock by a handle and calls Acquire waits
+// for itself.
 type Hold struct {
 	l     lockimpl.Handled
 	owner lockimpl.Owner
@@ -122,7 +123,7 @@ type Hold struct {
 	end   context.CancelCauseFunc
 
 	turn    chan struct{} // holds one while a Release is under way
-	asked   bool          // a Release may have run unheard
+	asked   bool          // a Release may have run without an answer
 	settled error         // the result of each further Release; nil while the outcome is open
 }
 
@@ -135,8 +136,8 @@ func (h *Hold) Context(parent context.Context) context.Context {
 	return ctx
 }
 
-// Release gives the hold up. Its context has ended when Release returns, also if Release failed. The
-// server is asked at least once, also if ctx has ended already, for one second then. nil says that the
+// Release gives the hold up. Its context has ended when Release returns, also if Release failed. Release asks
+// the server at least once. If ctx has already ended, it waits one second for the answer. nil says that the
 // server kept the hold until then, and has given it up. Errors:
 //
 //   - lockimpl.ErrReleased, with ErrNotHeld: an earlier Release gave the hold up. Nothing was sent.
@@ -176,7 +177,7 @@ func (h *Hold) Release(ctx context.Context) error {
 			h.settled = fmt.Errorf("%w: %w", lockimpl.ErrNotHeld, lockimpl.ErrReleased)
 			return nil
 		}
-		// The owner has entered once, and the server counts another level: an acquire ran twice, since
+		// The owner entered once, but the server counts a second level. The acquire ran twice, since
 		// its first answer was lost.
 	}
 }

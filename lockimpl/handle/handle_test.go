@@ -21,7 +21,7 @@ var (
 // unused is the methods of a lock that handles do not call.
 type unused = lockimpl.Lock
 
-// server is a lock in memory, which stands for a lock on a server.
+// server is a lock in memory that takes the place of a lock on a server.
 type server struct {
 	unused
 	owner   lockimpl.Owner // 0: the lock is free
@@ -30,9 +30,9 @@ type server struct {
 	lease   time.Duration   // of the last acquire
 	held    context.Context // of the present hold
 	end     context.CancelCauseFunc
-	fail    []error // of the next calls of Lock and Unlock, which run all the same if the error is ErrUnknownOutcome
+	fail    []error // errors of the next calls of Lock and Unlock; a call that gets ErrUnknownOutcome still runs
 	unlocks []lockimpl.Owner
-	blind   error // of HoldContext
+	blind   error // the error of HoldContext
 
 	abandoned []lockimpl.Owner
 }
@@ -121,7 +121,7 @@ func (s *server) HoldContext(parent context.Context, o lockimpl.Owner) (context.
 	return ctx, nil
 }
 
-// lose ends the hold without its owner.
+// lose ends the hold without the owner's doing.
 func (s *server) lose() { s.owner = 0; s.end(lockimpl.ErrHoldLost) }
 
 func lockOf(t *testing.T, s *server) *handle.Lock {
@@ -142,8 +142,8 @@ func acquire(t *testing.T, l *handle.Lock) *handle.Hold {
 	return h
 }
 
-// is checks which errors err is, and that it is none of the others.
-func is(t *testing.T, rule string, err error, want ...error) {
+// wraps checks that err wraps the wanted errors, and none of the others.
+func wraps(t *testing.T, rule string, err error, want ...error) {
 	t.Helper()
 	if (err != nil) != (len(want) > 0) {
 		t.Errorf("%s: %v, want %v", rule, err, want)
@@ -162,19 +162,19 @@ func TestEachHoldHasAnOwnerOfItsOwn(t *testing.T) {
 		h := acquire(t, l)
 		first := s.owner
 		_, err := l.TryAcquire(background)
-		is(t, "the same goroutine tries again", err, lockimpl.ErrBusy)
+		wraps(t, "the same goroutine tries again", err, lockimpl.ErrBusy)
 		ctx, cancel := context.WithTimeout(background, 5*time.Second)
 		defer cancel()
 		_, err = l.Acquire(ctx)
-		is(t, "it waits for itself", err, context.DeadlineExceeded)
-		is(t, "it is released", h.Release(background))
+		wraps(t, "it waits for itself", err, context.DeadlineExceeded)
+		wraps(t, "it is released", h.Release(background))
 		next, err := l.TryAcquire(background, handle.WithLease(time.Minute))
-		is(t, "it is free", err)
+		wraps(t, "it is free", err)
 		if s.owner == first || s.lease != time.Minute {
 			t.Errorf("owner %d after %d, lease %v", s.owner, first, s.lease)
 		}
-		is(t, "the old handle", h.Release(background), lockimpl.ErrNotHeld, lockimpl.ErrReleased)
-		is(t, "the new handle", next.Release(background))
+		wraps(t, "the old handle", h.Release(background), lockimpl.ErrNotHeld, lockimpl.ErrReleased)
+		wraps(t, "the new handle", next.Release(background))
 	})
 }
 
@@ -199,7 +199,7 @@ func TestTheContextOfAHoldSaysWhyItEnded(t *testing.T) {
 				s := &server{}
 				wait, stop := context.WithCancel(background)
 				h, err := lockOf(t, s).Acquire(wait)
-				is(t, "acquire", err)
+				wraps(t, "acquire", err)
 				stop() // it bounded the wait
 				parent, end := context.WithCancelCause(background)
 				defer end(nil)
@@ -241,8 +241,8 @@ func TestAReleaseSaysWhatCameOfTheHold(t *testing.T) {
 				if c.before != nil {
 					c.before(s)
 				}
-				is(t, "the first", h.Release(c.ctx), c.first...)
-				is(t, "the second", h.Release(background), c.second...)
+				wraps(t, "the first", h.Release(c.ctx), c.first...)
+				wraps(t, "the second", h.Release(background), c.second...)
 				if len(s.unlocks) != c.sent {
 					t.Errorf("%d unlocks were sent, want %d", len(s.unlocks), c.sent)
 				}
@@ -251,14 +251,14 @@ func TestAReleaseSaysWhatCameOfTheHold(t *testing.T) {
 	}
 }
 
-// After a call that failed nobody else could give up what its owner got.
+// After a failed call, nobody else could give up a hold that its owner got.
 func TestTheOwnerOfAFailedAcquireIsAbandoned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{fail: []error{lockimpl.ErrUnknownOutcome, errRefused}}
 		l := lockOf(t, s)
 		for _, want := range []error{lockimpl.ErrUnknownOutcome, errRefused} {
 			h, err := l.Acquire(background)
-			is(t, "acquire", err, want)
+			wraps(t, "acquire", err, want)
 			if h != nil || !slices.Equal(s.abandoned, []lockimpl.Owner{s.owners}) {
 				t.Errorf("%v: %v, abandoned %v; the owner was %d", want, h, s.abandoned, s.owners)
 			}
@@ -266,7 +266,7 @@ func TestTheOwnerOfAFailedAcquireIsAbandoned(t *testing.T) {
 		}
 		acquire(t, l)
 		_, err := l.TryAcquire(background)
-		is(t, "try", err, lockimpl.ErrBusy)
+		wraps(t, "try", err, lockimpl.ErrBusy)
 		if s.abandoned != nil {
 			t.Errorf("abandoned %v without an error", s.abandoned)
 		}
@@ -275,9 +275,9 @@ func TestTheOwnerOfAFailedAcquireIsAbandoned(t *testing.T) {
 
 func TestALockWithoutWhatHandlesNeedIsRefused(t *testing.T) {
 	_, err := handle.New(&server{blind: lockimpl.ErrInvalid})
-	is(t, "its client watches no holds", err, lockimpl.ErrInvalid)
+	wraps(t, "its client watches no holds", err, lockimpl.ErrInvalid)
 	plain, err := bare.NewClient(bare.SetNXDel, nil, "a").GetLock("orders")
-	is(t, "a bare lock", err)
+	wraps(t, "a bare lock", err)
 	_, err = handle.New(plain)
-	is(t, "a bare lock", err, lockimpl.ErrInvalid)
+	wraps(t, "a bare lock", err, lockimpl.ErrInvalid)
 }

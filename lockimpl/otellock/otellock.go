@@ -1,9 +1,9 @@
-// Package otellock measures the locks of packages reference and redisson with OpenTelemetry. It needs the API for
-// metrics alone; the program chooses the SDK and where the figures go. A program that does not import
+// Package otellock measures the locks of packages reference and redisson with OpenTelemetry. It needs only
+// the API for metrics; the program chooses the SDK and where the figures go. A program that does not import
 // this package builds nothing of OpenTelemetry.
 //
-// Times are in seconds. The values of OutcomeKey are the few of their type in package lockimpl, so the
-// number of series is bounded; only WithLockName adds an attribute that is not.
+// Times are in seconds. OutcomeKey has the few values of its type in package lockimpl, so the number of
+// series is bounded. Only WithLockName adds an attribute without a bound.
 package otellock
 
 import (
@@ -23,8 +23,8 @@ const (
 	// lockimpl.AcquireOutcome.
 	AcquireDuration = "lockstep.lock.acquire.duration"
 	// WaitDuration is a histogram, in s, of the time for which calls waited for other owners, by
-	// lockimpl.AcquireOutcome. A call that found the lock free is not in it, nor is one that
-	// makes a single attempt.
+	// lockimpl.AcquireOutcome. It leaves out calls that found the lock free, and calls that make a
+	// single attempt.
 	WaitDuration = "lockstep.lock.wait.duration"
 	// HoldDuration is a histogram, in s, of the holds that ended, by lockimpl.HoldOutcome.
 	HoldDuration = "lockstep.lock.hold.duration"
@@ -101,7 +101,7 @@ func New(provider metric.MeterProvider, options ...Option) (*Observer, error) {
 	return o, nil
 }
 
-// with gives the attributes of a figure; an outcome of "" is none.
+// with returns the attributes of a figure, without an outcome if outcome is "".
 func (o *Observer) with(lock, outcome string) metric.MeasurementOption {
 	var all []attribute.KeyValue
 	if outcome != "" {

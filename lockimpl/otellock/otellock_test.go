@@ -21,7 +21,7 @@ import (
 	"lockstep/lockimpl"
 )
 
-// observed tells an observer of some calls, renewals and holds.
+// observed reports some calls, renewals and holds to an observer.
 func observed(o *Observer) {
 	for _, lock := range []string{"orders", "stock"} {
 		o.AcquireEnded(context.Background(), lockimpl.AcquireEnded{Lock: lock, Outcome: lockimpl.AcquireGranted, Took: 3 * time.Second, Waited: 2 * time.Second})
@@ -123,7 +123,7 @@ lockstep.lock.wait.duration{lockstep.lock.name=stock,lockstep.lock.outcome=grant
 
 var errFull = errors.New("no more instruments")
 
-// full is a provider whose meter makes no instrument of some name.
+// full is a provider whose meter refuses to make the instrument of one name.
 type full struct {
 	noop.MeterProvider
 	name string

@@ -10,11 +10,10 @@ import (
 // numbered counts the commands of each call, for Command.Attempt.
 type numbered struct{ inner }
 
-// inner is the lock behind, under a name that leaves its methods free.
+// inner is the wrapped lock. Its name differs from Lock, which is a method.
 type inner interface{ lockimpl.Lock }
 
-// lost returns the channel of a lock that tells its owners of the end of a hold; nil if the
-// lock tells nothing.
+// lost returns the channel of a lock that reports the end of a hold, or nil if the lock does not.
 func lost(l lockimpl.Lock, o lockimpl.Owner) <-chan struct{} {
 	if l, ok := l.(lockimpl.Watched); ok {
 		return l.Lost(o)
@@ -63,7 +62,7 @@ func (l numbered) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Releas
 // Lost implements lockimpl.Watched.
 func (l numbered) Lost(o lockimpl.Owner) <-chan struct{} { return lost(l.inner, o) }
 
-// altered is a lock some of whose calls are others; nil fields are the lock's own.
+// altered is a lock with some calls replaced. For a nil field the call stays the lock's own.
 type altered struct {
 	inner
 	lock   func(context.Context, lockimpl.Owner, lockimpl.LockOptions) error

@@ -28,7 +28,7 @@ func changing(script string, arg int, to func(any) any) func(Sender) Sender {
 	}
 }
 
-// answering gives an answer in the server's place where the bug has one.
+// answering answers a script in place of the server where the bug says so.
 func answering(script string, answer func(c Command) (reply any, instead bool)) func(Sender) Sender {
 	return func(next Sender) Sender {
 		return func(ctx context.Context, c Command) (any, error) {
@@ -42,7 +42,7 @@ func answering(script string, answer func(c Command) (reply any, instead bool)) 
 	}
 }
 
-// misreading takes the answers to the scripts of one kind for others.
+// misreading changes how the client reads the answers to the scripts of one kind.
 func misreading(script string, as func(reply any, err error) (any, error)) func(Sender) Sender {
 	return func(next Sender) Sender {
 		return func(ctx context.Context, c Command) (any, error) {
@@ -55,13 +55,14 @@ func misreading(script string, as func(reply any, err error) (any, error)) func(
 	}
 }
 
-// anonymous gives an owner of CLIENT:OWNER without what tells the client from others.
+// anonymous returns the owner CLIENT:OWNER without the part that distinguishes the client from
+// others.
 func anonymous(owner any) any {
 	_, o, _ := strings.Cut(owner.(string), ":")
 	return "client:" + o
 }
 
-// firstThread gives the owner 1 of the same client.
+// firstThread returns owner 1 of the same client.
 func firstThread(owner any) any {
 	client, _, _ := strings.Cut(owner.(string), ":")
 	return client + ":1"
@@ -79,7 +80,7 @@ func sharedHandle(next Sender) Sender {
 	}
 }
 
-// unlocksAnew gives an unlock that is sent again another number.
+// unlocksAnew gives a new number to an unlock that is sent again.
 func unlocksAnew(next Sender) Sender {
 	return func(ctx context.Context, c Command) (any, error) {
 		if c.Script == "unlock" && c.Attempt > 1 {
@@ -102,8 +103,8 @@ func roundedTo(unit time.Duration, up bool) func(any) any {
 	}
 }
 
-// sleepsFirst does not ask again once it listens, but sleeps for the time that the attempt
-// before was told.
+// sleepsFirst does not ask again once it listens. It sleeps for the time in the answer to the
+// attempt before.
 func sleepsFirst(next Sender) Sender {
 	var mu sync.Mutex
 	told := map[string]any{} // by owner, the answer to its call's first attempt
@@ -145,7 +146,7 @@ func renewsLess() func(Command) (any, bool) {
 	}
 }
 
-// renewsTheReleased sends a renewal of its own a moment after each release.
+// renewsTheReleased sends an extra renewal a moment after each release.
 func renewsTheReleased(next Sender) Sender {
 	return func(ctx context.Context, c Command) (any, error) {
 		reply, err := next(ctx, c)
@@ -157,7 +158,7 @@ func renewsTheReleased(next Sender) Sender {
 	}
 }
 
-// twiceAsLong waits for a timed try twice as long as it is told.
+// twiceAsLong makes a timed try wait twice as long as its caller asked.
 func twiceAsLong(l lockimpl.Lock) lockimpl.Lock {
 	return altered{inner: l, timed: func(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (bool, error) {
 		opt.Wait *= 2
@@ -165,7 +166,7 @@ func twiceAsLong(l lockimpl.Lock) lockimpl.Lock {
 	}}
 }
 
-// grantedByError takes an acquire of unknown outcome for granted.
+// grantedByError takes an acquire of unknown outcome for a grant.
 func grantedByError(l lockimpl.Lock) lockimpl.Lock {
 	return altered{inner: l, lock: func(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) error {
 		err := l.Lock(ctx, o, opt)
@@ -176,7 +177,7 @@ func grantedByError(l lockimpl.Lock) lockimpl.Lock {
 	}}
 }
 
-// grantedByTime takes a timed try that was not granted for granted.
+// grantedByTime takes the refusal of a timed try for a grant.
 func grantedByTime(l lockimpl.Lock) lockimpl.Lock {
 	return altered{inner: l, timed: func(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (bool, error) {
 		_, err := l.TryLockTimed(ctx, o, opt)
@@ -184,7 +185,7 @@ func grantedByTime(l lockimpl.Lock) lockimpl.Lock {
 	}}
 }
 
-// releasedByError takes an unlock that failed for released.
+// releasedByError takes a failed unlock for a release.
 func releasedByError(l lockimpl.Lock) lockimpl.Lock {
 	return altered{inner: l, unlock: func(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
 		r, err := l.Unlock(ctx, o)
@@ -195,7 +196,7 @@ func releasedByError(l lockimpl.Lock) lockimpl.Lock {
 	}}
 }
 
-// failsUnknown says of an acquire of unknown outcome that it did nothing.
+// failsUnknown reports that an acquire of unknown outcome did nothing.
 func failsUnknown(l lockimpl.Lock) lockimpl.Lock {
 	return altered{inner: l, lock: func(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) error {
 		err := l.Lock(ctx, o, opt)
@@ -249,7 +250,7 @@ func wrongChannel() func(net.Conn) net.Conn {
 	}
 }
 
-// hearsEverySecond loses the first message of each two.
+// hearsEverySecond loses every other message, beginning with the first.
 func hearsEverySecond() func(net.Conn) net.Conn {
 	heard := 0
 	return func(c net.Conn) net.Conn {

@@ -5,21 +5,21 @@ import (
 	"net"
 )
 
-// rewriting writes other bytes than it is given, as many.
+// rewriting replaces some of the bytes that are written by as many others.
 type rewriting struct {
 	net.Conn
-	of, old, new string // only in what contains of
+	within, old, new string // only in writes that contain within
 }
 
 // Write implements net.Conn.
 func (c rewriting) Write(b []byte) (int, error) {
-	if bytes.Contains(b, []byte(c.of)) {
+	if bytes.Contains(b, []byte(c.within)) {
 		b = bytes.ReplaceAll(b, []byte(c.old), []byte(c.new))
 	}
 	return c.Conn.Write(b)
 }
 
-// deaf does not hear some of the messages that are published to it.
+// deaf drops some of the messages that are published to it.
 type deaf struct {
 	net.Conn
 	hears func(n int) bool // the n-th message of the client, from 1

@@ -50,11 +50,11 @@ func SHA(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// server sends scripts otherwise than the lock means them.
+// server changes the scripts of a lock on their way to the server.
 type server struct {
 	redis.UniversalClient
 	kinds  map[string]string // by text and SHA
-	edited map[string]string // by text and SHA, the same of what is sent instead
+	edited map[string]string // by text and SHA, the text or SHA that is sent instead
 	send   Sender
 }
 

@@ -20,9 +20,8 @@ type Server struct {
 	Addr string // host:port
 }
 
-// Start starts a server, such as redis-server, on a free port, for the time of a
-// test; args come after its own. Where there is none the test is skipped, see
-// Missing.
+// Start starts a server, such as redis-server, on a free port, for the time of a test; args come
+// after its own. Without the program the test is skipped, see Missing.
 func Start(t testing.TB, program string, args ...string) *Server {
 	t.Helper()
 	s, stop, err := New(program, t.TempDir(), args...)
@@ -44,7 +43,7 @@ func New(program, dir string, args ...string) (s *Server, stop func(), err error
 	if err != nil {
 		return nil, nil, err
 	}
-	for range 3 { // somebody may take the port before Redis does
+	for range 3 { // another program may take the port before Redis does
 		if s, stop, err = try(path, dir, args); s != nil || err != nil {
 			return s, stop, err
 		}
@@ -52,7 +51,8 @@ func New(program, dir string, args ...string) (s *Server, stop func(), err error
 	return nil, nil, fmt.Errorf("%s did not start on any of three free ports; run it by hand to see why", program)
 }
 
-// try starts a server on a free port; no server and no error: it ended at once.
+// try starts a server on a free port; it returns neither a server nor an error if the server ended
+// at once.
 func try(path, dir string, args []string) (s *Server, stop func(), err error) {
 	addr, err := FreeAddr()
 	if err != nil {
@@ -68,7 +68,7 @@ func try(path, dir string, args []string) (s *Server, stop func(), err error) {
 	}, nil
 }
 
-// FreeAddr returns an address on loopback whose port nobody had a moment ago.
+// FreeAddr returns an address on loopback whose port was free a moment ago.
 func FreeAddr() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -98,7 +98,7 @@ func Launch(path, dir, addr string, log io.Writer, start func(*exec.Cmd) error, 
 		return nil, nil, err
 	}
 	lines := bufio.NewScanner(out)
-	for lines.Scan() { // ends when Redis does
+	for lines.Scan() { // ends with Redis
 		fmt.Fprintln(log, lines.Text())
 		if !strings.Contains(lines.Text(), "Ready to accept connections") {
 			continue
@@ -136,8 +136,8 @@ func (s *Server) Version() (string, error) {
 	return "", fmt.Errorf("%s does not tell its version: %w", s.Addr, lines.Err())
 }
 
-// Missing skips the test for want of a program, and says how to install it;
-// with LOCKSTEP_REQUIRE=all it fails.
+// Missing skips the test since a program is missing, and says how to install it. With
+// LOCKSTEP_REQUIRE=all it fails the test.
 func Missing(t testing.TB, program, debianPackage string) {
 	t.Helper()
 	text := fmt.Sprintf("no %s here: apt-get install %s", program, debianPackage)

@@ -12,8 +12,8 @@ func unchecked(cfg *Config) { cfg.UncheckedArguments = true }
 // Without UncheckedArguments such arguments are refused: see
 // TestInvalidArgumentsAreRefusedBeforeAnythingIsSent.
 
-// A lease is sent in whole milliseconds, and PEXPIRE with 0 or less deletes:
-// the lock is granted, and nothing stays of it.
+// A lease is sent in whole milliseconds, and PEXPIRE with 0 or less deletes: the lock is granted,
+// and nothing of it remains.
 func TestALeaseThatIsNotSentAsAPositiveNumberLeavesNothing(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -37,7 +37,7 @@ func TestALeaseThatIsNotSentAsAPositiveNumberLeavesNothing(t *testing.T) {
 				same(b.t, "lease of try", b.leaseSent("c1", k.acquire()), c.sent)
 				same(b.t, "keys", b.keys(), nil)
 
-				// Entered again so, a hold is gone, all its levels.
+				// A re-entry with such a lease ends the hold with all its levels.
 				b.must(b.lock(b.client(k.Release, "c2"), k, "y").Lock(background, 1, lockimpl.LockOptions{Lease: time.Minute}))
 				again := b.lock(b.client(k.Release, "c2", unchecked), k, "y")
 				b.must(again.Lock(background, 1, lockimpl.LockOptions{Lease: c.lease}))
@@ -49,8 +49,8 @@ func TestALeaseThatIsNotSentAsAPositiveNumberLeavesNothing(t *testing.T) {
 	}
 }
 
-// Section 3: before 3.17.1 of the leases that are not positive -1 alone means
-// none; from then on all do.
+// Before 3.17.1, only the lease -1 means no lease. From then on every lease that is not positive
+// means that.
 func TestALeaseThatMeansNone(t *testing.T) {
 	for _, c := range []struct {
 		what  string
@@ -64,7 +64,7 @@ func TestALeaseThatMeansNone(t *testing.T) {
 		t.Run(c.what, func(t *testing.T) {
 			each(t, func(b *bench, k kind) {
 				if !k.isOneOf(c.by) {
-					return // it is sent
+					return // such a lease is sent
 				}
 				l := b.lock(b.client(k.Release, "c1", unchecked), k, "x")
 				b.must(l.Lock(background, 1, lockimpl.LockOptions{Lease: c.lease}))
@@ -80,8 +80,8 @@ func TestALeaseThatMeansNone(t *testing.T) {
 	}
 }
 
-// A negative wait is one attempt; who queues, queues with the client's wait,
-// and leaves.
+// A negative wait is one attempt. A caller that queues does so with the client's wait, and then
+// leaves.
 func TestANegativeWaitIsOneAttempt(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		holder := b.lock(b.client(k.Release, "c0"), k, "x")
@@ -92,7 +92,7 @@ func TestANegativeWaitIsOneAttempt(t *testing.T) {
 		same(b.t, "attempts", len(b.runs("c1", k.acquire().Name)), 1)
 		same(b.t, "keys", b.keys(), []string{"x"})
 		if k.fair {
-			wait := byRelease[string]{"3.4.2 3.11.0 3.12.4": "5000", "3.21.3 3.43.0 4.7.0": "300000"}.of(b.t, k.Release)
+			wait := byRelease[string]{"3.4.2 3.11.0 3.12.4": "5000", "3.21.3 3.43.0 4.7.0": "300000"}.forRelease(b.t, k.Release)
 			same(b.t, "wait", waitOf(b.t, k.Release, b.runs("c1", k.acquire().Name)[0]), wait)
 		}
 		b.released(lockimpl.Released)(holder.Unlock(background, 1))
@@ -100,8 +100,8 @@ func TestANegativeWaitIsOneAttempt(t *testing.T) {
 	})
 }
 
-// A name without a name, or with a brace that is not closed, works on a single
-// server: its keys are what prefixName makes of it.
+// An empty name, or a name with a brace that is not closed, works on a single server. Its keys are
+// those of prefixName.
 func TestNamesThatBreakInAClusterWorkOnOneServer(t *testing.T) {
 	for _, c := range []struct{ name, tag string }{{"", "{}"}, {"a{b", "a{b"}, {"}a{", "}a{"}} {
 		t.Run(c.name, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestNamesThatBreakInAClusterWorkOnOneServer(t *testing.T) {
 	}
 }
 
-// The fenced lock lets the same through.
+// The fenced lock accepts the same arguments.
 func TestUncheckedArgumentsOfTheFencedLock(t *testing.T) {
 	on(t, "4.7.0", func(b *bench, rel *Release) {
 		c := b.client(rel, "c1", unchecked)

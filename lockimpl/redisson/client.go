@@ -19,7 +19,7 @@ import (
 type Config struct {
 	Release  *Release // nil: the newest
 	Topology Topology // of the servers; the zero value is Single
-	// ID tells this client from all others (the UUID); empty: a random one.
+	// ID distinguishes this client from all others (the UUID); empty: a random one.
 	ID string
 	// WatchdogTimeout is lockWatchdogTimeout.
 	WatchdogTimeout time.Duration
@@ -27,28 +27,27 @@ type Config struct {
 	FairWait time.Duration
 	// ResponseTimeout must be the ReadTimeout of the go-redis client.
 	ResponseTimeout time.Duration
-	// RetryAttempts bounds resends; negative: none.
+	// RetryAttempts is the maximal number of resends; negative: none.
 	RetryAttempts int
-	// TimerWheel puts the client's timers on a wheel, as the library's are: renewals, resends
-	// and timeouts come at its next tick, up to 100 ms late, and each time anew. Waits for a
-	// message are exact in any case. Environment.Jitter draws when the first tick comes.
+	// TimerWheel puts the client's timers on a wheel, as in the library: each renewal, resend and
+	// timeout comes at the next tick, up to 100 ms late. Waits for a message are always exact.
+	// Environment.Jitter draws when the first tick comes.
 	TimerWheel bool
-	// UncheckedArguments lets through what the Java library lets through and
-	// does with it what the release does: a lease below a millisecond, a
-	// negative lease or wait, a name that breaks in a cluster. Without it such
-	// arguments are refused with ErrInvalid before anything is sent.
+	// UncheckedArguments accepts the arguments that the Java library accepts, and does with them
+	// what the release does: a lease below a millisecond, a negative lease or wait, a name that
+	// breaks in a cluster. Without it such arguments are refused with ErrInvalid before anything is
+	// sent.
 	UncheckedArguments bool
-	// WatchHolds lets HoldContext tell a holder that its hold is lost. An
-	// addition of ours; it sends nothing.
+	// WatchHolds lets HoldContext tell a holder that its hold is lost. The library does not have
+	// this. It sends nothing.
 	WatchHolds bool
-	// Observer is told of calls and holds, for metrics, and has the holds watched. nil: nobody
-	// is. An addition of ours; it sends nothing.
+	// Observer receives calls and holds, for metrics. It makes the client watch its holds, as
+	// WatchHolds does. nil: no observer. The library does not have this. It sends nothing.
 	Observer    lockimpl.Observer
 	Environment lockimpl.Environment
-	// Log gets what the watchdog does, with the keys lock and owner. Debug: a
-	// hold is renewed from now on, was renewed, has a level less to renew. Info:
-	// a renewal found the lock not held. Error, with the key err: a renewal
-	// failed. nil: nothing.
+	// Log receives the actions of the watchdog, with the keys lock and owner. Debug: the renewals
+	// of a hold begin, it was renewed, or a level less is renewed. Info: a renewal found the lock
+	// not held. Error, with the key err: a renewal failed. nil: nothing.
 	Log *slog.Logger
 }
 
@@ -72,10 +71,10 @@ type Client struct {
 	watchdog watchdog
 	holds    *holds // nil: not watched
 	observer lockimpl.Observer
-	owners   atomic.Int64 // that NewOwner returned
+	owners   atomic.Int64 // the number that NewOwner has returned
 	asking   asking
 	channels subscriptions
-	replicas atomic.Int64 // that INFO told of
+	replicas atomic.Int64 // as INFO reported
 	loaded   sync.Map     // SHAs of the scripts that this client loaded
 
 	closing context.Context
@@ -130,8 +129,8 @@ func orElse(d, def time.Duration) time.Duration {
 	return d
 }
 
-// Options sets what the ports need of a go-redis client: no resends of its
-// own, the response timeout as read timeout, Redisson's pool of 64.
+// Options sets the options that the port needs: no resends by go-redis, the response timeout as
+// read timeout, and Redisson's pool of 64.
 func Options(opt *redis.Options) *redis.Options {
 	opt.MaxRetries = -1
 	opt.ReadTimeout = orElse(opt.ReadTimeout, ResponseTimeout)
@@ -157,8 +156,8 @@ func (c *Client) GetFairLock(name string) (lockimpl.Lock, error) {
 	return c.object(name, c.fair(c.rel.FairAcquire, c.rel.FairTryAcquire))
 }
 
-// GetFencedLock makes an object of the lock whose holds are numbered; a
-// release without one gives ErrInvalid.
+// GetFencedLock makes an object of the lock whose holds are numbered. It returns ErrInvalid if the
+// release has none.
 func (c *Client) GetFencedLock(name string) (FencedLock, error) {
 	f := c.rel.Fenced
 	if f == nil {
@@ -174,8 +173,8 @@ func (c *Client) GetFencedLock(name string) (FencedLock, error) {
 	return fencedLock{l}, nil
 }
 
-// GetNonReentrantLock makes a plain lock object that refuses its own holder
-// with ErrReentry; a release without one gives ErrInvalid.
+// GetNonReentrantLock makes a plain lock object that refuses its own holder with ErrReentry. It
+// returns ErrInvalid if the release has none.
 func (c *Client) GetNonReentrantLock(name string) (lockimpl.Lock, error) {
 	n := c.rel.NonReentrant
 	if n == nil {
@@ -187,8 +186,8 @@ func (c *Client) GetNonReentrantLock(name string) (lockimpl.Lock, error) {
 	})
 }
 
-// GetNonReentrantFairLock makes a fair lock object that refuses its own holder
-// with ErrReentry; a release without one gives ErrInvalid.
+// GetNonReentrantFairLock makes a fair lock object that refuses its own holder with ErrReentry. It
+// returns ErrInvalid if the release has none.
 func (c *Client) GetNonReentrantFairLock(name string) (lockimpl.Lock, error) {
 	n := c.rel.NonReentrant
 	if n == nil {
@@ -223,8 +222,8 @@ func (c *Client) newLock(name string, f family) (*lock, error) {
 	return &lock{c: c, name: name, family: f, leaseField: c.watchdogT}, nil
 }
 
-// Close ends the watchdog and the subscriptions without unlocking: what this
-// client holds ends with its lease.
+// Close ends the watchdog and the subscriptions without unlocking: each hold of this client ends
+// with its lease.
 func (c *Client) Close() error {
 	c.once.Do(func() {
 		c.close()
@@ -241,7 +240,7 @@ func (c *Client) owner(o lockimpl.Owner) string {
 
 func (c *Client) nowMillis() int64 { return c.env.Now().UnixMilli() }
 
-// publishCommand is how a release of a lock is published.
+// publishCommand is the command that publishes the release of a lock.
 func (c *Client) publishCommand() string {
 	if c.sharded() {
 		return "SPUBLISH"
@@ -254,24 +253,24 @@ func (c *Client) latchLife(o lockimpl.Owner) time.Duration {
 	return (c.response + c.rel.RetryDelay.draw(attempts, o, c.env)) * time.Duration(attempts)
 }
 
-// ChannelName is where releases of a lock are published: its own channel, the
-// base of the waiters' channels on the fair lock.
+// ChannelName is the channel on which the releases of a plain lock are published. The names of the
+// waiters' channels of a fair lock begin with it.
 func ChannelName(lock string) string { return prefixName("redisson_lock__channel", lock) }
 
 // WaiterChannel is the channel of one waiter of the fair lock.
 func WaiterChannel(lock, owner string) string { return ChannelName(lock) + ":" + owner }
 
-// QueueName is the list of a fair lock's waiters, head first.
+// QueueName is the key of the list of a fair lock's waiters, head first.
 func QueueName(lock string) string { return prefixName("redisson_lock_queue", lock) }
 
-// DeadlinesName is the sorted set of a fair lock's waiters by deadline, in
-// milliseconds of the clients' epoch.
+// DeadlinesName is the key of the sorted set of a fair lock's waiters by deadline, in milliseconds
+// of the clients' epoch.
 func DeadlinesName(lock string) string { return prefixName("redisson_lock_timeout", lock) }
 
-// TokenName is the counter of a fenced lock's tokens.
+// TokenName is the key of the counter of a fenced lock's tokens.
 func TokenName(lock string) string { return prefixName("redisson_lock_token", lock) }
 
-// LatchName is where an unlock leaves its answer, by its request's id.
+// LatchName is the key under which an unlock leaves its answer, by the id of its request.
 func LatchName(lock, request string) string {
 	return prefixName("redisson_unlock_latch", lock) + ":" + request
 }

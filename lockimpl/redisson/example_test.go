@@ -36,8 +36,8 @@ func connect() (rdb *redis.Client, server *miniredis.Miniredis, stop func()) {
 	}
 }
 
-// Work under a lock, from beginning to end: it stops when the hold is lost, and
-// gives the lock up whatever came of it.
+// Work under a lock, from beginning to end. The work stops when the hold is lost, and gives the
+// lock up whatever its outcome.
 func Example() {
 	rdb, _, stop := connect()
 	defer stop()
@@ -62,7 +62,7 @@ func Example() {
 			return err
 		}
 		if err := rdb.Incr(ctx, "sold").Err(); err != nil {
-			return errors.Join(err, context.Cause(ctx)) // ErrHoldLost, where that is why
+			return errors.Join(err, context.Cause(ctx)) // ErrHoldLost, if the hold was lost
 		}
 		return nil
 	}
@@ -76,7 +76,7 @@ func Example() {
 func ExampleNewClient() {
 	rdb, _, stop := connect()
 	defer stop()
-	// One client a process. Settings that are left out have the values of the newest release.
+	// One client per process. Settings that are left out have the values of the newest release.
 	client := redisson.NewClient(rdb, redisson.Config{WatchdogTimeout: 10 * time.Second})
 	defer client.Close()
 	lock, err := client.GetLock("stock")
@@ -95,8 +95,7 @@ func ExampleOptions() {
 	opt := redisson.Options(&redis.Options{Addr: "localhost:6379"})
 	rdb := redis.NewClient(opt) // connects with its first command
 	defer rdb.Close()
-	// go-redis must send nothing twice: whether a command may be sent again is
-	// for the lock to say.
+	// go-redis must send nothing twice: the lock decides whether a command may be sent again.
 	fmt.Println(opt.MaxRetries, opt.ReadTimeout, opt.PoolSize)
 	// Output: -1 3s 64
 }
@@ -134,13 +133,12 @@ func ExampleClient_ID() {
 	if err := lock.Lock(ctx, 7, lockimpl.LockOptions{}); err != nil {
 		log.Fatal(err)
 	}
-	// The first half of the owner that Redis has; it must be no other client's.
+	// The ID is the first half of the owner in Redis. No other client may have it.
 	fmt.Println(client.ID(), rdb.HGetAll(ctx, "stock").Val())
 	// Output: checkout-1 map[checkout-1:7:1]
 }
 
-// Close unlocks nothing: what is held ends with its lease, which nobody renews
-// any more.
+// Close unlocks nothing: each hold ends with its lease, which nobody renews any more.
 func ExampleClient_Close() {
 	rdb, server, stop := connect()
 	defer stop()
@@ -223,8 +221,8 @@ func queued(server *miniredis.Miniredis, o lockimpl.Owner) bool {
 	return len(queue) == int(o)-1
 }
 
-// Each hold has a number greater than all before, by which a resource can tell
-// a holder that was held up past its lease.
+// Each hold has a number greater than all before, by which a resource can recognize a holder that
+// was stopped for longer than its lease.
 func ExampleClient_GetFencedLock() {
 	rdb, _, stop := connect()
 	defer stop()
@@ -258,7 +256,7 @@ func ExampleClient_GetFencedLock() {
 	// invalid argument: the port of redisson 3.11.0 has no fenced lock
 }
 
-// The resource itself refuses whoever comes with an older number.
+// The resource itself refuses a holder with an older number.
 func ExampleFencedLock() {
 	rdb, server, stop := connect()
 	defer stop()
@@ -355,8 +353,8 @@ func ExampleFencedLock_TryLockTimedAndGetToken() {
 	// Output: 1 true <nil>
 }
 
-// The newest token drawn, by whomever: a holder compares its own with it, but
-// only the resource can do so at the instant of the write.
+// Token returns the newest token that any holder drew. A holder can compare its own token with it,
+// but only the resource can do so at the instant of the write.
 func ExampleFencedLock_Token() {
 	rdb, _, stop := connect()
 	defer stop()
@@ -390,7 +388,7 @@ func ExampleClient_GetNonReentrantLock() {
 	}
 	ctx := context.Background()
 	fmt.Println(lock.Lock(ctx, 1, lockimpl.LockOptions{}))
-	err = lock.Lock(ctx, 1, lockimpl.LockOptions{}) // where another lock would count two
+	err = lock.Lock(ctx, 1, lockimpl.LockOptions{}) // a reentrant lock would count two
 	fmt.Println(errors.Is(err, lockimpl.ErrReentry), err)
 	// Output:
 	// <nil>
@@ -415,8 +413,7 @@ func ExampleClient_GetNonReentrantFairLock() {
 	// true
 }
 
-// The work stops when it can no longer count on the lock; here somebody frees
-// it by force.
+// The work stops when the lock may no longer protect it. Here somebody frees the lock by force.
 func ExampleHoldContext() {
 	rdb, _, stop := connect()
 	defer stop()
@@ -450,8 +447,8 @@ func ExampleHoldContext() {
 	// watch the hold of "stock" as checkout-1:1: lock not held by this owner
 }
 
-// A level given up leaves the context open; the last one ends it, with the
-// cause that says that nothing was lost.
+// Giving up a level leaves the context open. Giving up the last level ends it, with a cause that
+// says that nothing was lost.
 func ExampleHoldContext_unlock() {
 	rdb, _, stop := connect()
 	defer stop()
@@ -491,7 +488,7 @@ func ExampleConfig_log() {
 			Level: slog.LevelDebug,
 			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 				if a.Key == slog.TimeKey {
-					return slog.Attr{} // the time is another at each run
+					return slog.Attr{} // the time differs from run to run
 				}
 				return a
 			},
@@ -514,8 +511,8 @@ func ExampleConfig_log() {
 	// level=DEBUG msg="a level less to renew" lock=stock owner=checkout-1:1
 }
 
-// What the Java library lets through is let through, and comes to what it comes
-// to there: half a millisecond becomes 0, and the key is gone at once.
+// The client accepts what the Java library accepts, with the same effect: half a millisecond
+// becomes 0, and the key is gone at once.
 func ExampleConfig_uncheckedArguments() {
 	rdb, server, stop := connect()
 	defer stop()
@@ -534,7 +531,7 @@ func ExampleConfig_uncheckedArguments() {
 	// <nil> false
 }
 
-// For those who look into Redis: what a lock named "stock" keeps there.
+// The keys and channels of a lock named "stock", for a reader of Redis.
 func ExampleQueueName() {
 	fmt.Println("held by, and how often: ", "stock")
 	fmt.Println("who waits, head first:  ", redisson.QueueName("stock"))
@@ -551,8 +548,7 @@ func ExampleQueueName() {
 	// to a fair lock's waiter: redisson_lock__channel:{stock}:checkout-1:7
 }
 
-// Which scripts a release runs, for warming a server's cache or reading along
-// in its monitor.
+// The scripts that a release runs, to warm a server's cache or to read its monitor.
 func ExampleRelease_Scripts() {
 	release, err := redisson.Find("3.43.0")
 	if err != nil {

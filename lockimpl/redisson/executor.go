@@ -13,7 +13,7 @@ import (
 	"lockstep/lockimpl/redisclient"
 )
 
-// errResponseTimeout: written, and not answered within the response timeout
+// errResponseTimeout: the command was written and not answered within the response timeout
 // (RedisResponseTimeoutException).
 var errResponseTimeout = errors.New("no response in time")
 
@@ -23,7 +23,7 @@ type reply struct {
 	err error
 }
 
-// long gives the reply as a number; ok is false for nil.
+// long returns the reply as a number; ok is false for nil.
 func (r reply) long() (n int64, ok bool) {
 	n, ok = r.val.(int64)
 	return n, ok
@@ -86,7 +86,7 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 	if c.closing.Err() != nil {
 		return reply{err: lockimpl.ErrClosed}
 	}
-	mayHaveRun := false // one of the attempts, not only the last
+	mayHaveRun := false // any of the attempts, not only the last
 	for n := 0; ; n++ {
 		sent := time.Now()
 		got := send(ctx)
@@ -100,9 +100,8 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 		lost := redisclient.MayHaveRun(err)
 		mayHaveRun = mayHaveRun || lost
 		if lost {
-			// The library does not notice that a connection ends: a command
-			// that was written on it waits for the response timeout, as if its
-			// answer did not come.
+			// The library does not notice the end of a connection. A command that was written to it
+			// waits for the response timeout.
 			err = fmt.Errorf("%w: %w", errResponseTimeout, err)
 			if left := c.wheel.until(time.Until(sent.Add(got.response))); left > 0 {
 				c.sleep(left)
@@ -121,15 +120,15 @@ func (c *Client) execute(ctx context.Context, o lockimpl.Owner, kind ScriptKind,
 	}
 }
 
-// Whether a command that failed is sent again.
+// The decisions about a command that failed.
 const (
 	never = iota
 	limited
 	endlessly
 )
 
-// again says what the release does about an error: the reply was lost, nothing was
-// written, or the server refused to run the command.
+// again returns whether the release sends a failed command again, and after which delay. The reply
+// was lost, nothing was written, or the server refused to run the command.
 func (c *Client) again(kind ScriptKind, lost bool, err error) (int, Delay) {
 	var answered redis.Error
 	switch {
@@ -159,7 +158,7 @@ func (c *Client) sleep(d time.Duration) bool {
 	}
 }
 
-// unknownIf tells the caller what is known of a command that failed.
+// unknownIf returns err, with ErrUnknownOutcome if the command may have run.
 func unknownIf(mayHaveRun bool, err error) error {
 	if !mayHaveRun {
 		return err
@@ -181,8 +180,9 @@ func (c *Client) evalOnce(ctx context.Context, s Script, keys []string, args []a
 	return c.rdb.EvalSha(ctx, s.SHA, keys, args...).Result()
 }
 
-// await is Future.get(): the reply, or the interrupt, which leaves the command
-// to itself. An interrupt that came before is met at once, as in all waits of Java.
+// await is Future.get(). It returns the reply, or the error of an interrupt, after which the
+// command goes on alone. An interrupt that came before ends the wait at once, as in all waits of
+// Java.
 func (c *Client) await(ctx context.Context, what string, r <-chan reply) (reply, error) {
 	if c.rel.PatientReply {
 		ctx = context.WithoutCancel(ctx)
@@ -191,7 +191,7 @@ func (c *Client) await(ctx context.Context, what string, r <-chan reply) (reply,
 		return reply{}, fmt.Errorf("%s: %w: %w", what, lockimpl.ErrUnknownOutcome, context.Cause(ctx))
 	}
 	if ctx.Err() != nil {
-		return abandoned() // of several that are ready select takes any
+		return abandoned() // select takes any of several ready cases
 	}
 	select {
 	case got := <-r:

@@ -12,8 +12,8 @@ import (
 )
 
 // resends has the instants at which a release sends a command whose replies are lost, the first
-// included, and the instant at which it tells the caller. (Jitter is half of what it may be: 750 ms,
-// then 1500 ms.)
+// included, and the instant at which the call returns. (Jitter is half of its maximum: 750 ms, then
+// 1500 ms.)
 var resends = byRelease[struct {
 	at     []time.Duration
 	gaveUp time.Duration
@@ -24,8 +24,8 @@ var resends = byRelease[struct {
 	"4.7.0":         {seconds(0, 3.75, 8.25, 12.75, 17.25), 20250 * time.Millisecond},
 }
 
-// The table of section 3: what is sent again when it was written and not
-// answered, when, and when the caller hears of it.
+// Which commands a release sends again when they were written and not answered, at which instants,
+// and when the caller learns of the failure.
 func TestResendsAfterALostReply(t *testing.T) {
 	const (
 		guarded   = "3.11.0 3.12.4 3.21.3" // later ones flag it "no retry"
@@ -68,7 +68,7 @@ func TestResendsAfterALostReply(t *testing.T) {
 				call := b.begin(func() (bool, error) { return false, c.call(l) })
 				want, end := seconds(0), 3*time.Second
 				if rel.isOneOf(c.resent) {
-					rule := resends.of(b.t, rel)
+					rule := resends.forRelease(b.t, rel)
 					want, end = rule.at, rule.gaveUp
 				}
 				call.failedAt(end, lockimpl.ErrUnknownOutcome)
@@ -78,7 +78,7 @@ func TestResendsAfterALostReply(t *testing.T) {
 				b.until(5 * time.Minute)
 				runs := b.runs("c1", c.script(k).Name)
 				same(b.t, "sent", times(runs), want)
-				for _, r := range runs { // the very same command
+				for _, r := range runs { // each resend is the same command
 					same(b.t, "keys of a resend", r.keys, runs[0].keys)
 					same(b.t, "arguments of a resend", r.args, runs[0].args)
 				}
@@ -87,8 +87,8 @@ func TestResendsAfterALostReply(t *testing.T) {
 	}
 }
 
-// The same for a renewal, which nobody waits for. Up to 3.43.0 the renewals
-// end when it gives up; with 4.7.0 the next tick comes a period after that.
+// The same for a renewal, for which no caller waits. Up to 3.43.0 the renewals end when the release
+// gives up; in 4.7.0 the next tick comes a period after that.
 func TestResendsOfARenewal(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
@@ -101,7 +101,7 @@ func TestResendsOfARenewal(t *testing.T) {
 			"3.21.3 3.43.0": seconds(10, 14.5, 19, 23.5),
 			"4.7.0":         seconds(10, 13.75, 18.25, 22.75, 27.25, 40.25, 44),
 		}
-		same(b.t, "renewals", times(b.runs("c1", rel.Renew.Name)), want.of(b.t, rel))
+		same(b.t, "renewals", times(b.runs("c1", rel.Renew.Name)), want.forRelease(b.t, rel))
 	})
 }
 
@@ -128,7 +128,7 @@ func TestRetryAttempts(t *testing.T) {
 	}
 }
 
-// An interrupt that came before a wait goes first, though the reply is there, too.
+// An interrupt that came before a wait wins, even if the reply is there, too.
 func TestAnInterruptGoesBeforeAReplyThatIsThere(t *testing.T) {
 	rel, err := Find("4.7.0")
 	if err != nil {
@@ -146,8 +146,8 @@ func TestAnInterruptGoesBeforeAReplyThatIsThere(t *testing.T) {
 	}
 }
 
-// A script that WAIT follows has a second more than the response timeout, and is sent again
-// after the retry delay.
+// The library waits for the answer to a script with WAIT a second longer than the response timeout,
+// and sends the script again after the retry delay.
 func TestAnAnswerWithWaitHasASecondMore(t *testing.T) {
 	on(t, "3.21.3", func(b *bench, rel *Release) {
 		const told = "connected_slaves:1\r\n"
@@ -167,9 +167,9 @@ func TestAnAnswerWithWaitHasASecondMore(t *testing.T) {
 	})
 }
 
-// A connection that ends under a command leaves its outcome as unknown as a
-// late reply does. The library does not notice: the command waits for the rest
-// of the response timeout, and is sent again as after a lost reply.
+// A connection that ends under a command leaves its outcome unknown, as a late reply does. The
+// library does not notice: the command waits for the rest of the response timeout, and is sent
+// again as after a lost reply.
 func TestACutConnectionIsALostReply(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		l := b.lock(b.client(k.Release, "c1"), k, "x")
@@ -177,7 +177,7 @@ func TestACutConnectionIsALostReply(t *testing.T) {
 		call := b.begin(func() (bool, error) { err := l.Lock(background, 1, lockimpl.LockOptions{}); return false, err })
 		want, end := seconds(0), 3*time.Second
 		if k.isOneOf("3.11.0 3.12.4 3.21.3") {
-			rule := resends.of(b.t, k.Release)
+			rule := resends.forRelease(b.t, k.Release)
 			want, end = rule.at, rule.gaveUp
 		}
 		call.failedAt(end, lockimpl.ErrUnknownOutcome)
@@ -188,9 +188,9 @@ func TestACutConnectionIsALostReply(t *testing.T) {
 	})
 }
 
-// "Outcome of an unknown acquire": the hash may hold my owner with no watchdog,
-// and frees itself; the same thread's next acquire enters again. Where every
-// script is sent again, each time entered (issue 6025).
+// After an acquire of unknown outcome, the hash may hold the caller as owner, without a watchdog,
+// until the lease ends. The next acquire of that thread enters again. In releases that send every
+// script again, each resend enters once more (issue 6025).
 func TestAnUnknownAcquireThatRan(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		k := kind{rel, false}
@@ -204,7 +204,7 @@ func TestAnUnknownAcquireThatRan(t *testing.T) {
 			b.t.Fatal(err)
 		}
 		b.answer(nil)
-		runs := byRelease[int]{"3.4.2 3.43.0 4.7.0": 1, "3.11.0 3.12.4 3.21.3": 4}.of(b.t, rel)
+		runs := byRelease[int]{"3.4.2 3.43.0 4.7.0": 1, "3.11.0 3.12.4 3.21.3": 4}.forRelease(b.t, rel)
 		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": fmt.Sprint(runs)})
 		b.until(b.now() + 20*time.Second)
 		same(b.t, "renewals", b.renewals(rel, "c1"), nil)
@@ -214,14 +214,13 @@ func TestAnUnknownAcquireThatRan(t *testing.T) {
 	})
 }
 
-// A command that was never written is sent again whatever it is, by every
-// release.
+// Every release sends a command again that was never written, whatever the command is.
 func TestACommandThatWasNotWrittenIsSentAgain(t *testing.T) {
 	refused := errors.New("connection refused")
 	const constant = "3.4.2 3.11.0 3.12.4 3.21.3 3.43.0"
 	each(t, func(b *bench, k kind) {
-		gaveUp := byRelease[time.Duration]{constant: 4500 * time.Millisecond, "4.7.0": 5250 * time.Millisecond}.of(b.t, k.Release)
-		first := byRelease[time.Duration]{constant: 1500 * time.Millisecond, "4.7.0": 750 * time.Millisecond}.of(b.t, k.Release)
+		gaveUp := byRelease[time.Duration]{constant: 4500 * time.Millisecond, "4.7.0": 5250 * time.Millisecond}.forRelease(b.t, k.Release)
+		first := byRelease[time.Duration]{constant: 1500 * time.Millisecond, "4.7.0": 750 * time.Millisecond}.forRelease(b.t, k.Release)
 		l := b.lock(b.client(k.Release, "c1"), k, "x")
 		b.refuse(refused)
 		call := b.begin(func() (bool, error) { err := l.Lock(background, 1, lockimpl.LockOptions{}); return err == nil, err })
@@ -236,9 +235,8 @@ func TestACommandThatWasNotWrittenIsSentAgain(t *testing.T) {
 	})
 }
 
-// Which refusals of the server are asked again, and when, is the release's; the
-// library was seen to do so (interop, TestLostAnswers). All others are the
-// caller's.
+// A release sends a command again after some refusals of the server, at certain instants, as the
+// library was seen to do (interop, TestLostAnswers). All other refusals go to the caller.
 func TestRefusalsThatAreAskedAgain(t *testing.T) {
 	const early = "3.4.2 3.11.0 3.12.4"
 	var (
@@ -281,13 +279,13 @@ func TestRefusalsThatAreAskedAgain(t *testing.T) {
 				if err == nil || errors.Is(err, lockimpl.ErrUnknownOutcome) {
 					b.t.Errorf("lock gave %v; want the server's error", err)
 				}
-				same(b.t, "sent", times(b.runs("c1", rel.Acquire.Name)), c.sent.of(b.t, rel))
+				same(b.t, "sent", times(b.runs("c1", rel.Acquire.Name)), c.sent.forRelease(b.t, rel))
 			})
 		})
 	}
 }
 
-// 3.4.2 asks a loading server again at once, as often as it says so.
+// 3.4.2 asks a loading server again at once, for as long as the server answers LOADING.
 func TestLoadingIsAskedAgainWithoutEnd(t *testing.T) {
 	on(t, "3.4.2", func(b *bench, rel *Release) {
 		const refused = 500
@@ -304,9 +302,9 @@ func TestLoadingIsAskedAgainWithoutEnd(t *testing.T) {
 	})
 }
 
-// A response timeout in tryLock's loop, all resends lost too: 4.7.0 leaves the
-// queue and answers false; the others throw, and leave a ghost in the queue
-// (issue 5019). At the first attempt all throw.
+// A response timeout in tryLock's loop, all resends lost too: 4.7.0 leaves the queue and answers
+// false; the others throw, and leave a ghost in the queue (issue 5019). If it comes at the first
+// attempt, all releases throw.
 func TestAResponseTimeoutInsideTryLock(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		b.must(b.lock(b.client(k.Release, "c1"), k, "x").Lock(background, 1, lockimpl.LockOptions{}))
@@ -326,7 +324,7 @@ func TestAResponseTimeoutInsideTryLock(t *testing.T) {
 			"3.4.2 3.43.0 4.7.0": 3 * time.Second,
 			"3.11.0 3.12.4":      12 * time.Second,
 			"3.21.3":             16500 * time.Millisecond,
-		}.of(b.t, k.Release)
+		}.forRelease(b.t, k.Release)
 		left := k.isOneOf("4.7.0")
 		if left {
 			call.refusedAt(gaveUp)
@@ -347,8 +345,8 @@ func TestAResponseTimeoutInsideTryLock(t *testing.T) {
 	})
 }
 
-// The script cache (3.46.0 on): 4.7.0 sends the script's hash, and loads the
-// text where the server does not know it; the others send the text each time.
+// The script cache (3.46.0 on): 4.7.0 sends the script's hash, and loads the text if the server
+// does not know it; the other releases send the text each time.
 func TestEvalAndEvalSha(t *testing.T) {
 	play := func(b *bench, rel *Release) (ops []string) {
 		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
@@ -377,11 +375,11 @@ func TestEvalAndEvalSha(t *testing.T) {
 				"EVALSHA", "SCRIPT LOAD", "EVALSHA", "EVALSHA",
 				"EVALSHA", "SCRIPT LOAD", "EVALSHA",
 			},
-		}.of(b.t, rel))
+		}.forRelease(b.t, rel))
 	})
 }
 
-// A close does not hide that a command was under way.
+// Close does not hide the fact that a command was under way.
 func TestCloseDuringACommand(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		c := b.client(k.Release, "c1")
@@ -397,7 +395,7 @@ func TestCloseDuringACommand(t *testing.T) {
 	})
 }
 
-// Between two attempts a close ends it at once, with nothing under way.
+// A close between two attempts ends the call at once, since no command is under way.
 func TestCloseBetweenResends(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		c := b.client(rel, "c1")

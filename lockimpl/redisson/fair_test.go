@@ -19,8 +19,8 @@ func eachFair(t *testing.T, f func(b *bench, k kind)) {
 	eachRelease(t, func(b *bench, rel *Release) { f(b, kind{rel, true}) })
 }
 
-// queue gives the waiters of "x", head first, each with its deadline in
-// seconds after the bench's start.
+// queue returns the waiters of "x", head first, each with its deadline in seconds after the bench's
+// start.
 func (b *bench) queue() (waiters []string) {
 	b.t.Helper()
 	synctest.Wait()
@@ -41,8 +41,8 @@ func (b *bench) queue() (waiters []string) {
 	return waiters
 }
 
-// 2.2 to 2.6: KEYS and ARGV, in their order, which differs between the lock
-// form (wait, now) and the tryLock form (now, wait).
+// KEYS and ARGV of the fair lock's scripts, in order. The order differs between the lock form
+// (wait, now) and the tryLock form (now, wait).
 func TestKeysAndArgumentsOfTheFairLock(t *testing.T) {
 	for _, name := range []struct{ name, tag string }{{"x", "{x}"}, {"a{b}c", "a{b}c"}} {
 		t.Run(name.name, func(t *testing.T) {
@@ -66,9 +66,9 @@ func TestKeysAndArgumentsOfTheFairLock(t *testing.T) {
 					same(b.t, script.Name+" keys", last(script).keys, keys)
 					same(b.t, script.Name+" arguments", last(script).args, args)
 				}
-				// What the lock form sends after lease and owner, what leaving
-				// sends after the owner, with a wait of the release's own, and
-				// with one of 4 s that the caller names.
+				// acquire has the arguments of the lock form after lease and owner, and leave the
+				// arguments of leaving after the owner: with the wait of the release, and with a
+				// wait of 4 s that the caller names.
 				type waits struct{ acquire, leave []string }
 				const oldest = "3.4.2 3.11.0" // F1 to F3
 				own := byRelease[waits]{
@@ -76,7 +76,7 @@ func TestKeysAndArgumentsOfTheFairLock(t *testing.T) {
 					"3.11.0":              {[]string{later(5 * time.Second), now}, []string{"5000"}},
 					"3.12.4":              {[]string{"5000", now}, []string{"5000"}},
 					"3.21.3 3.43.0 4.7.0": {[]string{"300000", now}, []string{"300000"}},
-				}.of(b.t, k.Release)
+				}.forRelease(b.t, k.Release)
 				named := own
 				if !k.isOneOf(oldest + " 3.12.4") {
 					named = waits{[]string{"4000", now}, []string{"4000"}}
@@ -85,23 +85,23 @@ func TestKeysAndArgumentsOfTheFairLock(t *testing.T) {
 					oldest:                {now},
 					"3.12.4":              {now, "5000"},
 					"3.21.3 3.43.0 4.7.0": {now, "300000"},
-				}.of(b.t, k.Release)
+				}.forRelease(b.t, k.Release)
 				// What the lock object's lease field gives the no-argument tryLock
 				// and the unlock: up to 3.12.4 it is every attempt's own.
 				field := byRelease[struct{ try, unlock string }]{
 					oldest + " 3.12.4":    {"30000", "60000"},
 					"3.21.3 3.43.0 4.7.0": {"20000", "20000"},
-				}.of(b.t, k.Release)
+				}.forRelease(b.t, k.Release)
 				latch := "redisson_unlock_latch:" + name.tag + ":" + fmt.Sprintf("%032d", 1)
 				unlock := byRelease[struct{ keys, args []string }]{
 					oldest + " 3.12.4 3.21.3": {},
 					"3.43.0":                  {[]string{latch}, []string{"PUBLISH", "13500"}},
 					"4.7.0":                   {[]string{latch}, []string{"PUBLISH", "18000"}},
-				}.of(b.t, k.Release)
+				}.forRelease(b.t, k.Release)
 				force := byRelease[[]string]{
 					oldest + " 3.12.4 3.21.3": {"0", now},
 					"3.43.0 4.7.0":            {"0", now, "PUBLISH"},
-				}.of(b.t, k.Release)
+				}.forRelease(b.t, k.Release)
 				with := func(list []string, more ...string) []string { return slices.Concat(list, more) }
 
 				b.must(l.Lock(background, 7, lockimpl.LockOptions{Lease: 20 * time.Second}))
@@ -128,8 +128,8 @@ func TestKeysAndArgumentsOfTheFairLock(t *testing.T) {
 	}
 }
 
-// waitOf is the wait that a run of a release's lock form was sent, in ms. Up to
-// 3.11.0 it is within the deadline.
+// waitOf returns the wait, in ms, in the arguments of a run of the lock form. Up to 3.11.0 the
+// deadline includes it.
 func waitOf(t *testing.T, rel *Release, run command) string {
 	t.Helper()
 	if !rel.isOneOf("3.4.2 3.11.0") {
@@ -143,9 +143,9 @@ func waitOf(t *testing.T, rel *Release, run command) string {
 	return strconv.Itoa(deadline - now)
 }
 
-// Up to 3.12.4 all wait for 5 s, whatever wait they name. Later, without a
-// lease, the script hears the number of the caller's unit as milliseconds
-// (issue 4743); leaving the queue takes the wait as it is.
+// Up to 3.12.4 all wait for 5 s, whatever wait they name. Later releases, without a lease, give the
+// script the number in the caller's unit as if it were in milliseconds (issue 4743). Leaving the
+// queue uses the correct wait.
 func TestUnitOfTheWait(t *testing.T) {
 	for _, c := range []struct {
 		what           string
@@ -167,7 +167,7 @@ func TestUnitOfTheWait(t *testing.T) {
 				b.tried(false)(b.lock(b.client(k.Release, "c1"), k, "x").TryLockTimed(background, 1, c.opt))
 				same(b.t, "time", b.now(), c.opt.Wait)
 				same(b.t, "wait of the attempt", waitOf(b.t, k.Release, b.runs("c1", k.FairAcquire.Name)[0]), enqueue)
-				if !k.isOneOf("3.4.2") { // it leaves without a wait
+				if !k.isOneOf("3.4.2") { // its leave script takes no wait
 					same(b.t, "wait of leaving", b.runs("c1", k.FairLeave.Name)[0].args[1], leave)
 				}
 			})
@@ -185,20 +185,20 @@ func TestFairWaitIsTheClientsToChoose(t *testing.T) {
 	})
 }
 
-// 2.7: since 3.11.1 a deadline is the lock's time to live when the first waiter
-// came, and the waits of all up to me. Before, every waiter but the first is
-// one wait after the first (issue 2099).
+// Since 3.11.1 a waiter's deadline is the lock's time to live when the first waiter came, plus the
+// waits of all waiters up to and including this one. Before, each waiter but the first has its
+// deadline one wait after the first waiter's (issue 2099).
 func TestDeadlinesAreChained(t *testing.T) {
 	eachFair(t, func(b *bench, k kind) {
 		rule := byRelease[struct{ queued, first, second []string }]{
 			"3.4.2 3.11.0": {
 				[]string{"c1:1 at 25", "c2:1 at 30", "c3:1 at 30"},
-				[]string{"c2:1 at 30", "c3:1 at 30"}, // an acquire moves nobody
+				[]string{"c2:1 at 30", "c3:1 at 30"}, // an acquire moves no deadline
 				[]string{"c3:1 at 30"},
 			},
 			"3.12.4": { // its wait is 5 s whatever the caller names
 				[]string{"c1:1 at 25", "c2:1 at 30", "c3:1 at 35"},
-				[]string{"c2:1 at 25", "c3:1 at 30"}, // an acquire takes its wait from all behind
+				[]string{"c2:1 at 25", "c3:1 at 30"}, // an acquire subtracts its wait from all deadlines behind it
 				[]string{"c3:1 at 25"},
 			},
 			"3.21.3 3.43.0 4.7.0": {
@@ -206,7 +206,7 @@ func TestDeadlinesAreChained(t *testing.T) {
 				[]string{"c2:1 at 70", "c3:1 at 270"},
 				[]string{"c3:1 at 220"},
 			},
-		}.of(b.t, k.Release)
+		}.forRelease(b.t, k.Release)
 		holder := b.lock(b.client(k.Release, "c0"), k, "x")
 		b.must(holder.Lock(background, 1, lockimpl.LockOptions{Lease: 20 * time.Second}))
 		var calls []*call
@@ -234,15 +234,14 @@ func TestDeadlinesAreChained(t *testing.T) {
 	})
 }
 
-// 2.3: up to 3.11.0 a waiter writes its deadline again each time it asks; later
-// it keeps the first one.
+// Up to 3.11.0 a waiter writes its deadline again each time it asks; later it keeps the first one.
 func TestWhetherAskingAgainMovesADeadline(t *testing.T) {
 	eachFair(t, func(b *bench, k kind) {
 		rule := byRelease[[2]string]{
 			"3.4.2 3.11.0":        {"c1:1 at 25", "c1:1 at 69"},
 			"3.12.4":              {"c1:1 at 25", "c1:1 at 25"},
 			"3.21.3 3.43.0 4.7.0": {"c1:1 at 320", "c1:1 at 320"},
-		}.of(b.t, k.Release)
+		}.forRelease(b.t, k.Release)
 		holder := b.lock(b.client(k.Release, "c0"), k, "x")
 		b.must(holder.Lock(background, 1, lockimpl.LockOptions{Lease: 20 * time.Second}))
 		c := b.client(k.Release, "c1")
@@ -256,12 +255,12 @@ func TestWhetherAskingAgainMovesADeadline(t *testing.T) {
 	})
 }
 
-// 2.4: since 3.11.1 leaving moves those behind up by one wait, and nobody in
-// front; in 3.11.0 the head's leaving moves all; before, leaving moves nobody.
+// Since 3.11.1 a waiter that leaves moves the deadlines behind it up by one wait, and none in
+// front. In 3.11.0 the head moves all deadlines when it leaves. Before, leaving moves none.
 func TestWhomLeavingMovesUp(t *testing.T) {
 	for _, c := range []struct {
 		what   string
-		tries  lockimpl.Owner // the one who leaves; the others call lock()
+		tries  lockimpl.Owner // the owner that leaves; the others call lock()
 		before byRelease[[]string]
 		after  byRelease[[]string]
 	}{
@@ -308,17 +307,16 @@ func TestWhomLeavingMovesUp(t *testing.T) {
 						return l.TryLockTimed(background, o+1, lockimpl.TryOptions{Wait: 40 * time.Second})
 					})
 				}
-				same(b.t, "queue", b.queue(), c.before.of(b.t, k.Release))
+				same(b.t, "queue", b.queue(), c.before.forRelease(b.t, k.Release))
 				try.refusedAt(40 * time.Second)
-				same(b.t, "queue", b.queue(), c.after.of(b.t, k.Release))
+				same(b.t, "queue", b.queue(), c.after.forRelease(b.t, k.Release))
 				b.must(client.Close())
 			})
 		})
 	}
 }
 
-// 2.1 and 2.7: a dead waiter is purged when its deadline has passed, by
-// whoever comes; the deadlines of the others stay.
+// The next caller purges a dead waiter whose deadline has passed. The deadlines of the others stay.
 func TestDeadWaitersArePurgedAtTheirDeadline(t *testing.T) {
 	eachFair(t, func(b *bench, k kind) {
 		b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{Lease: 10 * time.Second}))
@@ -327,8 +325,8 @@ func TestDeadWaitersArePurgedAtTheirDeadline(t *testing.T) {
 			b.beginLock(background, b.lock(dead, k, "x"), lockimpl.Owner(o), lockimpl.LockOptions{})
 		}
 		b.must(dead.Close())
-		// Told 0, a waiter behind the dead ones asks as fast as it is answered
-		// once the lease is over; an answer must take time, or none ever passes.
+		// Once the lease is over, a waiter behind the dead ones is told to wait 0, and asks again
+		// as soon as it is answered. An answer must take time, or simulated time never passes.
 		b.answer(func(c command) fate {
 			if c.client == "c2" && c.script != "" && c.at > 0 {
 				return fate{late: 300 * time.Millisecond}
@@ -338,12 +336,13 @@ func TestDeadWaitersArePurgedAtTheirDeadline(t *testing.T) {
 		live := b.client(k.Release, "c2")
 		lock := b.beginLock(background, b.lock(live, k, "x"), 1, lockimpl.LockOptions{})
 		mine := byRelease[[2]string]{
-			"3.4.2 3.11.0":        {"c2:1 at 20", "c2:1 at 25"}, // as the other behind the first; it asks at 15 s
+			"3.4.2 3.11.0":        {"c2:1 at 20", "c2:1 at 25"}, // like the other waiter behind the first; it asks at 15 s
 			"3.12.4":              {"c2:1 at 25", "c2:1 at 25"},
 			"3.21.3 3.43.0 4.7.0": {"c2:1 at 320", "c2:1 at 320"},
-		}.of(b.t, k.Release)
+		}.forRelease(b.t, k.Release)
 		same(b.t, "queue", b.queue(), []string{"c1:0 at 15", "c1:1 at 20", mine[0]})
-		// Nobody takes the free lock past those in front, not even one who never queues.
+		// Nobody takes the free lock before the waiters in front, not even a caller that never
+		// queues.
 		passer := b.lock(b.client(k.Release, "c3"), k, "x")
 		b.until(12 * time.Second)
 		b.tried(false)(passer.TryLock(background, 1))
@@ -360,8 +359,8 @@ func TestDeadWaitersArePurgedAtTheirDeadline(t *testing.T) {
 	})
 }
 
-// F8 tolerates a last waiter without a deadline, F7 does not (issue 5989), and
-// before neither does the purge, which finds it at the head (issue 4153).
+// F8 tolerates a last waiter without a deadline; F7 does not (issue 5989). Before F7 the purge
+// fails, too, when it finds such a waiter at the head (issue 4153).
 func TestALastWaiterWithoutADeadline(t *testing.T) {
 	eachFair(t, func(b *bench, k kind) {
 		b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{Lease: 10 * time.Second}))
@@ -381,7 +380,7 @@ func TestALastWaiterWithoutADeadline(t *testing.T) {
 	})
 }
 
-// failedOnNil checks that a script stumbled over a deadline that is not there.
+// failedOnNil checks that a script failed since a deadline is missing.
 func (b *bench) failedOnNil(what string, err error) {
 	b.t.Helper()
 	if err == nil || !strings.Contains(err.Error(), "nil") || errors.Is(err, lockimpl.ErrUnknownOutcome) {
@@ -389,8 +388,8 @@ func (b *bench) failedOnNil(what string, err error) {
 	}
 }
 
-// 2.1: F6 and later, a head without a deadline stops the purge for good; before,
-// every script that purges fails on it (issue 4153).
+// In F6 and later, a head without a deadline stops the purge for ever. Before, every script that
+// purges fails on it (issue 4153).
 func TestAHeadWithoutADeadlineIsNeverPurged(t *testing.T) {
 	eachFair(t, func(b *bench, k kind) {
 		if _, err := b.m.RPush(QueueName("x"), "dead:1"); err != nil {
@@ -412,7 +411,7 @@ func TestAHeadWithoutADeadlineIsNeverPurged(t *testing.T) {
 	})
 }
 
-// The attempt without a wait never queues, and re-entry always wins.
+// An attempt without a wait never queues, and re-entry always succeeds.
 func TestTryLockNeverQueues(t *testing.T) {
 	eachFair(t, func(b *bench, k kind) {
 		holder := b.lock(b.client(k.Release, "c0"), k, "x")
@@ -426,14 +425,13 @@ func TestTryLockNeverQueues(t *testing.T) {
 		same(b.t, "hash", b.held("x"), map[string]string{"c0:1": "2"})
 		b.must(c.Close())
 		b.must(b.lock(b.client(k.Release, "c3"), k, "y").Lock(background, 1, lockimpl.LockOptions{}))
-		b.m.Del("x") // free, and yet somebody queues
+		b.m.Del("x") // free, although somebody queues
 		b.tried(false)(l.TryLock(background, 1))
 		same(b.t, "hash", b.held("x"), map[string]string{})
 	})
 }
 
-// Section 6: a tryLock that failed leaves no trace, so that a later tryLock(0)
-// succeeds.
+// A failed tryLock leaves no trace, so that a later tryLock(0) succeeds.
 func TestAFailedTryLeavesNoTrace(t *testing.T) {
 	eachFair(t, func(b *bench, k kind) {
 		holder := b.lock(b.client(k.Release, "c0"), k, "x")
@@ -445,7 +443,7 @@ func TestAFailedTryLeavesNoTrace(t *testing.T) {
 	})
 }
 
-// Section 6: threads that start 10 ms apart acquire in that order.
+// Threads that start 10 ms apart acquire in that order.
 func TestWaitersAcquireInTheOrderOfTheirArrival(t *testing.T) {
 	eachFair(t, func(b *bench, k kind) {
 		var order []lockimpl.Owner
@@ -474,10 +472,10 @@ func TestWaitersAcquireInTheOrderOfTheirArrival(t *testing.T) {
 	})
 }
 
-// 2.3: one that queues behind another is told the distance of a deadline: the
-// first's up to 3.11.0, the last's later. One that is queued already is told
-// what the first time would give (up to 3.11.0), the distance of its own
-// deadline less its wait (up to 3.31.0), or the lock's remaining time.
+// The time that an acquire answers to a waiter. A waiter that queues behind another is told the
+// distance of a deadline: that of the first waiter up to 3.11.0, that of the last one later. A
+// waiter that is already queued is told the same as the first time (up to 3.11.0), the distance of
+// its own deadline less its wait (up to 3.31.0), or the lock's remaining time.
 func TestWhatAWaiterIsTold(t *testing.T) {
 	type told struct{ first, second, firstAgain, secondAgain, free, renewed time.Duration }
 	const s = time.Second
@@ -488,7 +486,7 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 		"3.43.0 4.7.0": {10 * s, 310 * s, 6 * s, 6 * s, 0, 48 * s},
 	}
 	eachFair(t, func(b *bench, k kind) {
-		want := rules.of(b.t, k.Release)
+		want := rules.forRelease(b.t, k.Release)
 		holder := b.lock(b.client(k.Release, "c0"), k, "x")
 		b.must(holder.Lock(background, 1, lockimpl.LockOptions{Lease: 10 * time.Second}))
 		c := b.client(k.Release, "c1")
@@ -515,7 +513,7 @@ func TestWhatAWaiterIsTold(t *testing.T) {
 	})
 }
 
-// 2.5: a free lock's unlock "succeeds" for anyone, and wakes the head.
+// An unlock of a free lock "succeeds" for anyone, and wakes the head of the queue.
 func TestUnlockOfAFreeFairLockWakesTheHead(t *testing.T) {
 	eachFair(t, func(b *bench, k kind) {
 		b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{Lease: time.Hour}))
@@ -527,8 +525,8 @@ func TestUnlockOfAFreeFairLockWakesTheHead(t *testing.T) {
 	})
 }
 
-// A client behind by more than the time to live and the wait queues itself
-// already stale: the next one purges it (section 5).
+// A client whose clock is behind by more than the time to live and the wait queues with a deadline
+// that has already passed. The next caller purges it.
 func TestAClientFarBehindQueuesItselfStale(t *testing.T) {
 	eachFair(t, func(b *bench, k kind) {
 		b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{Lease: time.Minute}))
@@ -538,7 +536,7 @@ func TestAClientFarBehindQueuesItselfStale(t *testing.T) {
 		b.beginLock(background, b.lock(late, k, "x"), 1, lockimpl.LockOptions{})
 		same(b.t, "queue", b.queue(), byRelease[[]string]{
 			"3.4.2 3.11.0 3.12.4": {"c1:1 at -3535"}, "3.21.3 3.43.0 4.7.0": {"c1:1 at -3240"},
-		}.of(b.t, k.Release))
+		}.forRelease(b.t, k.Release))
 		b.tried(false)(b.lock(b.client(k.Release, "c2"), k, "x").TryLock(background, 1))
 		same(b.t, "queue", b.queue(), nil)
 		b.must(late.Close())

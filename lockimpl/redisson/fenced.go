@@ -10,21 +10,20 @@ import (
 	"lockstep/lockimpl"
 )
 
-// FencedLock is RFencedLock: each grant, a re-entry too, draws the next number
-// of a counter that never expires. A resource that refuses numbers smaller than
-// the greatest it has seen is safe from a holder who outlives its lease.
+// FencedLock is RFencedLock: each grant, a re-entry too, draws the next number of a counter that
+// never expires. A resource that refuses numbers smaller than the greatest it has seen is safe from
+// a holder that outlives its lease.
 type FencedLock interface {
 	lockimpl.Lock
-	// LockAndGetToken is Lock, and gives the hold's token. The library ignores
-	// the lease of this call (as of 4.7.0), and so does this: the hold is
-	// renewed by the watchdog. An interrupt ends each of the calls that return a token,
-	// at every stage; a later grant is given back.
+	// LockAndGetToken is Lock, and returns the hold's token. Like the library as of 4.7.0, it
+	// ignores the lease: the watchdog renews the hold. An interrupt ends each call that returns a
+	// token, at every stage; a grant that comes later is given back.
 	LockAndGetToken(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) (token int64, err error)
-	// TryLockAndGetToken gives the hold's token. Without a wait the library waits
-	// without bound (as of 4.7.0), and so does this: ok is false only with an error.
+	// TryLockAndGetToken returns the hold's token. Like the library as of 4.7.0, it waits without
+	// bound: ok is false only with an error.
 	TryLockAndGetToken(ctx context.Context, o lockimpl.Owner) (token int64, ok bool, err error)
-	// TryLockTimedAndGetToken is TryLockTimed, and gives the hold's token; ok is
-	// false when the time was up.
+	// TryLockTimedAndGetToken is TryLockTimed, and returns the hold's token. ok is false if the
+	// time is up.
 	TryLockTimedAndGetToken(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (token int64, ok bool, err error)
 	// Token is the newest token drawn, 0 when there is none.
 	Token(ctx context.Context) (int64, error)
@@ -65,9 +64,9 @@ func tokenOf(got answer, err error) (int64, bool, error) {
 // endlessWait is the wait of a call that names none.
 const endlessWait time.Duration = math.MaxInt64
 
-// tokenWithin is tryLockAndGetTokenAsync and the wait for its result. An interrupt
-// ends the wait at every stage. The attempt then goes on in the background, gives back a
-// grant, and stays subscribed until it is woken.
+// tokenWithin is tryLockAndGetTokenAsync and the wait for its result. An interrupt ends the wait at
+// every stage. The attempt then goes on in the background: it gives back a grant, or stays
+// subscribed until it is woken.
 func (l fencedLock) tokenWithin(ctx context.Context, verb string, o lockimpl.Owner, lease, wait time.Duration) (got answer, err error) {
 	type result struct {
 		got answer

@@ -28,8 +28,7 @@ func onFenced(t *testing.T, f func(b *bench, rel *Release)) {
 	}
 }
 
-// 1.7: the fenced and the non-reentrant locks came later than some releases;
-// what a release does not have, it does not make.
+// Some releases are older than the fenced lock and the non-reentrant locks, and do not make them.
 func TestLocksThatAReleaseDoesNotHave(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		c := b.client(rel, "c1")
@@ -47,7 +46,7 @@ func TestLocksThatAReleaseDoesNotHave(t *testing.T) {
 	})
 }
 
-// Every acquire draws a token, a re-entry too, whether or not it is told; the
+// Every acquire draws a token, even a re-entry, and even if the call does not return it. The
 // counter has no expiry and outlives the holds.
 func TestEveryAcquireDrawsAToken(t *testing.T) {
 	onFenced(t, func(b *bench, rel *Release) {
@@ -55,7 +54,7 @@ func TestEveryAcquireDrawsAToken(t *testing.T) {
 		l, o := b.fenced(c1, "x"), b.fenced(c2, "x")
 		newest := func(want int64) {
 			b.t.Helper()
-			got, err := o.Token(background) // whoever asks
+			got, err := o.Token(background) // whichever client asks
 			b.must(err)
 			same(b.t, "newest token", got, want)
 		}
@@ -63,7 +62,7 @@ func TestEveryAcquireDrawsAToken(t *testing.T) {
 		token, err := l.LockAndGetToken(background, 1, lockimpl.LockOptions{})
 		b.must(err)
 		same(b.t, "token of a lock", token, 1)
-		b.must(l.Lock(background, 1, lockimpl.LockOptions{})) // draws one and does not tell
+		b.must(l.Lock(background, 1, lockimpl.LockOptions{})) // draws a token and does not return it
 		newest(2)
 		token, ok, err := l.TryLockAndGetToken(background, 1)
 		b.must(err)
@@ -77,7 +76,7 @@ func TestEveryAcquireDrawsAToken(t *testing.T) {
 		same(b.t, "token of a timed try", token, 6)
 		same(b.t, "granted", ok, true)
 
-		// Refused, another draws none and is told none.
+		// Another client, which is refused, draws no token and gets none.
 		token, ok, err = o.TryLockTimedAndGetToken(background, 1, lockimpl.TryOptions{Wait: time.Second})
 		b.must(err)
 		same(b.t, "refused in time", [2]any{token, ok}, [2]any{int64(0), false})
@@ -94,7 +93,7 @@ func TestEveryAcquireDrawsAToken(t *testing.T) {
 	})
 }
 
-// The two forms: KEYS and ARGV are the same, only what is told differs.
+// The two forms have the same KEYS and ARGV. Only their answers differ.
 func TestKeysAndArgumentsOfTheFencedLock(t *testing.T) {
 	onFenced(t, func(b *bench, rel *Release) {
 		for name, token := range map[string]string{"x": "redisson_lock_token:{x}", "a{b}c": "redisson_lock_token:a{b}c"} {
@@ -115,8 +114,8 @@ func TestKeysAndArgumentsOfTheFencedLock(t *testing.T) {
 	})
 }
 
-// The library's lockAndGetToken(lease, unit) forgets its lease: the hold is
-// renewed by the watchdog. The try keeps its own.
+// The library's lockAndGetToken(lease, unit) forgets its lease: the hold is renewed by the
+// watchdog. The try keeps its lease.
 func TestLockAndGetTokenForgetsItsLease(t *testing.T) {
 	onFenced(t, func(b *bench, rel *Release) {
 		l := b.fenced(b.client(rel, "c1"), "x")
@@ -134,7 +133,7 @@ func TestLockAndGetTokenForgetsItsLease(t *testing.T) {
 	})
 }
 
-// A waiter is woken by a release, as on the plain lock, and told its token.
+// A release wakes a waiter, as on the plain lock, and the waiter gets its token.
 func TestAFencedWaiterIsWokenAndToldItsToken(t *testing.T) {
 	onFenced(t, func(b *bench, rel *Release) {
 		holder, l := b.fenced(b.client(rel, "c1"), "x"), b.fenced(b.client(rel, "c2"), "x")
@@ -174,8 +173,8 @@ func TestATryForATokenWithoutAWaitWaitsWithoutBound(t *testing.T) {
 	})
 }
 
-// An interrupt ends a call that tells a token at once. A grant of the attempt that was under way is
-// given back.
+// An interrupt ends at once a call that returns a token. If the attempt under way is granted, the
+// grant is given back.
 func TestAnInterruptedCallForATokenGivesBackItsGrant(t *testing.T) {
 	onFenced(t, func(b *bench, rel *Release) {
 		l := b.fenced(b.client(rel, "c1"), "x")
@@ -203,7 +202,7 @@ func TestAnInterruptedCallForATokenGivesBackItsGrant(t *testing.T) {
 	})
 }
 
-// The library takes the answer of a key without time to live for a grant.
+// The library takes the answer for a key without a time to live for a grant.
 func TestAKeyWithoutTimeToLiveIsTakenForAToken(t *testing.T) {
 	onFenced(t, func(b *bench, rel *Release) {
 		b.m.HSet("x", "c1:1", "1")
@@ -255,8 +254,8 @@ func (b *bench) nonReentrant(l lockimpl.Lock, err error) lockimpl.Lock {
 	return l
 }
 
-// 1.7: the holder is refused with an error, whichever call it makes; nothing is
-// changed, the time to live neither, and one unlock frees it.
+// Each call of the holder is refused with an error. Nothing changes, not even the time to live, and
+// one unlock frees the lock.
 func TestANonReentrantLockRefusesItsHolder(t *testing.T) {
 	eachNonReentrant(t, func(b *bench, get func(*Client) lockimpl.Lock, _, _ Script) {
 		c := b.client(Releases[len(Releases)-1], "c1")

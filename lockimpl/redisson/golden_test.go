@@ -55,8 +55,8 @@ func golden(t *testing.T) map[string]map[string]string {
 	return kept
 }
 
-// Every script does on miniredis, in every state, what was kept of it: a
-// change of a script, or of what it is made of, fails here, without Redis.
+// On miniredis every script has, in every state, the effect that was kept. A changed script, or a
+// changed part of one, fails here, without Redis.
 func TestGoldenAnswersOfScripts(t *testing.T) {
 	mini := miniStage(t)
 	if *update {

@@ -12,15 +12,15 @@ import (
 	"lockstep/lockimpl"
 )
 
-// HoldContext gives a context for the work that a lock guards. It ends with parent, when the owner has
-// given up its last level (context.Canceled), when the client was closed (lockimpl.ErrClosed), and
+// HoldContext returns a context for the work that a lock guards. It ends with parent, when the owner
+// has given up its last level (context.Canceled), when the client was closed (lockimpl.ErrClosed), and
 // with the cause lockimpl.ErrHoldLost when the hold may have ended on the server. A lease counts from
 // the instant at which its command was sent, so the context ends before the key does, as far as the
 // two clocks run alike.
 //
-// It takes a lock of a client with Config.WatchHolds or Config.Observer, else it gives ErrInvalid;
-// an owner that does not hold it gives ErrNotHeld. Nothing is sent for it, and
-// what the release does is not changed by it.
+// The lock must belong to a client with Config.WatchHolds or Config.Observer, else the error is
+// ErrInvalid. If the owner does not hold the lock, the error is ErrNotHeld. HoldContext sends nothing,
+// and does not change what the release does.
 func HoldContext(parent context.Context, l lockimpl.Lock, o lockimpl.Owner) (context.Context, error) {
 	switch l := l.(type) {
 	case *lock:
@@ -52,9 +52,9 @@ func notWatched(lock string) error {
 // NewOwner implements lockimpl.Handled.
 func (l *lock) NewOwner() lockimpl.Owner { return lockimpl.Owner(-l.c.owners.Add(1)) }
 
-// Abandon implements lockimpl.Handled. An attempt that is under way gives its grant back, as
-// the calls of FencedLock do that give a token. If the unlock fails, nothing renews the hold any more, and it
-// ends with its lease. On a fair lock the owner leaves the queue.
+// Abandon implements lockimpl.Handled. An attempt that is under way gives its grant back, as an interrupted
+// call of FencedLock does. If the unlock fails, nothing renews the hold any more, and it ends with its lease.
+// On a fair lock the owner leaves the queue.
 func (l *lock) Abandon(ctx context.Context, o lockimpl.Owner) {
 	ctx = context.WithoutCancel(ctx)
 	l.c.asking.abandon(o)
@@ -72,7 +72,7 @@ func (l *lock) giveBack(ctx context.Context, o lockimpl.Owner) {
 	}
 }
 
-// asking are the owners of NewOwner whose attempts are under way, and whether they were abandoned.
+// asking has the owners of NewOwner whose attempts are under way, and whether each was abandoned.
 type asking struct {
 	mu     sync.Mutex
 	owners map[lockimpl.Owner]bool
@@ -109,7 +109,7 @@ func (a *asking) end(o lockimpl.Owner) (abandoned bool) {
 	return abandoned
 }
 
-// holds are the holds in which this client's owners may believe. A nil *holds watches nothing.
+// holds has the holds that this client's owners may believe in. A nil *holds watches nothing.
 type holds struct {
 	observer lockimpl.Observer
 
@@ -125,9 +125,9 @@ type holdKey struct {
 type hold struct {
 	ctx   context.Context
 	end   context.CancelCauseFunc
-	since time.Time   // when the answer came that granted it
+	since time.Time   // when the answer with the grant came
 	until time.Time   // when its lease is over
-	timer *time.Timer // that tells so
+	timer *time.Timer // fires at until
 }
 
 func (h *holds) find(lock string, o lockimpl.Owner) context.Context {
@@ -142,8 +142,8 @@ func (h *holds) find(lock string, o lockimpl.Owner) context.Context {
 	return nil
 }
 
-// granted begins a hold, or enters it again; its lease runs from the instant at
-// which it was asked for.
+// granted begins a hold, or enters it again; its lease counts from the instant asked, when the
+// attempt was sent.
 func (h *holds) granted(lock string, o lockimpl.Owner, asked time.Time, lease time.Duration) {
 	if h == nil {
 		return
@@ -161,7 +161,7 @@ func (h *holds) granted(lock string, o lockimpl.Owner, asked time.Time, lease ti
 	held.runs(asked, lease)
 }
 
-// runs sets a new end; holds.mu is held.
+// runs sets a new end. The caller holds holds.mu.
 func (held *hold) runs(asked time.Time, lease time.Duration) {
 	held.until = asked.Add(lease)
 	held.timer.Reset(time.Until(held.until))
@@ -191,7 +191,7 @@ func (h *holds) renewed(lock string, o lockimpl.Owner, asked time.Time, lease ti
 	}
 }
 
-// unlocked takes the level that an unlock was answered with.
+// unlocked takes a level after an unlock, as its answer says.
 func (h *holds) unlocked(lock string, o lockimpl.Owner, answer UnlockAnswer, asked time.Time, lease time.Duration) {
 	switch answer {
 	case AnswerReleased:
@@ -200,7 +200,7 @@ func (h *holds) unlocked(lock string, o lockimpl.Owner, answer UnlockAnswer, ask
 		h.renewed(lock, o, asked, lease)
 	case AnswerNotHeld:
 		h.lost(lock, o)
-	case AnswerError: // it may be held still; its lease will tell
+	case AnswerError: // it may still be held; its lease decides
 	}
 }
 

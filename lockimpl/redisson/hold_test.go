@@ -35,7 +35,7 @@ type ending struct {
 	at   time.Duration
 }
 
-// watch looks at the hold of an owner from now on.
+// watch watches the hold of an owner from now on.
 func (b *bench) watch(l lockimpl.Lock, o lockimpl.Owner) *ending {
 	b.t.Helper()
 	ctx, err := HoldContext(background, l, o)
@@ -57,8 +57,7 @@ func (e *ending) open() {
 	}
 }
 
-// endsAt lets time pass up to the end of the hold and checks when and why it
-// came.
+// endsAt lets time pass up to the end of the hold, and checks its instant and cause.
 func (e *ending) endsAt(at time.Duration, cause error) {
 	e.b.t.Helper()
 	if e.b.now() < at {
@@ -78,8 +77,7 @@ func (e *ending) endsAt(at time.Duration, cause error) {
 	}
 }
 
-// endsWithTheKey checks that the hold is lost at the instant at which the key
-// would run out now.
+// endsWithTheKey checks that the hold is lost at the instant at which the key would now run out.
 func (e *ending) endsWithTheKey(at time.Duration) {
 	e.b.t.Helper()
 	synctest.Wait()
@@ -88,8 +86,8 @@ func (e *ending) endsWithTheKey(at time.Duration) {
 	same(e.b.t, "hash at the end of the hold", e.b.held("x"), map[string]string{})
 }
 
-// loadScripts lets a release that caches scripts load those of a lock, so that
-// a later command is the only one of its call.
+// loadScripts lets a release that caches scripts load the scripts of a lock, so that each later
+// call sends a single command.
 func (b *bench) loadScripts(c *Client, k kind) {
 	b.t.Helper()
 	l := b.lock(c, k, "another")
@@ -179,7 +177,7 @@ func TestARenewalCountsFromWhenItWasAskedFor(t *testing.T) {
 	})
 }
 
-// An operator's DEL, a failover, a restart without data: the next renewal tells.
+// An operator's DEL, a failover, a restart without data: the next renewal notices.
 func TestAHoldEndsWhenARenewalFindsItGone(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		l := b.lock(b.client(k.Release, "c1", watching), k, "x")
@@ -191,8 +189,7 @@ func TestAHoldEndsWhenARenewalFindsItGone(t *testing.T) {
 	})
 }
 
-// Without a renewal to tell it, another client's forceUnlock is not noticed
-// before the lease ends.
+// A hold without renewals notices another client's forceUnlock only when the lease ends.
 func TestAnothersForceUnlock(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		l := b.lock(b.client(k.Release, "c1", watching), k, "x")
@@ -210,8 +207,8 @@ func TestAnothersForceUnlock(t *testing.T) {
 	})
 }
 
-// One renewal that fails loses nothing. When none gets through, the last
-// lease that was granted decides.
+// A single failed renewal loses nothing. If none gets through, the hold ends with the last lease
+// that was granted.
 func TestAHoldEndsWhenNoRenewalGetsThrough(t *testing.T) {
 	failures := map[string]fate{
 		"error":      {reply: "-ERR out of order\r\n"},
@@ -235,7 +232,7 @@ func TestAHoldEndsWhenNoRenewalGetsThrough(t *testing.T) {
 			})
 		})
 	}
-	// 4.7.0 asks again at the next tick; what got through in time is enough.
+	// 4.7.0 asks again at the next tick. A renewal that gets through in time is enough.
 	on(t, "4.7.0", func(b *bench, rel *Release) {
 		l := b.lock(b.client(rel, "c1", watching), kind{rel, false}, "x")
 		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
@@ -315,7 +312,7 @@ func TestARenewedHoldEnteredAgainWithALease(t *testing.T) {
 		b.released(lockimpl.Released)(l.Unlock(background, 1))
 		e.endsAt(time.Minute, context.Canceled)
 	})
-	// A lease shorter than a period is over before the watchdog comes.
+	// A lease shorter than a period ends before the first renewal.
 	on(t, "4.7.0", func(b *bench, rel *Release) {
 		l := b.lock(b.client(rel, "c1", watching), kind{rel, false}, "x")
 		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
@@ -339,7 +336,7 @@ func TestAnUnlockEndsAHold(t *testing.T) {
 			b.until(5 * time.Second)
 			b.released(lockimpl.Released)(l.Unlock(background, 1))
 			e.endsAt(5*time.Second, context.Canceled)
-			// A hold of the same owner is another one.
+			// A later hold of the same owner is another hold.
 			b.must(l.Lock(background, 1, lockimpl.LockOptions{Lease: 5 * time.Second}))
 			b.watch(l, 1).endsWithTheKey(10 * time.Second)
 		})
@@ -376,8 +373,8 @@ func TestAnUnlockEndsAHold(t *testing.T) {
 	})
 }
 
-// The unlock ran and its answer is lost: nobody can tell, and the lease decides.
-// What the release does about its watchdog shows: 3.4.2 renews on and is told.
+// The unlock ran and its answer is lost. The client cannot know its outcome, so the hold ends with
+// the lease. Only 3.4.2 goes on renewing, and learns the outcome from a renewal.
 func TestAnUnlockOfUnknownOutcomeLeavesTheHoldToItsLease(t *testing.T) {
 	for version, end := range map[string]time.Duration{
 		"3.4.2": 20 * time.Second, "3.43.0": 40 * time.Second, "4.7.0": 40 * time.Second,
@@ -400,7 +397,7 @@ func TestAnUnlockOfUnknownOutcomeLeavesTheHoldToItsLease(t *testing.T) {
 	}
 }
 
-// The grant whose caller has gone is a hold, and is watched as one.
+// A grant whose caller has gone is a hold, and the client watches it.
 func TestAHoldOfAnInterruptedAttempt(t *testing.T) {
 	on(t, "4.7.0", func(b *bench, rel *Release) {
 		c := b.client(rel, "c1", watching)
@@ -574,7 +571,7 @@ func TestHoldsOfTheOtherLocks(t *testing.T) {
 	}
 }
 
-// Watching holds sends nothing more, and changes no instant.
+// Watching holds sends no further command, and changes no instant.
 func TestWatchingHoldsSendsNothing(t *testing.T) {
 	play := func(b *bench, k kind, change ...func(*Config)) (sent []command, left []string) {
 		c := b.client(k.Release, "c1", change...)
@@ -596,7 +593,7 @@ func TestWatchingHoldsSendsNothing(t *testing.T) {
 		waiter.wait()
 		b.tried(true)(l.TryLockTimed(background, 1, lockimpl.TryOptions{Wait: time.Minute, Lease: 2 * time.Second}))
 		b.until(b.now() + 5*time.Second)
-		_, _ = l.Unlock(background, 1) // too late: what it answers is the release's affair
+		_, _ = l.Unlock(background, 1) // too late; its answer depends on the release
 		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
 		b.m.Del("x")
 		b.until(b.now() + time.Minute)
@@ -606,8 +603,8 @@ func TestWatchingHoldsSendsNothing(t *testing.T) {
 		b.must(c.Close())
 		b.until(b.now() + 10*time.Second)
 		sent = append(b.commands("c1"), b.commands("c2")...)
-		// What a call sends behind its caller's back, the DEL of a latch, may come
-		// before or after the caller's next command.
+		// The DEL of a latch, which a call sends in the background, may come before or after the
+		// caller's next command.
 		slices.SortStableFunc(sent, func(x, y command) int {
 			return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.at, y.at), strings.Compare(fmt.Sprint(x), fmt.Sprint(y)))
 		})
@@ -643,7 +640,7 @@ func (l *logText) Write(p []byte) (int, error) {
 	return l.buf.Write(p)
 }
 
-// take gives the lines so far, once everything under way is done, and begins anew.
+// take returns the lines so far, once everything under way is done, and empties the log.
 func (l *logText) take() []string {
 	synctest.Wait()
 	l.mu.Lock()
@@ -721,7 +718,7 @@ func TestTheLogOfTheWatchdog(t *testing.T) {
 	})
 }
 
-// A batch tells of each of its locks.
+// A batch logs each of its locks.
 func TestTheLogOfABatch(t *testing.T) {
 	on(t, "4.7.0", func(b *bench, rel *Release) {
 		var text logText

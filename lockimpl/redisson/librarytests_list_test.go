@@ -20,11 +20,11 @@ func watchdogOfASecond(cfg *Config) { cfg.WatchdogTimeout = time.Second }
 
 var noLease lockimpl.LockOptions
 
-// processors stands for the number of processors, of which the sizes of the library's thread
-// pools are made.
+// processors takes the place of the number of processors, from which the library's tests compute
+// the sizes of their thread pools.
 const processors = 4
 
-// onBothKinds lists a test that the library has of the plain lock and of the fair lock.
+// onBothKinds lists a test that the library has for the plain lock and for the fair lock.
 func onBothKinds(c libraryTest) []libraryTest {
 	plain, fair := c, c
 	plain.class, fair.class = "RedissonLockTest", "RedissonFairLockTest"
@@ -41,8 +41,8 @@ func concat(lists ...[]libraryTest) (all []libraryTest) {
 // heavySizes are the numbers of threads of RedissonLockHeavyTest.
 var heavySizes = []int{2, 5, 10, 20}
 
-// heavy runs loops of lock and unlock, each over a lock of its own name, on each number of
-// threads. A millisecond stands for what the library's test does inside: it sets a bucket,
+// heavy runs loops of lock and unlock, each on a lock with a name of its own, for each number of
+// threads. A millisecond takes the place of the work in the library's test, which sets a bucket,
 // and releases and acquires a semaphore.
 func heavy(x *libraryCase, enter func(l lockimpl.Lock, o lockimpl.Owner, j int) (bool, error)) {
 	loops := x.size(2, 20, *heavyNames)
@@ -67,7 +67,7 @@ func heavy(x *libraryCase, enter func(l lockimpl.Lock, o lockimpl.Owner, j int) 
 	x.expect("keys left", x.keys(), []string{})
 }
 
-// libraryTests are the tests that can be told on the port.
+// libraryTests are the tests that can be played on the port.
 var libraryTests = concat(
 	onBothKinds(libraryTest{
 		name: "testGetHoldCount",
@@ -280,7 +280,7 @@ var libraryTests = concat(
 					select {
 					case <-over:
 						return
-					case <-ctx.Done(): // its sleep is interrupted, too
+					case <-ctx.Done(): // the interrupt ends its sleep, too
 						steps++
 					}
 					_ = x.unlocked(l, o)
@@ -654,7 +654,8 @@ var libraryTests = concat(
 			play: func(x *libraryCase) {
 				s := x.scriptsOf(x.newClient("c1"))
 				const lease, wait = 30 * time.Second, 5 * time.Second
-				// What is told to the third and the fourth, before and after the unlock.
+				// told has the times in the answers to the third and the fourth waiter, before and
+				// after the unlock.
 				var told [4]time.Duration
 				if x.isOneOf("3.43.0 4.7.0") {
 					told = [4]time.Duration{30 * time.Second, 30 * time.Second, 30 * time.Second, 30 * time.Second}
@@ -906,7 +907,7 @@ var libraryTests = concat(
 	},
 )
 
-// libraryTestsLeftOut are the tests that cannot be told on the port.
+// libraryTestsLeftOut are the tests that cannot be played on the port.
 var libraryTestsLeftOut = []struct{ class, names, why string }{
 	{"RedissonLockTest", "testInCluster", "It takes a cluster. `TestWireOfCluster` holds port and library against one, and the world has shards."},
 	{"RedissonLockTest", "testDelete", "It is of early releases; the port has no delete(), which takes a lock as any other object."},
@@ -959,7 +960,7 @@ func (x *libraryCase) tryLockWait(most time.Duration) {
 	x.within("time", x.now()-began, 2990*time.Millisecond, most)
 }
 
-// expire plays testExpire and gives the error of the late unlock.
+// expire plays testExpire and returns the error of the late unlock.
 func (x *libraryCase) expire() error {
 	c := x.newClient("c1")
 	l := x.object(c)
@@ -974,9 +975,9 @@ func (x *libraryCase) expire() error {
 	return x.unlocked(l, 1)
 }
 
-// drift plays the tests in which three threads try again and again, the last of them is
-// interrupted, and the deadlines that are left must not be too far ahead. Within is the wait that may
-// be added to the lease for the deadline of an index.
+// drift plays the tests in which three threads try again and again and the last of them is
+// interrupted. The remaining deadlines must then not be too far ahead. within returns the wait that
+// may be added to the lease for the deadline at an index.
 func (x *libraryCase) drift(tasks int, wait, hold time.Duration, within func(i int) time.Duration) {
 	const lease = 30 * time.Second
 	c := x.newClient("c1")
@@ -1012,7 +1013,7 @@ func (x *libraryCase) drift(tasks int, wait, hold time.Duration, within func(i i
 	for i := range tasks {
 		queue <- func(o lockimpl.Owner) { task(o, wait, hold) }
 		if i < 3 {
-			time.Sleep(53 * time.Millisecond) // the library's 50, and no start at the instant of an unlock
+			time.Sleep(53 * time.Millisecond) // the library waits 50; 53 lets no thread start at the instant of an unlock
 		}
 	}
 	queue <- func(o lockimpl.Owner) {
@@ -1050,7 +1051,7 @@ func (s discrete) run(script Script, v operands) reply {
 	return r
 }
 
-// told runs the script that queues and gives the time that its owner is told; 0 if it acquired.
+// told runs the script that queues, and returns the time in its answer, 0 if it acquired.
 func (s discrete) told(o lockimpl.Owner, lease, wait time.Duration) time.Duration {
 	ms, _ := s.run(s.l.acquire, operands{owner: o, lease: lease, wait: wait}).long()
 	return time.Duration(ms) * time.Millisecond

@@ -17,22 +17,22 @@ import (
 	"lockstep/lockimpl"
 )
 
-// A libraryTest is one test of the library's own lock tests: its steps and numbers, told in
-// our words and played on the port. The tests are those of redisson/redisson as of 4.7.0,
-// and those that older releases had.
+// A libraryTest is one test of the library's own lock tests: its steps and numbers, in our words
+// and played on the port. The list has the tests of redisson/redisson as of 4.7.0, and tests that
+// only older releases had.
 type libraryTest struct {
 	class, name string
 	does        string // steps and expectations, with their numbers
 	on          string // releases that have such a lock; "": all
 	play        func(*libraryCase)
-	// differs says what releases do instead of the test's expectations.
+	// differs has the expectations of the test that some releases do not meet.
 	differs []deviation
 }
 
 // A deviation is an expectation that releases do not meet. The suite fails if they meet it.
 type deviation struct {
 	releases string
-	missed   []string // as the test words them
+	missed   []string // in the words of the test
 	why      string
 }
 
@@ -59,14 +59,14 @@ func (x *libraryCase) expect(what string, got, want any) {
 	}
 }
 
-// within notes a duration outside of the bounds of the library's test.
+// within notes a duration outside the bounds of the library's test.
 func (x *libraryCase) within(what string, got, least, most time.Duration) {
 	if got < least || got > most {
 		x.miss("%s: %v, not %v to %v", what, got, least, most)
 	}
 }
 
-// around is within, with the tolerance that the library's tests of deadlines have.
+// around is within, with the tolerance of the library's tests of deadlines.
 func (x *libraryCase) around(what string, got, want time.Duration) {
 	if got < want-100*time.Millisecond || got > want+100*time.Millisecond {
 		x.miss("%s: %v, not %v", what, got, want)
@@ -84,7 +84,7 @@ var full = flag.Bool("full", false, "play the library's own tests with the numbe
 
 var heavyNames = flag.Int("names", 5000, "with -full: the number of lock names in RedissonLockHeavyTest, which the library plays with 5 000 and with 50 000")
 
-// size is a number of a test: all with -full, long with LOCKSTEP_LONG=1, else some.
+// size returns the size of a test: all with -full, long with LOCKSTEP_LONG=1, else some.
 func (x *libraryCase) size(some, long, all int) int {
 	x.t.Helper()
 	if *full {
@@ -123,8 +123,8 @@ func (x *libraryCase) newClient(id string, change ...func(*Config)) *Client {
 	return x.bench.client(x.Release, id, change...)
 }
 
-// thread runs f in a goroutine, as the library's tests run a thread, and gives a function
-// that waits for its end.
+// thread runs f in a goroutine, as the library's tests run a thread, and returns a function that
+// waits for its end.
 func thread(f func()) (join func()) {
 	done := make(chan struct{})
 	go func() {
@@ -189,7 +189,7 @@ func (c libraryTest) deviationOf(rel *Release) (d deviation, is bool) {
 	return deviation{}, false
 }
 
-// played gives the expectations that a release does not meet.
+// played returns the expectations that a release does not meet.
 func (c libraryTest) played(t *testing.T, rel *Release) (missed []string) {
 	bubble(t, func(b *bench) {
 		x := &libraryCase{bench: b, kind: kind{rel, c.fair()}}
@@ -202,8 +202,9 @@ func (c libraryTest) played(t *testing.T, rel *Release) (missed []string) {
 	return missed
 }
 
-// The library's own tests, on every release. A test of a later release may expect more of an older one
-// than it does. Such a difference is stated with its reason, and is tested, too.
+// The library's own tests, on every release. An older release may not meet the expectations of a later
+// release's test. The list states such a difference with its reason, and the suite tests the
+// difference, too.
 func TestTheLibrarysOwnTests(t *testing.T) {
 	for _, c := range libraryTests {
 		t.Run(c.class+"/"+c.name, func(t *testing.T) {
@@ -263,8 +264,7 @@ const (
 	libraryTestsEnding = "<!-- end of library tests -->\n"
 )
 
-// libraryTestsTable is the table of docs/fidelity.md. TestTheLibrarysOwnTests holds its
-// cells true.
+// libraryTestsTable is the table of docs/fidelity.md. TestTheLibrarysOwnTests checks its cells.
 func libraryTestsTable() string {
 	var b strings.Builder
 	b.WriteString("| test | what it does and expects |")
@@ -325,7 +325,7 @@ func TestTheTableOfTheLibrarysTests(t *testing.T) {
 	}
 }
 
-// registered says whether the watchdog has an entry of a lock.
+// registered reports whether the watchdog has an entry of a lock.
 func (c *Client) registered(lock string) bool {
 	switch w := c.watchdog.(type) {
 	case *timerWatchdog:
@@ -344,7 +344,8 @@ func (c *Client) registered(lock string) bool {
 	panic("redisson: a watchdog that the tests do not know")
 }
 
-// sortedDeadlines gives the deadlines of a fair lock's waiters, soonest first, from now on.
+// sortedDeadlines returns the time from now until each deadline of a fair lock's waiters, soonest
+// first.
 func (x *libraryCase) sortedDeadlines(name string) (ahead []time.Duration) {
 	for _, score := range slices.Sorted(maps.Values(x.scores(DeadlinesName(name)))) {
 		ahead = append(ahead, time.Duration(score-float64(time.Now().UnixMilli()))*time.Millisecond)

@@ -15,15 +15,15 @@ import (
 	"lockstep/lockimpl"
 )
 
-// lock is one RLock object. It keeps the lease field, so it matters how many objects there
-// are of one name.
+// lock is one RLock object. Each object has a lease field of its own, so two objects of one name
+// may act differently.
 type lock struct {
 	c    *Client
 	name string
 	family
 
 	mu sync.Mutex
-	// leaseField is internalLockLeaseTime; LeaseField says who writes it.
+	// leaseField is internalLockLeaseTime; the type LeaseField says which calls write it.
 	leaseField time.Duration
 }
 
@@ -33,7 +33,7 @@ type family struct {
 	// tryAcquire is the attempt that never queues.
 	tryAcquire Script
 	unlock     Script
-	// leave gives up a place in the queue; nil: nobody queues.
+	// leave gives up a place in the queue; nil if the lock has no queue.
 	leave       *Script
 	forceUnlock Script
 }
@@ -61,19 +61,19 @@ func (l *lock) setField(d time.Duration) {
 	l.leaseField = d
 }
 
-// operands are the values that a script may take, beside those that client and lock know.
+// operands are the values that a script may take, besides the values that client and lock know.
 type operands struct {
 	owner   lockimpl.Owner
 	lease   time.Duration
-	wait    time.Duration // of a waiter; 0 or less: none of its own
+	wait    time.Duration // of a waiter; 0 or less: the release's default
 	request string
 }
 
 // unlockMessage is the message that a release publishes.
 const unlockMessage = 0
 
-// eval sends a script in the background. done sees the reply before anybody
-// else does (the promise's first listener), and the operands that were sent.
+// eval sends a script in the background. done gets the reply before anybody else (as the promise's
+// first listener), and the operands that were sent.
 func (l *lock) eval(ctx context.Context, s Script, v operands, done func(reply, operands)) <-chan reply {
 	return async(ctx, func(ctx context.Context) reply { return l.runSynced(ctx, s, v, done) })
 }
@@ -132,8 +132,8 @@ func (l *lock) argument(name string, v operands) any {
 	panic("redisson: a script asks for an unknown argument: " + name)
 }
 
-// queueWait is the wait with which a waiter is queued and taken out, in ms: its own wait
-// if the release sends it, else the client's default.
+// queueWait returns the wait, in ms, with which a waiter enters and leaves the queue: the waiter's
+// own if the release sends it, else the client's default.
 func (l *lock) queueWait(own time.Duration) int64 {
 	if own > 0 && l.c.rel.FairOwnWait {
 		return own.Milliseconds()
@@ -141,13 +141,13 @@ func (l *lock) queueWait(own time.Duration) int64 {
 	return l.c.fairWait.Milliseconds()
 }
 
-// noLease says whether the release takes a lease for none, which the watchdog
-// renews.
+// noLease reports whether the release reads a lease as no lease, so that the watchdog renews the
+// hold.
 func (l *lock) noLease(lease time.Duration) bool {
 	return lease == 0 || lease == -time.Millisecond || lease < 0 && !l.c.rel.OnlyMinusOne
 }
 
-// leaseToSend is the lease that an attempt sends. Some releases also write it to the lock
+// leaseToSend returns the lease that an attempt sends. Some releases also write it to the lock
 // object, whatever the outcome of the attempt.
 func (l *lock) leaseToSend(lease time.Duration) time.Duration {
 	if l.c.rel.LeaseField == FieldOfAttempt {
@@ -166,25 +166,25 @@ func (l *lock) leaseToSend(lease time.Duration) time.Duration {
 // answer is the result of an attempt.
 type answer struct {
 	granted bool
-	ttl     time.Duration // when not granted: in which time to ask again
-	token   int64         // of a fenced lock's hold, where its script tells
+	ttl     time.Duration // when not granted: the time after which to ask again
+	token   int64         // of a fenced lock's hold, if its script returns it
 }
 
 func answerTo(r reply) answer {
 	if pair, ok := r.val.([]any); ok && len(pair) == 2 { // {ttl, token}
 		ttl, _ := pair[0].(int64)
 		token, _ := pair[1].(int64)
-		// The library looks at the time only: it takes the answer {-1, -1} of a key
-		// without time to live for a grant.
+		// The library checks only the time: it takes the answer {-1, -1} of a key without time to
+		// live for a grant.
 		return answer{granted: ttl == -1, ttl: time.Duration(ttl) * time.Millisecond, token: token}
 	}
 	ms, busy := r.long()
 	return answer{granted: !busy, ttl: time.Duration(ms) * time.Millisecond}
 }
 
-// attempt is tryAcquire. The first listener of its promise changes field and watchdog after
-// a grant. This happens whether or not anybody still waits, so an interrupted caller
-// leaves a renewed hold behind (issues 2714, 4368).
+// attempt is tryAcquire. After a grant, the first listener of its promise sets the lease field and
+// starts the watchdog. It does so even if nobody waits any more, so an interrupted caller leaves a
+// renewed hold behind (issues 2714, 4368).
 func (l *lock) attempt(ctx context.Context, doing *acquisition, s Script, o lockimpl.Owner, wait, lease time.Duration) (answer, error) {
 	sent, asked := l.leaseToSend(lease), time.Now()
 	l.c.asking.begin(o)
@@ -219,7 +219,7 @@ func (l *lock) attempt(ctx context.Context, doing *acquisition, s Script, o lock
 	return got, nil
 }
 
-// acquisition is one call that asks for the lock.
+// acquisition is one call that asks for a lock.
 type acquisition struct {
 	text  string // for errors
 	begun time.Time
@@ -233,7 +233,7 @@ func (l *lock) acquisition(verb string, o lockimpl.Owner) *acquisition {
 
 func (a *acquisition) String() string { return a.text }
 
-// ended tells the observer of the end of a call.
+// ended reports the end of a call to the observer.
 func (l *lock) ended(ctx context.Context, a *acquisition, got answer, err error) {
 	e := lockimpl.AcquireEnded{Lock: l.name, Outcome: lockimpl.OutcomeOf(ctx, got.granted, err), Took: time.Since(a.begun)}
 	if busy := a.busy.Load(); busy != nil && !a.once {
@@ -273,8 +273,8 @@ func (l *lock) lock(ctx context.Context, s Script, o lockimpl.Owner, opt lockimp
 		}
 		waiting := ctx
 		if got.ttl < 0 && !opt.Interruptible && !l.c.rel.LockReturnsInterrupted {
-			// A wait without bound does not notice an interrupt, which stays
-			// pending: the next attempt fails, though its script runs.
+			// A wait without bound does not notice an interrupt, which stays pending. The next
+			// attempt fails with it, although its script runs.
 			waiting = context.WithoutCancel(ctx)
 		}
 		err = l.c.acquire(waiting, entry, got.ttl)
@@ -282,7 +282,7 @@ func (l *lock) lock(ctx context.Context, s Script, o lockimpl.Owner, opt lockimp
 			if l.c.rel.LockReturnsInterrupted {
 				return answer{}, nil
 			}
-			// lock() swallows the interrupt and waits its time again.
+			// lock() swallows the interrupt and waits its full time again.
 			ctx = context.WithoutCancel(ctx)
 			err = l.c.acquire(ctx, entry, got.ttl)
 		}
@@ -292,7 +292,7 @@ func (l *lock) lock(ctx context.Context, s Script, o lockimpl.Owner, opt lockimp
 	}
 }
 
-// channel is where this owner hears of a release.
+// channel returns the channel on which this owner hears of a release.
 func (l *lock) channel(o lockimpl.Owner) string {
 	if l.fair() {
 		return WaiterChannel(l.name, l.c.owner(o))
@@ -322,7 +322,7 @@ func (l *lock) tryLockTimed(ctx context.Context, s Script, o lockimpl.Owner, opt
 	defer func() { l.ended(ctx, doing, got, err) }()
 	queueWait := opt.Wait
 	if l.noLease(opt.Lease) && opt.Unit > 0 {
-		// Without a lease the script hears the number in milliseconds (4743).
+		// Without a lease the script takes the number as milliseconds (issue 4743).
 		queueWait = opt.Wait / opt.Unit * time.Millisecond
 	}
 	// Redisson measures the wait on the wall clock.
@@ -401,7 +401,7 @@ func (l *lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 		if r.err != nil {
 			return
 		}
-		if l.latched() { // it is deleted behind the caller's back; nobody waits for it
+		if l.latched() { // the latch is deleted in the background; nobody waits for that
 			l.c.commandAsync(ctx, "DEL", LatchName(l.name, v.request))
 		}
 		switch l.c.rel.LeaseField {
@@ -472,7 +472,7 @@ func (l *lock) HoldCount(ctx context.Context, o lockimpl.Owner) (int, error) {
 	return int(n), err
 }
 
-// readNumber reads what Redis keeps as text; what is not there is 0.
+// readNumber reads a number that Redis keeps as text; 0 if there is none.
 func (l *lock) readNumber(ctx context.Context, args ...any) (int64, error) {
 	r, err := l.c.await(ctx, fmt.Sprintf("look at %q", l.name), l.c.commandAsync(ctx, args...))
 	if err != nil || r.val == nil {

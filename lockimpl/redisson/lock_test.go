@@ -32,15 +32,14 @@ func init() {
 	redis.SetLogger(silent{})
 }
 
-// silent drops what go-redis would log of the faults that are on purpose.
+// silent drops the messages that go-redis logs about the intended faults.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-// bench is what all tests of this package stand on: a miniredis behind
-// in-memory pipes, in a bubble whose time passes at once. Every command that a
-// client writes is recorded with its instant, and a test can say what becomes
-// of the answer.
+// bench is the set-up of all tests of this package: a miniredis behind in-memory pipes, in a bubble
+// whose time passes at once. It records every command that a client writes, with its instant, and a
+// test decides what happens to the answer.
 type bench struct {
 	t     *testing.T
 	m     *miniredis.Miniredis
@@ -48,13 +47,13 @@ type bench struct {
 
 	mu      sync.Mutex
 	sent    []command
-	fate    func(command) fate // what becomes of a command's answer
+	fate    func(command) fate // decides what happens to a command's answer
 	deaf    map[string]bool    // clients that no published message reaches
 	dialErr error
 	conns   map[string][]*wire
 	closers []func()
 
-	deciding sync.Mutex // held while fate is asked, which may count
+	deciding sync.Mutex // held during a call of fate, which may keep a count
 }
 
 // command is one command as it was written to a connection.
@@ -64,16 +63,16 @@ type command struct {
 	op     string // upper case
 	script string // of EVAL and EVALSHA: the name of the script's file
 	keys   []string
-	args   []string // of anything else: all words after the command's name
+	args   []string // of any other command: all words after its name
 }
 
-// fate says what happens to an answer. The command is executed unless it is said never to arrive.
+// fate says what happens to an answer. The command is executed, unless never is set.
 type fate struct {
 	never bool          // the command does not arrive, and no answer comes
-	lost  bool          // never arrives, nor anything after it
+	lost  bool          // neither it nor anything after it arrives
 	cut   bool          // the connection ends instead
 	late  time.Duration // arrives later by this
-	reply string        // arrives instead of it
+	reply string        // arrives instead of the answer
 }
 
 // bubble runs f with a fresh bench in a bubble.
@@ -92,7 +91,7 @@ func bubble(t *testing.T, f func(*bench)) {
 			for _, c := range b.closers {
 				c()
 			}
-			time.Sleep(time.Minute) // answers that were made late arrive
+			time.Sleep(time.Minute) // delayed answers arrive
 		}()
 		f(b)
 	})
@@ -133,8 +132,8 @@ func on(t *testing.T, version string, f func(b *bench, rel *Release)) {
 // under its version or a list of versions.
 type byRelease[T any] map[string]T
 
-// of gives the rule of a release. A release without one fails the test.
-func (rules byRelease[T]) of(t *testing.T, rel *Release) T {
+// forRelease returns the rule of a release. It fails the test if there is none.
+func (rules byRelease[T]) forRelease(t *testing.T, rel *Release) T {
 	t.Helper()
 	for versions, rule := range rules {
 		if slices.Contains(strings.Fields(versions), rel.Version) {
@@ -145,8 +144,8 @@ func (rules byRelease[T]) of(t *testing.T, rel *Release) T {
 	panic("not reached")
 }
 
-// isOneOf says whether a release is in a list of versions. Of a release that
-// the tests do not know yet it says no: TestTableOfReleases names it.
+// isOneOf reports whether a release is in a list of versions. It reports false for a release that
+// the tests do not know yet; TestTableOfReleases names that release.
 func (r *Release) isOneOf(versions string) bool {
 	return slices.Contains(strings.Fields(versions), r.Version)
 }
@@ -178,8 +177,8 @@ func (k kind) unlock() Script {
 	return k.Unlock
 }
 
-// client makes a client with a pool of its own. Ids it asks for are 1, 2, …;
-// jitter is always half of what it may be.
+// client makes a client with a pool of its own. Its ids are 1, 2, and so on; its jitter is always
+// half of the maximum.
 func (b *bench) client(rel *Release, id string, change ...func(*Config)) *Client {
 	cfg := Config{Release: rel, ID: id}
 	ids := 0
@@ -240,9 +239,10 @@ func (b *bench) dial(client string) (net.Conn, error) {
 	return w, nil
 }
 
-// buffered gives a connection to the server at the other end of inner. The server's writes
-// never wait for the client, as in a socket with room: a server that publishes holds its lock, and
-// the subscriber may be writing a command that this lock must answer.
+// buffered returns a connection to the server at the other end of inner. As on a socket with room
+// in its buffer, the server's writes never wait for the client. Otherwise they could deadlock: a
+// server that publishes holds its mutex, and the subscriber may be writing a command that needs
+// this mutex.
 func buffered(inner net.Conn) net.Conn {
 	client, server := net.Pipe()
 	var mu sync.Mutex
@@ -295,7 +295,7 @@ func (b *bench) refuse(err error) {
 	b.dialErr = err
 }
 
-// answer sets what becomes of answers from now on.
+// answer sets what happens to answers from now on.
 func (b *bench) answer(f func(command) fate) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -328,8 +328,7 @@ func (b *bench) forget() {
 	b.sent = nil
 }
 
-// commands gives the recorded commands of a client but those of the
-// connections' handshake.
+// commands returns the recorded commands of a client, without those of the connections' handshake.
 func (b *bench) commands(client string) []command {
 	synctest.Wait()
 	b.mu.Lock()
@@ -343,7 +342,7 @@ func (b *bench) commands(client string) []command {
 	return found
 }
 
-// runs gives the recorded runs of a script by a client; "" is all clients.
+// runs returns the recorded runs of a script by a client; "" is all clients.
 func (b *bench) runs(client, script string) []command {
 	synctest.Wait()
 	b.mu.Lock()
@@ -357,7 +356,7 @@ func (b *bench) runs(client, script string) []command {
 	return found
 }
 
-// times gives the instants of commands.
+// times returns the instants of commands.
 func times(cs []command) []time.Duration {
 	var at []time.Duration
 	for _, c := range cs {
@@ -375,7 +374,7 @@ func (b *bench) until(at time.Duration) {
 	synctest.Wait()
 }
 
-// held says which owner holds how often, straight from the hash.
+// held returns the levels of each owner, read from the hash.
 func (b *bench) held(name string) map[string]string {
 	b.t.Helper()
 	found := map[string]string{}
@@ -386,7 +385,7 @@ func (b *bench) held(name string) map[string]string {
 	return found
 }
 
-// scores is a sorted set. (Miniredis.SortedSet gives the server's own map.)
+// scores returns a copy of a sorted set. (Miniredis.SortedSet returns the server's own map.)
 func (b *bench) scores(name string) map[string]float64 {
 	found := map[string]float64{}
 	members, _ := b.m.ZMembers(name)
@@ -396,7 +395,7 @@ func (b *bench) scores(name string) map[string]float64 {
 	return found
 }
 
-// keys and channels give what exists once everything under way is done.
+// keys and channels return the keys and channels that exist once everything under way is done.
 func (b *bench) keys() []string {
 	synctest.Wait()
 	return b.m.Keys()
@@ -407,7 +406,7 @@ func (b *bench) channels() []string {
 	return b.m.PubSubChannels("*")
 }
 
-// keyspace is everything in the database, one line a key.
+// keyspace returns the content of the database, one line per key.
 func (b *bench) keyspace() []string {
 	var lines []string
 	for _, k := range b.m.Keys() {
@@ -451,7 +450,7 @@ func (b *bench) beginLock(ctx context.Context, l lockimpl.Lock, o lockimpl.Owner
 	return b.begin(func() (bool, error) { err := l.Lock(ctx, o, opt); return err == nil, err })
 }
 
-// ended says whether the call has returned.
+// ended reports whether the call has returned.
 func (c *call) ended() bool {
 	synctest.Wait()
 	select {
@@ -462,8 +461,8 @@ func (c *call) ended() bool {
 	}
 }
 
-// wait waits for the call's end; not for ever, since a watchdog that ticks
-// would keep the bubble going.
+// wait waits for the call's end, but not for ever, since a ticking watchdog would keep the bubble
+// running.
 func (c *call) wait() {
 	c.b.t.Helper()
 	select {
@@ -541,8 +540,8 @@ func same[T any](t *testing.T, what string, got, want T) {
 	}
 }
 
-// wire is a connection of a client: it records what is written and decides
-// what becomes of the answers.
+// wire is a connection of a client: it records the commands that are written, and decides what
+// happens to the answers.
 type wire struct {
 	net.Conn
 	b       *bench
@@ -638,14 +637,14 @@ func (w *wire) Read(p []byte) (int, error) {
 	}
 }
 
-// loses gives the fate of every run of a script: its reply is lost.
+// loses makes every reply to a script get lost.
 func loses(script string) func(command) fate {
 	return func(c command) fate { return fate{lost: c.script == script} }
 }
 
 var background = context.Background()
 
-// Section 6: the hold count runs 0,1,2,1,0 over lock and unlock pairs.
+// The hold count runs 0,1,2,1,0 over lock and unlock pairs.
 func TestHoldCountFollowsLockAndUnlock(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		l := b.lock(b.client(k.Release, "c1"), k, "x")
@@ -700,7 +699,7 @@ func TestHoldsBelongToClientAndOwner(t *testing.T) {
 		b.tried(false)(b.lock(c1, k, "x").TryLock(background, 2))
 		b.tried(false)(b.lock(c2, k, "x").TryLock(background, 1))
 		same(b.t, "hash", b.held("x"), map[string]string{"c1:1": "2"})
-		// Section 6: tryLock twice then unlock once still excludes another.
+		// After two calls of tryLock and one unlock, others are still excluded.
 		b.released(lockimpl.StillHeld)(b.lock(c1, k, "x").Unlock(background, 1))
 		b.tried(false)(b.lock(c1, k, "x").TryLock(background, 2))
 	})
@@ -729,8 +728,8 @@ func TestUnlockByANonOwnerIsRefusedAndChangesNothing(t *testing.T) {
 	})
 }
 
-// RedissonLock refuses it since 3.10.6 (issue 2018), and before answers success
-// and wakes a waiter of each client; RedissonFairLock never refused it (2.5).
+// RedissonLock refuses an unlock of a free lock since 3.10.6 (issue 2018). Before, it answered
+// success and woke a waiter of each client. RedissonFairLock never refused it.
 func TestUnlockOfAFreeLock(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		messages := b.m.NewSubscriber()
@@ -758,8 +757,8 @@ func TestUnlockOfAFreeLock(t *testing.T) {
 	})
 }
 
-// Section 6: with a lease of 2 s another gets the lock within 2.02 s, and the
-// late unlock of the first is an error.
+// With a lease of 2 s, another client gets the lock within 2.02 s, and the late unlock of the first
+// client is an error.
 func TestLeaseEndsAndTheLateUnlockIsRefused(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		first, second := b.lock(b.client(k.Release, "c1"), k, "x"), b.lock(b.client(k.Release, "c2"), k, "x")
@@ -818,8 +817,8 @@ func TestAWaiterIsWokenByTheRelease(t *testing.T) {
 	})
 }
 
-// The safety net of section 3: the wait is bounded by the time to live that
-// the attempt was answered with.
+// A lost wake-up does no lasting harm: a wait lasts at most for the time to live in the answer to
+// the attempt.
 func TestALostWakeUpIsBoundedByTheTTL(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		holder, l := b.lock(b.client(k.Release, "c1"), k, "x"), b.lock(b.client(k.Release, "c2"), k, "x")
@@ -837,7 +836,7 @@ func TestALostWakeUpIsBoundedByTheTTL(t *testing.T) {
 	})
 }
 
-// A key without expiry answers -1, and then only a message ends the wait.
+// For a key without expiry the answer is -1, and then only a message ends the wait.
 func TestAWaiterOnAKeyWithoutTTLWaitsForAMessage(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		b.m.HSet("x", "other:1", "1")
@@ -853,7 +852,7 @@ func TestAWaiterOnAKeyWithoutTTLWaitsForAMessage(t *testing.T) {
 	})
 }
 
-// Observation of 1.2: re-entry always rewrites the time to live.
+// Re-entry always rewrites the time to live.
 func TestReentryResetsTheTTL(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		l := b.lock(b.client(k.Release, "c1"), k, "x")
@@ -882,9 +881,8 @@ func (b *bench) leaseSent(client string, s Script) string {
 	return ""
 }
 
-// Section 3, up to 3.14: an attempt sends its own lease, or the watchdog
-// timeout, and whatever comes of it leaves it in the lock object, where an
-// unlock finds it.
+// Up to 3.14 an attempt sends its own lease, or the watchdog timeout. Whatever its outcome, it
+// leaves this lease in the lock object, and an unlock sends it.
 func TestTheLeaseFieldIsTheLastAttempts(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		if !k.isOneOf("3.4.2 3.11.0 3.12.4") {
@@ -913,8 +911,8 @@ func TestTheLeaseFieldIsTheLastAttempts(t *testing.T) {
 	})
 }
 
-// The attempt writes it when it is sent, not when it is answered: of two that
-// are under way together the later one's stays.
+// An attempt writes the lease field when it is sent, not when it is answered. If two are under way
+// together, the lease of the later one stays.
 func TestTheLeaseFieldIsTheLastAttemptsThatWasSent(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		if !k.isOneOf("3.4.2 3.11.0 3.12.4") {
@@ -935,15 +933,15 @@ func TestTheLeaseFieldIsTheLastAttemptsThatWasSent(t *testing.T) {
 	})
 }
 
-// Section 3, since 3.15: the lease of a grant stays in the lock object. It is
-// what an attempt without lease and an unlock send, until an unlock is
-// answered: in 3.21.3 with anything (issue 5623), later with 1 or nil.
+// Since 3.15 the lease of a grant stays in the lock object. An attempt without a lease and an
+// unlock send it. It stays until an unlock is answered: in 3.21.3 with anything (issue 5623), later
+// with 1 or nil.
 func TestTheLeaseFieldIsTheLastGrants(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		if k.isOneOf("3.4.2 3.11.0 3.12.4") {
 			return // see TestTheLeaseFieldIsTheLastAttempts
 		}
-		afterPartial := byRelease[string]{"3.21.3": "30000", "3.43.0 4.7.0": "50000"}.of(b.t, k.Release)
+		afterPartial := byRelease[string]{"3.21.3": "30000", "3.43.0 4.7.0": "50000"}.forRelease(b.t, k.Release)
 		c := b.client(k.Release, "c1")
 		l := b.lock(c, k, "x")
 		lease := func() string { return b.leaseSent("c1", k.acquire()) }
@@ -983,11 +981,11 @@ func TestTheLeaseFieldIsTheLastGrants(t *testing.T) {
 	})
 }
 
-// A forceUnlock resets the field too since 3.15, whether or not it freed
-// anything; before, nothing does.
+// Since 3.15 a forceUnlock resets the field, too, whether or not it freed anything. Before, it
+// never did.
 func TestTheLeaseFieldAfterAForceUnlock(t *testing.T) {
 	each(t, func(b *bench, k kind) {
-		want := byRelease[string]{"3.4.2 3.11.0 3.12.4": "50000", "3.21.3 3.43.0 4.7.0": "30000"}.of(b.t, k.Release)
+		want := byRelease[string]{"3.4.2 3.11.0 3.12.4": "50000", "3.21.3 3.43.0 4.7.0": "30000"}.forRelease(b.t, k.Release)
 		c := b.client(k.Release, "c1")
 		for _, free := range []bool{false, true} {
 			l := b.lock(c, k, "x")
@@ -996,17 +994,17 @@ func TestTheLeaseFieldAfterAForceUnlock(t *testing.T) {
 				b.m.Del("x")
 			}
 			b.tried(!free)(l.ForceUnlock(background))
-			_, _ = l.Unlock(background, 1) // it sends the field, whatever comes of it
+			_, _ = l.Unlock(background, 1) // it sends the field, whatever its outcome
 			same(b.t, "lease of an unlock", b.leaseSent("c1", k.unlock()), want)
 		}
 	})
 }
 
-// A renewal that finds nothing resets the field of the lock object that it is for, where
-// the watchdog then drops its entry (interop: TestLibraryTellsAsKept).
+// A renewal that finds nothing resets the lease field of its lock object, in releases whose
+// watchdog then drops the entry (interop: TestLibraryTellsAsKept).
 func TestTheLeaseFieldAfterARenewalThatFoundNothing(t *testing.T) {
 	each(t, func(b *bench, k kind) {
-		want := byRelease[string]{"3.4.2 3.11.0 3.12.4 3.21.3 3.43.0": "30000", "4.7.0": "50000"}.of(b.t, k.Release)
+		want := byRelease[string]{"3.4.2 3.11.0 3.12.4 3.21.3 3.43.0": "30000", "4.7.0": "50000"}.forRelease(b.t, k.Release)
 		c := b.client(k.Release, "c1")
 		l := b.lock(c, k, "x")
 		b.must(l.Lock(background, 1, lockimpl.LockOptions{Lease: 50 * time.Second}))
@@ -1019,8 +1017,8 @@ func TestTheLeaseFieldAfterARenewalThatFoundNothing(t *testing.T) {
 	})
 }
 
-// 1.2, 1.3 and 1.4: KEYS and ARGV of the plain lock's scripts, and the DEL of
-// the latch (since 3.24.0), which nobody waits for.
+// KEYS and ARGV of the plain lock's scripts, and the DEL of the latch (since 3.24.0), for which
+// nobody waits.
 func TestKeysAndArgumentsOfThePlainLock(t *testing.T) {
 	type run struct {
 		script     string
@@ -1070,11 +1068,11 @@ func TestKeysAndArgumentsOfThePlainLock(t *testing.T) {
 						got = append(got, one)
 					}
 				}
-				// The DEL races with what follows; the order says nothing.
+				// The DEL races with the next command, so their order means nothing.
 				byName := func(x, y run) int {
 					return strings.Compare(x.script+strings.Join(x.args, " "), y.script+strings.Join(y.args, " "))
 				}
-				wanted := slices.SortedFunc(slices.Values(want.of(b.t, rel)), byName)
+				wanted := slices.SortedFunc(slices.Values(want.forRelease(b.t, rel)), byName)
 				slices.SortFunc(got, byName)
 				same(b.t, "commands", got, wanted)
 			})
@@ -1082,8 +1080,8 @@ func TestKeysAndArgumentsOfThePlainLock(t *testing.T) {
 	}
 }
 
-// The latch (since 3.24.0) is deleted after any reply but not after an error,
-// and one request id serves one unlock. Earlier releases delete nothing.
+// The latch (since 3.24.0) is deleted after any reply but not after an error. Each unlock has a
+// request id of its own. Earlier releases delete nothing.
 func TestTheLatchIsDeletedAfterTheReply(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		if !k.isOneOf("3.43.0 4.7.0") {
@@ -1117,7 +1115,7 @@ func TestTheLatchIsDeletedAfterTheReply(t *testing.T) {
 			b.t.Errorf("two unlocks share the latch %s", latches[0])
 		}
 		deleted := dels()
-		slices.Sort(deleted) // nobody waits for a DEL, nor does a DEL for another
+		slices.Sort(deleted) // nobody waits for a DEL, so their order means nothing
 		same(b.t, "deleted", deleted, latches)
 		same(b.t, "keys left", b.keys(), []string(nil))
 
@@ -1149,9 +1147,8 @@ func TestForceUnlockFreesWhoeverHolds(t *testing.T) {
 	})
 }
 
-// An end of the context is Java's interrupt. lock() swallows it while waiting,
-// and then waits its full time again; up to 3.10.5 it returns as if it had the
-// lock (issue 1593).
+// The end of the context is Java's interrupt. lock() swallows it while waiting, and then waits its
+// full time again; up to 3.10.5 it returns as if it had the lock (issue 1593).
 func TestLockAndAnInterruptWhileWaiting(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		holder, l := b.lock(b.client(k.Release, "c1"), k, "x"), b.lock(b.client(k.Release, "c2"), k, "x")
@@ -1171,9 +1168,8 @@ func TestLockAndAnInterruptWhileWaiting(t *testing.T) {
 	})
 }
 
-// A wait without bound does not notice an interrupt, which then meets the next attempt:
-// the caller sees an error and holds the lock all the same. (lock() of 3.4.2 returns at
-// once.)
+// A wait without bound does not notice an interrupt, which then ends the next attempt: the caller
+// gets an error although it holds the lock. (lock() of 3.4.2 returns at once.)
 func TestAnInterruptOfAWaitWithoutBound(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		b.m.HSet("x", "other:1", "1") // without a time to live
@@ -1224,7 +1220,7 @@ func TestLockInterruptiblyAndTryLockReturnAtAnInterrupt(t *testing.T) {
 				}
 				synctest.Wait()
 				same(b.t, "channels left", b.channels(), []string{})
-				if k.fair { // 2.4: an interrupt does not leave the queue
+				if k.fair { // an interrupt does not leave the queue
 					queue, _ := b.m.List(QueueName("x"))
 					same(b.t, "queue", queue, []string{"c2:1"})
 					same(b.t, "leave scripts", len(b.runs("c2", k.FairLeave.Name)), 0)
@@ -1234,9 +1230,9 @@ func TestLockInterruptiblyAndTryLockReturnAtAnInterrupt(t *testing.T) {
 	}
 }
 
-// Issues 2714 and 4368: the caller is gone, the attempt is answered yes, and
-// the watchdog renews what nobody knows to hold. In 3.4.2 the wait for a reply
-// does not notice an interrupt, and the caller learns that it holds.
+// Issues 2714 and 4368: the caller is gone, its attempt is granted, and the watchdog renews a hold
+// of which nobody knows. In 3.4.2 the wait for a reply does not notice an interrupt, so the caller
+// learns of its hold.
 func TestAnInterruptedAttemptThatAcquiredIsRenewedForever(t *testing.T) {
 	for what, attempt := range map[string]func(context.Context, lockimpl.Lock) (bool, error){
 		"lock": func(ctx context.Context, l lockimpl.Lock) (bool, error) {
@@ -1323,8 +1319,7 @@ func TestInvalidArgumentsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	})
 }
 
-// Section 6, smaller: critical sections of many clients never overlap, and
-// none is lost.
+// Critical sections of many clients never overlap, and none is lost.
 func TestManyClientsExcludeEachOther(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		const clients, rounds = 6, 5
@@ -1393,8 +1388,7 @@ func TestCloseEndsCallsUnderWayAndLaterOnes(t *testing.T) {
 				b.t.Errorf("%s on a closed client: %v; want ErrClosed", what, err)
 			}
 		}
-		// Nothing is unlocked; what is held ends with its lease, which nobody
-		// renews any more.
+		// Close unlocks nothing: the hold ends with its lease, which nobody renews any more.
 		same(b.t, "hash", b.held("y"), map[string]string{"c2:1": "1"})
 		b.until(30*time.Second - 1)
 		same(b.t, "hash at the end of its lease", b.held("y"), map[string]string{"c2:1": "1"})

@@ -12,12 +12,12 @@ var equivalents = []luatest.Equivalent{
 		Why: "whether the last waiter is the caller does not matter: a caller with a deadline was answered above, and one without has none to read here"},
 }
 
-// Each change of each script is told from the original by some state of the
-// table: a script in which one thing is wrong fails TestGoldenAnswersOfScripts.
+// Some state of the table distinguishes each mutant of each script from the original, so a script
+// with one mistake fails TestGoldenAnswersOfScripts.
 func TestNoMutantOfAScriptSurvivesTheTableOfStates(t *testing.T) {
 	mini, kept := miniStage(t), golden(t)
 	hunt := luatest.Hunt[scriptCase]{T: t, Equivalents: equivalents}
-	if !longtest.Asked() { // miniredis keeps each text for good, and each collection meets it
+	if !longtest.Asked() { // miniredis keeps each text for ever, and each garbage collection scans it
 		hunt.Sample = 25
 		t.Logf("one mutant of %d; LOCKSTEP_LONG=1 plays all", hunt.Sample)
 	}

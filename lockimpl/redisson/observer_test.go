@@ -12,7 +12,7 @@ import (
 	"lockstep/lockimpl"
 )
 
-// diary is an observer that writes down what it is told.
+// diary is an observer that records its calls.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -90,7 +90,7 @@ func TestAnObserverIsToldOfCallsAndHolds(t *testing.T) {
 	}
 }
 
-// The calls that give a token are told of as the others are.
+// Calls that return a token are reported like all others.
 func TestAnObserverIsToldOfTokens(t *testing.T) {
 	bubble(t, func(b *bench) {
 		d, rel := &diary{}, Releases[len(Releases)-1]
@@ -108,7 +108,7 @@ func TestAnObserverIsToldOfTokens(t *testing.T) {
 	})
 }
 
-// Each owner is another one, below zero.
+// Each new owner differs from all before, and is below zero.
 func TestNewOwners(t *testing.T) {
 	bubble(t, func(b *bench) {
 		rel := Releases[len(Releases)-1]
@@ -120,8 +120,8 @@ func TestNewOwners(t *testing.T) {
 	})
 }
 
-// A grant that comes after its call has ended is given back if the owner was abandoned, and a waiter
-// leaves the queue.
+// If the owner was abandoned, a grant that comes after the end of its call is given back, and a
+// waiter leaves the queue.
 func TestAnAbandonedOwnerGivesItsGrantBack(t *testing.T) {
 	ended, cancel := context.WithCancel(background)
 	cancel()

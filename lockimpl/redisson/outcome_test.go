@@ -9,7 +9,7 @@ import (
 )
 
 // The outcome of the last attempt says nothing of earlier attempts: a command whose reply was lost may
-// have run, though the server could not be reached again.
+// have run, even if the server could not be reached again.
 func TestOneAttemptThatMayHaveRunMakesTheOutcomeUnknown(t *testing.T) {
 	refused := errors.New("connection refused")
 	on(t, "3.21.3", func(b *bench, rel *Release) {

@@ -23,7 +23,7 @@ func TestRedirectionsAreRead(t *testing.T) {
 		{fmt.Errorf("eval: %w", said("ASK 105 127.0.0.1:7001")), "127.0.0.1:7001", true},
 		{said("TRYAGAIN Multiple keys request during rehashing of slot"), "", false},
 		{said("ERR MOVED"), "", false},
-		{errors.New("MOVED 105 127.0.0.1:7001"), "", false}, // no server answered it
+		{errors.New("MOVED 105 127.0.0.1:7001"), "", false}, // not an answer of a server
 		{nil, "", false},
 	} {
 		if addr, asking := redirection(c.err); addr != c.addr || asking != c.asking {

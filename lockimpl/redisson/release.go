@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// Release is one coherent snapshot of the library: which script, which
-// watchdog, which queue rule, which executor rule. Releases differ in this
-// table and in nothing else; what two of them share is written once. G, W and
-// F count the generations of the plain lock's scripts, of the watchdog and of
-// the fair lock in the library's history.
+// Release is one coherent snapshot of the library: its scripts, its watchdog, and the rules of its
+// queue and of its executor. Releases differ only in this table. Code that releases share is
+// written once. G, W and F count the generations of the plain lock's scripts, of the watchdog and
+// of the fair lock in the library's history.
 type Release struct {
 	Version string
 
@@ -30,19 +29,19 @@ type Release struct {
 	// FairWait is how long a waiter holds its place (threadWaitTime, since
 	// 3.46.0 fairLockWaitTimeout).
 	FairWait time.Duration
-	// FairOwnWait: a tryLock with a wait is queued with that wait instead, and
-	// leaves with it (F5 on).
+	// FairOwnWait: a tryLock with a wait enters and leaves the queue with that wait in place of
+	// FairWait (F5 on).
 	FairOwnWait bool
 
-	// Other locks; nil where the port has none of that release.
+	// Other locks; nil if the port has none for the release.
 	Fenced       *Fenced
 	NonReentrant *NonReentrant
 
 	// Watchdog and lease field.
 	Watchdog   Watchdog
 	LeaseField LeaseField
-	// OnlyMinusOne: of the negative leases only -1 ms means none; any other is
-	// sent (before 3.17.1).
+	// OnlyMinusOne: of the negative leases only -1 ms means no lease; any other is sent (before
+	// 3.17.1).
 	OnlyMinusOne bool
 	// StopsRenewal names the answers to an unlock that take one level from the
 	// watchdog.
@@ -68,14 +67,14 @@ type Release struct {
 	RetryAttempts int          // the most further attempts, for either reason
 	RetryDelay    Delay        // before a command that was not written is sent again
 	Refusals      []string     // error replies after which a command is sent again
-	RefusalDelay  Delay        // before it is
-	// LoadingForever: after LOADING it is sent again at once, and without end.
+	RefusalDelay  Delay        // before it is sent again
+	// LoadingForever: after the reply LOADING a command is sent again at once, and without end.
 	LoadingForever bool
 	ScriptCache    bool // EVALSHA first, and SCRIPT LOAD on NOSCRIPT
-	// Sync: what becomes of WAIT where there are replicas.
+	// Sync says how the release waits for replicas.
 	Sync Sync
-	// RequestKept: an unlock that no replica had is tried again under the same
-	// request id, so that its latch answers (3.52.0 on).
+	// RequestKept: an unlock that reached no replica is tried again with the same request id, so
+	// that its latch answers (3.52.0 on).
 	RequestKept bool
 }
 
@@ -84,25 +83,25 @@ type Release struct {
 type LateSubscription int
 
 const (
-	// SubscriptionKept: its waiters take it whenever it is acknowledged.
+	// SubscriptionKept: its waiters use it whenever it is acknowledged.
 	SubscriptionKept LateSubscription = iota
-	// SubscriptionShared: so they do, but when the time of the lock() that began it
-	// is over, all of them are told.
+	// SubscriptionShared: the same, but all waiters fail when the time of the lock() that began the
+	// subscription is over.
 	SubscriptionShared
 	// SubscriptionLeft: the client leaves the channel. The waiters do not hear of
 	// it, and wait on until their time is over.
 	SubscriptionLeft
-	// SubscriptionFails: the waiters are told at once.
+	// SubscriptionFails: the waiters fail at once.
 	SubscriptionFails
-	// SubscriptionFailsLate: the client leaves the channel when it is acknowledged
-	// after all, and the waiters are told when it has left, or when the time of the
-	// call that began it is over.
+	// SubscriptionFailsLate: when the late acknowledgement comes, the client leaves the channel.
+	// The waiters fail when it has left, or when the time of the call that began the subscription
+	// is over.
 	SubscriptionFailsLate
 )
 
 // Fenced is the lock whose holds are numbered.
 type Fenced struct {
-	Acquire      Script // lock, tryLock: the token is drawn and not told
+	Acquire      Script // lock, tryLock: draw a token and do not return it
 	AcquireToken Script // lockAndGetToken, tryLockAndGetToken
 }
 
@@ -120,33 +119,31 @@ const ResponseTimeout = 3 * time.Second
 // acknowledgement at most, with the default settings.
 const SubscriptionTimeout = 7500 * time.Millisecond
 
-// DefaultWatchdog is lockWatchdogTimeout: the lease of a hold without one. It
-// is renewed at a third of it.
+// DefaultWatchdog is lockWatchdogTimeout: the lease of a hold for which the caller named none. The
+// hold is renewed after each third of it.
 const DefaultWatchdog = 30 * time.Second
 
 // Watchdog names a generation of the renewal code.
 type Watchdog int
 
 const (
-	// WatchdogTimer is W2: one timer a lock name, for the thread that set it. Every end of a renewal but a
-	// reply of 1, an error too, forgets the timer.
+	// WatchdogTimer is W2: one timer per lock name, for the thread that set it. Every outcome of a renewal
+	// but a reply of 1 forgets the timer; so does an error.
 	WatchdogTimer Watchdog = iota + 1
-	// WatchdogEntry is W6: one entry a lock name with a count for each thread;
-	// a timer renews the first of them. An error, or a reply of 0, ends the
-	// timer and leaves the entry, so that no later hold starts another
-	// (issues 3194, 3712).
+	// WatchdogEntry is W6: one entry per lock name, with a count for each thread. A timer renews
+	// the first thread. An error, or a reply of 0, ends the timer and leaves the entry, so that no
+	// later hold starts another (issues 3194, 3712).
 	WatchdogEntry
-	// WatchdogEntryDropped is W8 up to 3.36.0: as before, but an error or a
-	// reply of 0 drops the entry (issue 5698: even if its owner still holds). A
-	// reply of 0 also resets the lease field of the lock object to the
-	// watchdog timeout.
+	// WatchdogEntryDropped is W8 up to 3.36.0: like WatchdogEntry, but an error or a reply of 0
+	// drops the entry (issue 5698: even if its owner still holds). A reply of 0 also resets the
+	// lease field of the lock object to the watchdog timeout.
 	WatchdogEntryDropped
 	// WatchdogEntryQueue is W8 as of 3.37.0: the entry keeps a queue of threads
 	// that gets an element at every entry and loses one only when that thread's
 	// count reaches 0.
 	WatchdogEntryQueue
-	// WatchdogTask is W9: one timer a client for all its locks, renewing in
-	// batches. An error is logged and the next tick comes all the same.
+	// WatchdogTask is W9: one timer per client, which renews all its locks in batches. An error is
+	// logged, and the next tick still comes.
 	WatchdogTask
 )
 
@@ -158,13 +155,12 @@ const watchdogBatch = 100
 type LeaseField int
 
 const (
-	// FieldOfAttempt: every attempt, a failed one too, writes its lease there,
-	// the watchdog timeout where it has none; renewals take lease and period
-	// from it.
+	// FieldOfAttempt: every attempt, even a failed one, writes its lease there, or the watchdog
+	// timeout if it has no lease. Renewals take lease and period from it.
 	FieldOfAttempt LeaseField = iota + 1
-	// FieldUntilUnlock: a grant with a lease writes it there; every answer to
-	// an unlock, every forceUnlock, and a renewal by a W8 watchdog that finds
-	// nothing reset it to the watchdog timeout (issue 5623).
+	// FieldUntilUnlock: a grant with a lease writes it there; every answer to an unlock, every
+	// forceUnlock, and a renewal of a W8 watchdog that finds no hold reset it to the watchdog
+	// timeout (issue 5623).
 	FieldUntilUnlock
 	// FieldUntilRelease: the same, but an answer of 0 resets nothing.
 	FieldUntilRelease
@@ -189,20 +185,20 @@ type Sync int
 const (
 	// SyncNone: no WAIT is sent (up to 3.12.4).
 	SyncNone Sync = iota + 1
-	// SyncAsked: INFO tells how many replicas there are, at each script; WAIT
-	// follows the script. An answer of 0 where there are some makes an acquire
-	// unlock again, and acquire and unlock be tried anew (seen in 3.21.3).
+	// SyncAsked: before each script the client asks INFO for the number of replicas, and WAIT
+	// follows the script. If there are replicas and WAIT answers 0, an acquire unlocks, and acquire
+	// and unlock are tried again (seen in 3.21.3).
 	SyncAsked
-	// SyncThrown: INFO is asked once. An answer of 0 is thrown at the caller at
-	// once: nothing is given back or tried again (seen in 3.43.0).
+	// SyncThrown: INFO is asked once. If WAIT answers 0, the caller gets an error at once: nothing
+	// is given back or tried again (seen in 3.43.0).
 	SyncThrown
-	// SyncCached: as SyncAsked, but INFO is asked once, and again after an
-	// answer of 0 (seen in 4.7.0).
+	// SyncCached: like SyncAsked, but INFO is asked only once, and again after WAIT answered 0
+	// (seen in 4.7.0).
 	SyncCached
 )
 
-// Delay is a wait before a resend: Fixed, or, where Min is set, drawn from
-// [d/2, d) with d = Min doubled at each attempt up to Max (EqualJitter).
+// Delay is a wait before a resend. It is Fixed, or, if Min is set, drawn from [d/2, d), where d is
+// Min doubled at each attempt, up to Max (EqualJitter).
 type Delay struct {
 	Fixed    time.Duration
 	Min, Max time.Duration
@@ -214,7 +210,7 @@ var (
 	jitterRetry = Delay{Min: time.Second, Max: 2 * time.Second}
 )
 
-// The refusals, each list with the additions of a release.
+// The refusals. Each list adds those of a release to the list before.
 var (
 	refusals    = []string{"MOVED", "ASK", "LOADING", "TRYAGAIN"}
 	refusals313 = append([]string{"CLUSTERDOWN", "BUSY"}, refusals...)
@@ -428,7 +424,7 @@ var Releases = []*Release{
 	},
 }
 
-// Find gives the release of a version; "" is the newest.
+// Find returns the release of a version; "" is the newest.
 func Find(version string) (*Release, error) {
 	if version == "" {
 		return Releases[len(Releases)-1], nil
@@ -445,7 +441,7 @@ func Find(version string) (*Release, error) {
 
 func (r *Release) resends(kind ScriptKind) bool { return slices.Contains(r.Resend, kind) }
 
-// Scripts lists the release's scripts.
+// Scripts returns the release's scripts.
 func (r *Release) Scripts() []Script {
 	all := []Script{
 		r.Acquire, r.Unlock, r.ForceUnlock, r.Renew,

@@ -31,7 +31,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// The rows of the specification's tables for these releases.
+// The rows of the table for the releases that are ported.
 func TestTableOfReleases(t *testing.T) {
 	scripts := func(r *Release) (names []string) {
 		for _, s := range r.Scripts() {
@@ -172,8 +172,8 @@ func TestTableOfReleases(t *testing.T) {
 	same(t, "all releases, where a test lists them", strings.Fields(allReleases), told)
 }
 
-// 1.3: 13.5 s with a constant delay; (3000 + 1000 to 2000) × 4 with a drawn
-// one; and never 0, which Redis refuses after the lock is gone (issue 5392).
+// The latch lives for 13.5 s with a constant delay, and for (3000 + 1000 to 2000) × 4 ms with a
+// drawn one. It is never 0, which Redis refuses after the lock is gone (issue 5392).
 func TestLifeOfTheUnlockLatch(t *testing.T) {
 	for _, c := range []struct {
 		version  string
@@ -210,7 +210,7 @@ func TestOptions(t *testing.T) {
 	same(t, "pool", got.PoolSize, 2)
 }
 
-// prefixName: the hash tag is the whole name, unless the name has a brace.
+// The hash tag that prefixName makes is the whole name, unless the name has a brace.
 func TestNamesOfKeysAndChannels(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{ChannelName("x"), "redisson_lock__channel:{x}"},

@@ -14,52 +14,48 @@ import (
 	"lockstep/lockimpl"
 )
 
-// Topology is what kind of Redis the library's configuration would name. It
-// decides whether scripts are followed by WAIT and how releases are published.
+// Topology is the kind of Redis that the library's configuration would name. It decides whether
+// scripts are followed by WAIT and how releases are published.
 type Topology int
 
 const (
 	// Single is one server (useSingleServer): no WAIT.
 	Single Topology = iota
-	// Replicated is a master and its replicas (useMasterSlaveServers,
-	// useReplicatedServers, useSentinelServers): scripts are followed by WAIT
-	// where the release has it.
+	// Replicated is a master and its replicas (useMasterSlaveServers, useReplicatedServers,
+	// useSentinelServers): WAIT follows scripts if the release sends it.
 	Replicated
-	// Cluster is Redis Cluster as of Redis 7 (useClusterServers): as
-	// Replicated, and from 3.22.0 on releases are published by SPUBLISH.
+	// Cluster is Redis Cluster as of Redis 7 (useClusterServers): like Replicated, but from 3.22.0
+	// on SPUBLISH publishes the releases of locks.
 	Cluster
 )
 
-// ErrNotSynced: the script ran, and none of the replicas had it in time
-// (NoSyncedSlavesException). Some releases have given an acquire back before
-// this error; see Sync.
+// ErrNotSynced: the script ran, but reached no replica in time (NoSyncedSlavesException). Some
+// releases give an acquire back before they return this error; see Sync.
 var ErrNotSynced = errors.New("no replica had it in time")
 
-// syncTimeout is slavesSyncTimeout, for which WAIT waits.
+// syncTimeout is slavesSyncTimeout, the timeout of WAIT.
 const syncTimeout = time.Second
 
-// waits says whether scripts are followed by WAIT.
+// waits reports whether WAIT follows scripts.
 func (c *Client) waits() bool { return c.topology != Single && c.rel.Sync != SyncNone }
 
-// sharded says whether messages go through sharded channels.
+// sharded reports whether messages go through sharded channels.
 func (c *Client) sharded() bool {
 	return c.topology == Cluster && c.rel.Sharded()
 }
 
-// Sharded says whether the release publishes by SPUBLISH in a cluster (3.22.0
-// and later).
+// Sharded reports whether the release publishes by SPUBLISH in a cluster (3.22.0 and later).
 func (r *Release) Sharded() bool { return r.Unlock.takes("publish command") }
 
-// Latched says whether an unlock leaves its answer behind under the id of its
-// request.
+// Latched reports whether an unlock leaves its answer behind under the id of its request.
 func (r *Release) Latched() bool { return r.Unlock.takes("unlock latch of this request") }
 
-// resends says whether a command is sent again after a lost reply. The path
-// that sends WAIT forgets which ones must not be (issue 7367).
+// resends reports whether a command is sent again after a lost reply. The library's path with WAIT
+// forgets which commands must not be sent again (issue 7367).
 func (c *Client) resends(kind ScriptKind) bool { return c.waits() || c.rel.resends(kind) }
 
-// node is where a key's commands go: WAIT has no key, and must follow its
-// script to the same server on the same connection.
+// node returns the server of a key. WAIT has no key, and must follow its script to the same server
+// on the same connection.
 func (c *Client) node(ctx context.Context, key string) (redis.UniversalClient, error) {
 	if cluster, ok := c.rdb.(*redis.ClusterClient); ok {
 		return cluster.MasterForKey(ctx, key)
@@ -67,9 +63,9 @@ func (c *Client) node(ctx context.Context, key string) (redis.UniversalClient, e
 	return c.rdb, nil
 }
 
-// evalSynced sends a script and WAIT in one write, and fails with ErrNotSynced
-// where there are replicas and none has it. With WAIT the library waits longer for
-// the answer, by the time for which the server may wait.
+// evalSynced sends a script and WAIT in one write. It fails with ErrNotSynced if there are replicas
+// and the script reached none of them. The library waits longer for the answer than without WAIT,
+// by the time for which the server may wait.
 func (c *Client) evalSynced(ctx context.Context, s Script, keys []string, args []any) attempt {
 	node, err := c.node(ctx, keys[0])
 	if err != nil {
@@ -89,9 +85,9 @@ func (c *Client) evalSynced(ctx context.Context, s Script, keys []string, args [
 // redirectionsMost is how many redirections in a row the client of a cluster follows.
 const redirectionsMost = 5
 
-// redirected returns the node of a cluster to which an answer sends the client, nil if it sends
-// it nowhere. asking says that the node does not have the slot yet, and must be told by ASKING that
-// the client was sent.
+// redirected returns the node of a cluster to which an answer redirects the client, or nil if the
+// answer is no redirection. asking reports that the node does not have the slot yet, so that the
+// command needs ASKING before it.
 func (c *Client) redirected(ctx context.Context, answer error) (to *redis.Client, asking bool) {
 	cluster, ok := c.rdb.(*redis.ClusterClient)
 	if !ok {
@@ -101,7 +97,7 @@ func (c *Client) redirected(ctx context.Context, answer error) (to *redis.Client
 	if addr == "" {
 		return nil, false
 	}
-	var found sync.Mutex // each node is looked at in a goroutine of its own
+	var found sync.Mutex // each node is checked in a goroutine of its own
 	_ = cluster.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error {
 		found.Lock()
 		defer found.Unlock()
@@ -183,8 +179,8 @@ func (c *Client) evalAt(ctx context.Context, node redis.UniversalClient, asking 
 	return got
 }
 
-// countReplicas asks how many replicas are connected; some releases ask once,
-// and again after a script that none had.
+// countReplicas asks how many replicas are connected. Some releases ask once, and again after a
+// script that reached no replica.
 func (c *Client) countReplicas(ctx context.Context, node redis.UniversalClient) (int64, error) {
 	if known := c.replicas.Load(); known > 0 && c.rel.Sync != SyncAsked {
 		return known, nil
@@ -203,9 +199,8 @@ func (c *Client) countReplicas(ctx context.Context, node redis.UniversalClient) 
 	return n, nil
 }
 
-// runSynced runs a script of a lock until a replica has it: acquire, unlock and
-// forceUnlock are tried again, an acquire after it was given back. done sees
-// the answer to each try.
+// runSynced runs a script of a lock until it has reached a replica. It tries acquire, unlock and
+// forceUnlock again, and gives an acquire back before. done gets the answer to each try.
 func (l *lock) runSynced(ctx context.Context, s Script, v operands, done func(reply, operands)) reply {
 	for attempt := 0; ; attempt++ {
 		r := l.run(ctx, s, v)
@@ -220,7 +215,7 @@ func (l *lock) runSynced(ctx context.Context, s Script, v operands, done func(re
 			if l.latched() {
 				undo.request = l.c.env.NewID(v.owner)
 			}
-			_ = l.run(ctx, l.unlock, undo) // whatever comes of it
+			_ = l.run(ctx, l.unlock, undo) // whatever its outcome
 		}
 		if attempt >= l.c.attempts || !l.c.sleep(l.c.rel.RetryDelay.draw(attempt, v.owner, l.c.env)) {
 			return r

@@ -37,8 +37,7 @@ type Script struct {
 	keys, args []string
 }
 
-// part is a piece of Lua that several scripts share: it stands where a script
-// says --@place.
+// part is a piece of Lua that several scripts share: it takes the place of the line --@place.
 type part struct{ place, file string }
 
 var (
@@ -52,7 +51,7 @@ var (
 
 var allParts = []part{purgeStrict, purgeTolerant, take, takeChained, reenter, refuseReentry}
 
-// script reads a script and puts its parts in.
+// script reads a script and inserts its parts.
 func script(kind ScriptKind, name string, parts ...part) Script {
 	text := scriptText(name)
 	s := Script{Kind: kind, Name: name, keys: headOf(text, "KEYS"), args: headOf(text, "ARGV")}
@@ -66,8 +65,8 @@ func script(kind ScriptKind, name string, parts ...part) Script {
 
 // headOf reads a line such as "-- KEYS: 1 lock hash, 2 channel" of a file's
 // head.
-func headOf(text, of string) (names []string) {
-	_, list, found := strings.Cut(text, "-- "+of+": ")
+func headOf(text, word string) (names []string) {
+	_, list, found := strings.Cut(text, "-- "+word+": ")
 	if !found {
 		return nil
 	}
@@ -79,7 +78,7 @@ func headOf(text, of string) (names []string) {
 	return names
 }
 
-// takes says whether the script has a key or an argument of that name.
+// takes reports whether the script has a key or an argument of that name.
 func (s Script) takes(operand string) bool {
 	return slices.Contains(s.keys, operand) || slices.Contains(s.args, operand)
 }

@@ -16,7 +16,7 @@ import (
 	"lockstep/lockimpl/internal/luatest"
 )
 
-// distinctScripts gives every script of every release once.
+// distinctScripts returns every script of every release once.
 func distinctScripts() (all []Script) {
 	for _, rel := range Releases {
 		for _, s := range rel.Scripts() {
@@ -53,7 +53,7 @@ func TestScriptsAreTheirFilesWithTheirParts(t *testing.T) {
 	}
 }
 
-// The head of each file names every KEYS and ARGV that is used, and no other.
+// The head of each file names every element of KEYS and ARGV that the script uses, and no other.
 func TestHeadsOfScriptsNameKeysAndArguments(t *testing.T) {
 	index := regexp.MustCompile(`(KEYS|ARGV)\[([^\]]+)\]`)
 	comment := regexp.MustCompile(`(?m)^\s*--.*$`)
@@ -100,9 +100,8 @@ func TestHeadsOfScriptsNameKeysAndArguments(t *testing.T) {
 	}
 }
 
-// Every script, from every state, does on a real Redis what it does on
-// miniredis: the reply, what it publishes and the database that it leaves. A short test takes
-// every third state.
+// From every state, every script has the same effect on a real Redis as on miniredis: the same
+// reply, messages and database. A short test takes every third state.
 func TestScriptsDoOnRedisWhatTheyDoOnMiniredis(t *testing.T) {
 	for _, server := range []string{"redis-server", "valkey-server"} {
 		t.Run(server, func(t *testing.T) {
@@ -136,8 +135,8 @@ func compareScripts(t *testing.T, real *stage) {
 	t.Logf("%d cases", compared)
 }
 
-// coarse prints a number; a large one, which may have a time to live in it, to
-// the next ten thousand, so that a slow machine gives the same.
+// coarse prints a number. It rounds a large one, which may contain a time to live, to the next ten
+// thousand, so that a slow machine prints the same.
 func coarse(v any) string {
 	if n, ok := v.(int64); ok && (n > 10_000 || n < -10_000) {
 		return strconv.FormatFloat(math.Round(float64(n)/10_000)*10, 'f', 0, 64) + " k"

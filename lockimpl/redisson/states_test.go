@@ -13,23 +13,23 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// The states and arguments that every script is run from: on miniredis and on
-// Redis (script_test.go), against the kept answers (golden_test.go), and with
-// each of its mutants (mutation_test.go).
+// The tests run every script from these states with these arguments: on miniredis and on Redis
+// (script_test.go), against the kept answers (golden_test.go), and with each of its mutants
+// (mutation_test.go).
 
-// Who is who, and the instant at which all scripts run.
+// The owners, and the instant at which all scripts run.
 const (
 	me, other, third = "c1:1", "c1:2", "c2:1"
 	// It is no power of ten: miniredis writes a score of 100000000 as 1e+8, which the tonumber of its Lua
 	// does not read. Redis writes 100000000.
 	caseNow = 946_684_800_000
-	// No two of these are alike, nor alike to what a state sets.
+	// No two of these numbers are equal, and none equals a number of a state.
 	caseLease = 1_000_000
 	caseWait  = 300_000
 	caseLatch = 4_000_000
 )
 
-// The keys of a case, and what they are called where it is written down.
+// The keys of a case, and their names in the kept answers.
 var (
 	caseQueue, caseDeadlines, caseLatchKey, caseToken = QueueName("x"), DeadlinesName("x"), LatchName("x", "r"), TokenName("x")
 
@@ -39,7 +39,7 @@ var (
 	}
 )
 
-// a state is made by commands.
+// A state is made by commands.
 type state struct {
 	what string
 	with [][]any
@@ -185,7 +185,7 @@ func casesOf(t *testing.T, s Script) (cases []scriptCase) {
 			}
 		}
 	}
-	if s.Kind == KindAcquire { // PEXPIRE 0 deletes what was just taken
+	if s.Kind == KindAcquire { // PEXPIRE 0 deletes the lock that was just taken
 		c := call
 		c.what, c.args = "free, with a lease of 0", append([]any{0}, c.args[1:]...)
 		cases = append(cases, c)
@@ -193,7 +193,7 @@ func casesOf(t *testing.T, s Script) (cases []scriptCase) {
 	return cases
 }
 
-// variant names a script with its parts: two scripts may be of one file.
+// variant names a script with its parts, since one file may make two scripts.
 func variant(s Script) string {
 	names := []string{s.Name}
 	for _, p := range allParts {
@@ -204,7 +204,7 @@ func variant(s Script) string {
 	return strings.Join(names, " + ")
 }
 
-// stage is a server on which cases are played.
+// stage is a server that plays cases.
 type stage struct {
 	rdb   *redis.Client
 	heard <-chan *redis.Message
@@ -236,7 +236,7 @@ func miniStage(t *testing.T) *stage {
 type outcome struct {
 	reply     any
 	published []string
-	// before and after say what is kept under each of caseKeys, nil for nothing.
+	// before and after have the content of each of caseKeys, nil for none.
 	before, after []*content
 	others        int64 // keys that no script should make
 }
@@ -274,7 +274,7 @@ func (s *stage) play(t *testing.T, text string, c scriptCase) (out outcome) {
 	case err != nil && strings.Contains(err.Error(), "NON_REENTRANT_REACQUIRE"):
 		out.reply = "error NON_REENTRANT_REACQUIRE"
 	case err != nil:
-		out.reply = "error" // the texts differ from server to server
+		out.reply = "error" // the text differs from server to server
 	default:
 		out.reply = val
 	}
@@ -297,7 +297,7 @@ func (s *stage) play(t *testing.T, text string, c scriptCase) (out outcome) {
 	return out
 }
 
-// ask puts the questions what is kept under each of caseKeys into a pipeline.
+// ask adds commands to a pipeline that read the content of each of caseKeys.
 func ask(pipe redis.Pipeliner) func() []*content {
 	var reads []func() *content
 	for _, k := range caseKeys {
@@ -346,8 +346,8 @@ func ask(pipe redis.Pipeliner) func() []*content {
 	}
 }
 
-// text writes an outcome in one line: the reply, what was published, and what
-// is kept now under each key where it is not what was kept before.
+// text writes an outcome in one line: the reply, the messages, and the content of each key that
+// changed.
 func (o outcome) text(number func(any) string) string {
 	reply := "nil"
 	switch v := o.reply.(type) {
@@ -399,7 +399,7 @@ func (c *content) text(number func(any) string) string {
 	return s
 }
 
-// exact prints a number; an instant is told from caseNow.
+// exact prints a number; an instant counts from caseNow.
 func exact(v any) string {
 	if n, ok := v.(int64); ok {
 		switch d := n - caseNow; {

@@ -14,9 +14,9 @@ import (
 	"lockstep/lockimpl"
 )
 
-// subscriptions are the channels a client listens to: one entry a channel,
-// shared by all threads that wait there. (A connection each: Redisson puts up
-// to five channels on one.)
+// subscriptions are the channels a client listens to: one entry per channel, shared by all threads
+// that wait there. Each has a connection of its own, whereas Redisson puts up to five channels on
+// one connection.
 type subscriptions struct {
 	client  *Client
 	mu      sync.Mutex
@@ -34,7 +34,7 @@ type subscription struct {
 	err   error         // set before ready closes
 	empty chan struct{} // closed when nobody waits there any more
 	// Under the mutex of the client's subscriptions:
-	settled bool // ready is closed
+	settled bool // whether ready is closed
 	late    bool // given up, since it was not acknowledged within the response timeout
 	leaving bool // the server was told that the client leaves the channel
 
@@ -74,7 +74,7 @@ func (s *subscriptions) subscribe(ctx context.Context, channel string) (e *subsc
 	return e, true
 }
 
-// giveUp gives the entry up if it is not acknowledged within the response timeout.
+// giveUp gives the entry up unless it is acknowledged within the response timeout.
 func (s *subscriptions) giveUp(e *subscription) {
 	if !s.outlasts(e, s.client.response) {
 		return
@@ -87,15 +87,15 @@ func (s *subscriptions) giveUp(e *subscription) {
 	}
 }
 
-// givenUp reports whether giveUp did.
+// givenUp reports whether giveUp has given the entry up.
 func (s *subscriptions) givenUp(e *subscription) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return e.late
 }
 
-// acknowledge tells all waiters of the entry that the server knows it. It returns false
-// if the entry was given up before.
+// acknowledge tells all waiters of the entry that the server knows it. It reports false if the
+// entry was given up before.
 func (s *subscriptions) acknowledge(e *subscription) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,8 +109,8 @@ func (s *subscriptions) acknowledge(e *subscription) bool {
 	return true
 }
 
-// fail tells all who wait for the entry that it failed, and closes it. Nobody joins it any
-// more. It does nothing if they were told before.
+// fail makes all waits for the entry fail, and closes the entry, so that nobody joins it any more.
+// It does nothing if the entry is settled.
 func (s *subscriptions) fail(e *subscription, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,8 +126,8 @@ func (s *subscriptions) fail(e *subscription, err error) {
 	_ = e.pubsub.Close()
 }
 
-// outlasts waits for a timer of the wheel, and reports whether the entry is still neither
-// acknowledged nor failed nor left then.
+// outlasts waits for a timer of the wheel, and reports whether the entry is still open then:
+// neither acknowledged, failed nor left.
 func (s *subscriptions) outlasts(e *subscription, d time.Duration) bool {
 	// The wheel counts only timers that fire.
 	for _, wait := range []func() time.Duration{func() time.Duration { return d }, func() time.Duration { return s.client.wheel.until(0) }} {
@@ -170,9 +170,8 @@ func (s *subscriptions) failAfterLeaving(e *subscription) {
 	}
 }
 
-// listen opens the channel and hands out permits, one per message, until the
-// entry is closed. go-redis subscribes again after a lost connection; messages that were
-// published in between are lost.
+// listen opens the channel and gives one permit per message, until the entry is closed. go-redis
+// subscribes again after a lost connection; messages that were published in between are lost.
 func (s *subscriptions) listen(ctx context.Context, e *subscription) {
 	subscribe := e.pubsub.Subscribe
 	if s.client.sharded() {
@@ -198,7 +197,7 @@ func (s *subscriptions) listen(ctx context.Context, e *subscription) {
 					if failsLate {
 						go s.failAfterLeaving(e)
 					}
-				case failsLate: // the channel is left
+				case failsLate: // the client has left the channel
 					s.fail(e, errResponseTimeout)
 					return
 				}
@@ -242,7 +241,7 @@ func (s *subscriptions) unsubscribe(e *subscription) {
 		return
 	}
 	close(e.empty)
-	if s.client.closing.Err() == nil { // else the connection ends, which is enough
+	if s.client.closing.Err() == nil { // a closing client ends the connection, which is enough
 		s.leave(e)
 	}
 	_ = e.pubsub.Close()
@@ -262,12 +261,12 @@ func (s *subscriptions) closeAll() {
 	}
 }
 
-// subscribed waits for the server's acknowledgement as lock() does. first says
-// whether the call began the subscription.
+// subscribed waits for the server's acknowledgement as lock() does. first reports whether the call
+// began the subscription.
 func (c *Client) subscribed(ctx context.Context, e *subscription, first bool) error {
 	limit := c.response + time.Duration(c.attempts)*c.rel.RetryDelay.Fixed
 	if c.rel.LateSubscription == SubscriptionFailsLate {
-		limit = SubscriptionTimeout // a setting of its own
+		limit = SubscriptionTimeout // it has a setting of its own
 	}
 	err := c.acknowledged(ctx, e, limit)
 	if !errors.Is(err, errSubscribeTimeout) {
@@ -310,8 +309,8 @@ func (c *Client) acknowledged(ctx context.Context, e *subscription, limit time.D
 	}
 }
 
-// wakeTime is how much later than a listener a thread goes on that the same message gives its
-// permit. The library's listener sends its attempt before the message gives the permit.
+// wakeTime is the delay of a thread behind a listener that the same message wakes. In the library
+// the listener sends its attempt before the message gives the thread its permit.
 const wakeTime = 100 * time.Microsecond
 
 // release tells the first listener, and gives one permit to the waiter that has waited
@@ -342,8 +341,8 @@ func (e *subscription) permit() {
 	e.waiting = e.waiting[1:]
 }
 
-// acquire takes a permit, at most waiting for limit; negative: without bound.
-// It returns nil also when the time was up: the caller asks Redis either way.
+// acquire takes a permit. It waits for limit at most, or without bound if limit is negative. It
+// also returns nil if the time is up: the caller asks Redis in both cases.
 func (c *Client) acquire(ctx context.Context, e *subscription, limit time.Duration) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -379,13 +378,13 @@ func (c *Client) acquire(ctx context.Context, e *subscription, limit time.Durati
 	if i := slices.Index(e.waiting, turn); i >= 0 {
 		e.waiting = slices.Delete(e.waiting, i, i+1)
 	} else if err != nil {
-		e.permits++ // the permit came in the same instant; it is not ours to lose
+		e.permits++ // the permit came in the same instant; give it to the next waiter
 	}
 	return err
 }
 
-// hear takes a permit, or waits as a listener for a message, at most for limit. It
-// returns false if the client was closed.
+// hear takes a permit, or waits as a listener for a message, for limit at most. It reports false if
+// the client was closed.
 func (c *Client) hear(e *subscription, limit time.Duration) bool {
 	e.mu.Lock()
 	if e.permits > 0 {

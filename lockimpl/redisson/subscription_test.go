@@ -21,8 +21,8 @@ func (b *bench) ops(client, op string) (n int) {
 	return n
 }
 
-// All threads of a client share the plain lock's channel and its entry; a
-// fair lock's waiter has its own. The last to go unsubscribes.
+// All threads of a client share the plain lock's channel and its entry; each waiter of a fair lock
+// has its own. The last waiter to leave unsubscribes.
 func TestSharedAndOwnSubscriptions(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		holder := b.lock(b.client(k.Release, "c0"), k, "x")
@@ -52,7 +52,7 @@ func TestSharedAndOwnSubscriptions(t *testing.T) {
 	})
 }
 
-// A lock that is got at the first attempt subscribes to nothing.
+// A call that gets the lock at its first attempt subscribes to nothing.
 func TestAnUncontendedLockDoesNotSubscribe(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		b.must(b.lock(b.client(k.Release, "c1"), k, "x").Lock(background, 1, lockimpl.LockOptions{}))
@@ -81,15 +81,15 @@ func TestWhomAReleaseWakes(t *testing.T) {
 		} else {
 			same(b.t, "attempts of the two clients", [2]int{n1, n2}, [2]int{1, 1})
 		}
-		for _, c := range calls { // leases end without a message; all get it in the end
+		for _, c := range calls { // leases end without a message; every caller gets the lock in the end
 			c.wait()
 			b.must(c.err)
 		}
 	})
 }
 
-// Permits accumulate: each message is one attempt, also those that came while
-// nobody waited.
+// Permits accumulate: each message causes one attempt, even a message that came while nobody
+// waited.
 func TestPermitsAccumulate(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		k := kind{rel, false}
@@ -115,8 +115,8 @@ func TestPermitsAccumulate(t *testing.T) {
 	})
 }
 
-// lock() fails after 7.5 s, without leaving the fair lock's queue (2.4), and in 3.21.3
-// after 3 s; tryLock's time is what remains of its wait, and it leaves.
+// lock() fails after 7.5 s, in 3.21.3 after 3 s, and does not leave the fair lock's queue. tryLock
+// fails when its wait is over, and leaves.
 func TestASubscriptionThatIsNotAcknowledged(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{}))
@@ -130,7 +130,7 @@ func TestASubscriptionThatIsNotAcknowledged(t *testing.T) {
 			"3.4.2 3.11.0 3.12.4": {7500 * time.Millisecond, errSubscribeTimeout},
 			"3.21.3":              {3 * time.Second, errResponseTimeout},
 			"3.43.0 4.7.0":        {7500 * time.Millisecond, errResponseTimeout},
-		}.of(b.t, k.Release)
+		}.forRelease(b.t, k.Release)
 		b.beginLock(background, l, 1, lockimpl.LockOptions{}).failedAt(want.at, want.err)
 		same(b.t, "entries left", len(c.channels.entries), 0)
 		if k.fair {
@@ -148,8 +148,8 @@ func TestASubscriptionThatIsNotAcknowledged(t *testing.T) {
 	})
 }
 
-// An interrupt while subscribing aborts lock() too: it is not a wait for the
-// lock. In 3.4.2 it is a wait for a reply, which notices no interrupt.
+// An interrupt during the subscription ends lock() with an error, since this is not yet the wait
+// for the lock. In 3.4.2 it is a wait for a reply, which notices no interrupt.
 func TestAnInterruptWhileSubscribing(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		b.must(b.lock(b.client(k.Release, "c0"), k, "x").Lock(background, 1, lockimpl.LockOptions{}))
@@ -166,8 +166,8 @@ func TestAnInterruptWhileSubscribing(t *testing.T) {
 	})
 }
 
-// A failed subscription fails all who joined it; the entry goes, and the next
-// one begins anew (issue 4662).
+// A failed subscription fails for all that joined it. Its entry is removed, and the next caller
+// subscribes again (issue 4662).
 func TestAFailedSubscriptionFailsAllWhoJoined(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		k := kind{rel, false}
@@ -202,8 +202,8 @@ func TestAFailedSubscriptionFailsAllWhoJoined(t *testing.T) {
 	})
 }
 
-// A lost connection is made again and subscribed again; what was published in
-// between is lost, what comes later is heard.
+// After a lost connection the client connects and subscribes again. Messages published in between
+// are lost; later ones are heard.
 func TestASubscriptionSurvivesItsConnection(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		holder := b.lock(b.client(k.Release, "c0"), k, "x")
@@ -244,7 +244,7 @@ func TestASubscriptionThatIsAcknowledgedLate(t *testing.T) {
 			call.failedAt(7500*time.Millisecond, errSubscribeTimeout)
 		case k.isOneOf("3.21.3"):
 			call.failedAt(3*time.Second, errResponseTimeout)
-		default: // told when it has left the channel
+		default: // the waiters fail when it has left the channel
 			call.failedAt(4*time.Second, errResponseTimeout)
 		}
 		same(b.t, "channels left", len(b.channels()), 0)
@@ -280,7 +280,7 @@ func TestAnInterruptOfTheTryThatBeganASubscription(t *testing.T) {
 	})
 }
 
-// A message tells a listener before it gives its permit: the call for a token asks first.
+// A message tells a listener before it gives its permit: so the call for a token asks first.
 func TestAListenerGoesBeforeTheThread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &subscription{ready: make(chan struct{})}
@@ -299,13 +299,13 @@ func TestAListenerGoesBeforeTheThread(t *testing.T) {
 		time.Sleep(time.Second)
 		e.release()
 		time.Sleep(time.Second)
-		synctest.Wait() // the race detector knows no sleep
+		synctest.Wait() // the race detector does not see a sleep as synchronization
 		same(t, "the listener", heard, time.Second)
 		same(t, "the thread", woken, time.Second+wakeTime)
 	})
 }
 
-// A permit that comes in the instant in which a waiter gives up is not lost.
+// A permit that comes at the instant at which a waiter gives up is not lost.
 func TestAPermitIsNeverLost(t *testing.T) {
 	e := &subscription{ready: make(chan struct{})}
 	c := NewClient(nil, Config{})
@@ -314,7 +314,7 @@ func TestAPermitIsNeverLost(t *testing.T) {
 	same(t, "stored permits", e.permits, 2)
 	ctx, cancel := context.WithCancel(background)
 	cancel()
-	// An interrupt goes before a stored permit, as in java.util.concurrent.Semaphore.
+	// An interrupt wins over a stored permit, as in java.util.concurrent.Semaphore.
 	if err := c.acquire(ctx, e, -1); !errors.Is(err, context.Canceled) {
 		t.Fatalf("acquire after an interrupt gave %v; want the interrupt", err)
 	}

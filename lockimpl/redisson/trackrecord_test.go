@@ -12,10 +12,10 @@ import (
 	"lockstep/lockimpl"
 )
 
-// The track record: faults that users of the library reported, each played by
-// one schedule on every release, and shown by exactly those that have it.
+// The track record: faults that users of the library reported, each played with one schedule on
+// every release. Exactly the releases that have the fault show it.
 
-// shownBy plays a story on every release and checks who shows its fault.
+// shownBy plays a story on every release, and checks which releases show its fault.
 func shownBy(t *testing.T, versions string, fair bool, shown func(b *bench, k kind) bool) {
 	t.Helper()
 	eachRelease(t, func(b *bench, rel *Release) {
@@ -33,9 +33,8 @@ const (
 	sendsAllAgain = "3.11.0 3.12.4 3.21.3"
 )
 
-// losesFirst loses the reply to the first run of a script that comes from now
-// on. The script is on the server already, or a release with a script cache
-// would lose NOSCRIPT.
+// losesFirst loses the reply to the next run of a script. The script must be on the server already,
+// or a release with a script cache would lose the reply NOSCRIPT.
 func (b *bench) losesFirst(script Script) {
 	done := false
 	b.answer(func(c command) fate {
@@ -84,8 +83,8 @@ func TestIssue4871ALostReplyToUnlockTakesTwoLevels(t *testing.T) {
 	})
 }
 
-// The same with one level: the second run finds nothing, and the owner is told
-// that it was none.
+// The same with one level: the second run finds no hold, and the call says that its caller was not
+// the owner.
 func TestIssue4871ALostReplyToUnlockAccusesTheOwner(t *testing.T) {
 	shownBy(t, sendsAllAgain, false, func(b *bench, k kind) bool {
 		c := b.client(k.Release, "c1")
@@ -102,8 +101,8 @@ func TestIssue4871ALostReplyToUnlockAccusesTheOwner(t *testing.T) {
 	})
 }
 
-// Thanks to the latch, the same request, sent again, is answered as before and takes nothing. Both
-// releases that have it do not send it again themselves.
+// Thanks to the latch, a request that is sent again gets the same answer and takes no level. The
+// two releases with a latch do not send it again themselves.
 func TestTheLatchAnswersARequestThatWasSentAgain(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		if !k.isOneOf("3.43.0 4.7.0") {
@@ -307,9 +306,8 @@ func TestIssue4705TheHeadSleepsPastTheExpiry(t *testing.T) {
 	})
 }
 
-// A waits no more; an operator deleted the deadlines while B waited, and C
-// comes: a script fails (up to 3.44), or B queues a second time (later), and
-// one of the two is never purged.
+// A has left, and an operator deletes the deadlines while B waits. When C comes, a script fails (up
+// to 3.44), or B queues a second time (later), and one of its two places is never purged.
 func TestIssues4153And5989AWaiterWithoutADeadline(t *testing.T) {
 	shownBy(t, allReleases, true, func(b *bench, k kind) bool {
 		b.must(b.lock(b.client(k.Release, "a"), k, "x").Lock(background, 1, lockimpl.LockOptions{}))
@@ -333,8 +331,8 @@ func TestIssues4153And5989AWaiterWithoutADeadline(t *testing.T) {
 	})
 }
 
-// B's 10 SECONDS are queued as 10 ms: by the time that A unlocks, C is in front.
-// Up to 3.12.4 the wait is not the caller's, and there is nothing to mistake.
+// B's 10 SECONDS are queued as 10 ms: by the time that A unlocks, C is in front. Up to 3.12.4 the
+// wait does not come from the caller, so no unit is lost.
 func TestIssue4743TheUnitOfTheWaitIsLost(t *testing.T) {
 	shownBy(t, "3.21.3 3.43.0 4.7.0", true, func(b *bench, k kind) bool {
 		short := func(cfg *Config) { cfg.WatchdogTimeout = 9 * time.Second }
@@ -348,7 +346,7 @@ func TestIssue4743TheUnitOfTheWaitIsLost(t *testing.T) {
 		b.until(2 * time.Second)
 		c := b.client(k.Release, "c", short)
 		third := b.beginLock(background, b.lock(c, k, "x"), 1, lockimpl.LockOptions{})
-		b.answer(func(command) fate { return fate{late: time.Millisecond} }) // told 0, a waiter asks at once
+		b.answer(func(command) fate { return fate{late: time.Millisecond} }) // a waiter that is told 0 asks at once
 		b.until(10 * time.Second)
 		_, _ = a.Unlock(background, 1)
 		b.until(10500 * time.Millisecond)
@@ -386,20 +384,20 @@ func TestIssue5019AReplyTimeoutLeavesAGhostInTheQueue(t *testing.T) {
 	})
 }
 
-// Five that queue die, the first first; who queues behind them waits for all
-// their waits. Up to 3.11.0 all but the first share one deadline.
+// Five waiters die, in the order of the queue. A waiter behind them waits for the sum of their
+// waits. Up to 3.11.0 all but the first share one deadline.
 func TestIssue4595DeadWaitersAddUp(t *testing.T) {
 	shownBy(t, "3.12.4 3.21.3 3.43.0 4.7.0", true, func(b *bench, k kind) bool {
 		wait := byRelease[time.Duration]{
 			"3.4.2 3.11.0 3.12.4": 5 * time.Second, "3.21.3 3.43.0 4.7.0": 300 * time.Second,
-		}.of(b.t, k.Release)
+		}.forRelease(b.t, k.Release)
 		b.must(b.lock(b.client(k.Release, "a"), k, "x").Lock(background, 1, lockimpl.LockOptions{Lease: 10 * time.Second}))
 		for i := range 5 {
 			c := b.client(k.Release, fmt.Sprint("dead", i))
 			b.beginLock(background, b.lock(c, k, "x"), 1, lockimpl.LockOptions{})
 			b.must(c.Close())
 		}
-		// Told 0 it asks at once: an answer must take time.
+		// A waiter that is told 0 asks at once, so an answer must take time.
 		b.answer(func(c command) fate {
 			if c.client == "alive" && c.script != "" && c.at > 0 {
 				return fate{late: 2 * time.Second}

@@ -9,8 +9,8 @@ import (
 	"lockstep/lockimpl"
 )
 
-// watchdog renews the holds that have no lease. The generations differ in what
-// they remember of a hold and in what ends a renewal; see Watchdog.
+// watchdog renews the holds that have no lease. The generations differ in their memory of holds,
+// and in the events that end renewals; see Watchdog.
 type watchdog interface {
 	// add is called when a hold without lease was acquired or entered again.
 	add(l *lock, o lockimpl.Owner)
@@ -47,8 +47,8 @@ func (l *lock) afterPeriod(f func()) *time.Timer {
 	return time.AfterFunc(l.c.wheel.until(l.renewalLease()/3), f)
 }
 
-// renew asks once for one owner's hold, with the executor's resends; held reports whether the script
-// found the hold.
+// renew asks the server once to renew one owner's hold, with the executor's resends; held reports
+// whether the script found the hold.
 func (l *lock) renew(o lockimpl.Owner) (held bool, err error) {
 	c, lease, asked := l.c, l.renewalLease(), time.Now()
 	r := c.evalScript(context.Background(), 0, c.rel.Renew, []string{l.name}, []any{lease.Milliseconds(), c.owner(o)})
@@ -57,8 +57,8 @@ func (l *lock) renew(o lockimpl.Owner) (held bool, err error) {
 	return n == 1, r.err
 }
 
-// settleRenewal tells log, observer and holder the outcome of a renewal. The observer does not hear of
-// a renewal whose hold was given up while it was under way.
+// settleRenewal reports the outcome of a renewal to log, observer and holder. The observer gets no
+// report if the hold was given up while the renewal was under way.
 func (c *Client) settleRenewal(lock string, o lockimpl.Owner, held bool, err error, asked time.Time, lease time.Duration) {
 	log := c.log.With("lock", lock, "owner", c.owner(o))
 	open := c.holds.find(lock, o) != nil
@@ -98,9 +98,8 @@ func (w *timerWatchdog) add(l *lock, o lockimpl.Owner) {
 	w.timers[l.name] = l.afterPeriod(func() { w.tick(l, o) })
 }
 
-// tick renews for the thread that set the timer. Its answer forgets the lock's
-// timer, whichever is set by then, and, when the lock is still held, sets one
-// again for the same thread.
+// tick renews for the thread that set the timer. Its answer forgets the lock's timer, even if
+// another was set since. If the lock is still held, it sets a timer again for the same thread.
 func (w *timerWatchdog) tick(l *lock, o lockimpl.Owner) {
 	held, err := l.renew(o)
 	w.mu.Lock()
@@ -131,8 +130,8 @@ func (w *timerWatchdog) stop() {
 	}
 }
 
-// renewalEntry has the holds of one lock: how often each thread entered, and in which order threads
-// came.
+// renewalEntry has the holds of one lock: how often each thread entered, and the order of the
+// threads.
 type renewalEntry struct {
 	counts map[lockimpl.Owner]int
 	queue  []lockimpl.Owner
@@ -143,8 +142,8 @@ func newRenewalEntry() *renewalEntry {
 	return &renewalEntry{counts: map[lockimpl.Owner]int{}}
 }
 
-// addOne adds one level of a thread; its element goes to the queue with its
-// first level, or, everyEntry, with each.
+// addOne adds one level of a thread. It adds the thread to the queue at the thread's first level,
+// or, with everyEntry, at each level.
 func (e *renewalEntry) addOne(o lockimpl.Owner, everyEntry bool) {
 	if everyEntry || e.counts[o] == 0 {
 		e.queue = append(e.queue, o)
@@ -152,10 +151,8 @@ func (e *renewalEntry) addOne(o lockimpl.Owner, everyEntry bool) {
 	e.counts[o]++
 }
 
-// removeOne takes one level of a thread. At its last level the first element
-// of that thread leaves the queue: the only one, or, where every entry added
-// one, one of several (which is how 3.43.0 comes to renew a thread that holds
-// nothing).
+// removeOne takes one level of a thread. At the last level the first element of that thread leaves
+// the queue. With everyEntry, others may remain, so that 3.43.0 renews a thread that holds nothing.
 func (e *renewalEntry) removeOne(o lockimpl.Owner) {
 	n, ok := e.counts[o]
 	if !ok {
@@ -196,7 +193,7 @@ func (w *entryWatchdog) add(l *lock, o lockimpl.Owner) {
 	e.addOne(o, w.form == WatchdogEntryQueue)
 }
 
-// arm sets the next tick; w.mu is held.
+// arm sets the next tick; the caller holds w.mu.
 func (w *entryWatchdog) arm(l *lock, e *renewalEntry) {
 	e.timer = l.afterPeriod(func() { w.tick(l) })
 }
@@ -250,7 +247,7 @@ func (w *entryWatchdog) drop(l *lock) {
 	w.cancel(l.name)
 }
 
-// cancel forgets an entry; w.mu is held.
+// cancel forgets an entry; the caller holds w.mu.
 func (w *entryWatchdog) cancel(lock string) {
 	if e := w.entries[lock]; e != nil {
 		e.timer.Stop()
@@ -267,15 +264,13 @@ func (w *entryWatchdog) stop() {
 	}
 }
 
-// taskWatchdog is W9: one task for all locks of the client, with one tick for
-// all of them, so that a fresh hold may be renewed at any time within the
-// first period.
+// taskWatchdog is W9: one task for all locks of the client, with one tick for all of them, so that
+// the first renewal of a hold may come at any time within its first period.
 //
-// It runs from the first hold to the last. A timer that is under way then is
-// left alone, and goes on when it finds the task running again: a client that
-// unlocks its last lock and locks anew within a period has one timer more, which
-// renews all holds too. Timers end when they find nothing held. (The library was
-// seen to do so: interop, TestWatchdog.)
+// The task runs from the first hold to the last. The end of the last hold leaves the current timer
+// alone, and the timer goes on if it finds the task running again. So a client that unlocks its
+// last lock and locks again within a period has an additional timer, which also renews all holds.
+// Timers end when they find nothing held. (The library was seen to do so: interop, TestWatchdog.)
 type taskWatchdog struct {
 	client  *Client
 	mu      sync.Mutex
@@ -306,7 +301,7 @@ func (w *taskWatchdog) add(l *lock, o lockimpl.Owner) {
 	}
 }
 
-// schedule sets a timer where the task runs; w.mu is held.
+// schedule sets a timer if the task runs. The caller holds w.mu.
 func (w *taskWatchdog) schedule() {
 	if !w.running || w.stopped {
 		return
@@ -391,7 +386,7 @@ func (w *taskWatchdog) drop(l *lock) {
 	w.forget(l.name)
 }
 
-// forget drops a lock's entry; w.mu is held.
+// forget drops a lock's entry; the caller holds w.mu.
 func (w *taskWatchdog) forget(lock string) {
 	delete(w.entries, lock)
 	if i := slices.Index(w.order, lock); i >= 0 {

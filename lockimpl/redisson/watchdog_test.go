@@ -12,7 +12,7 @@ import (
 	"lockstep/lockimpl"
 )
 
-// seconds gives instants.
+// seconds converts numbers of seconds to durations.
 func seconds(n ...float64) []time.Duration {
 	var at []time.Duration
 	for _, s := range n {
@@ -21,8 +21,8 @@ func seconds(n ...float64) []time.Duration {
 	return at
 }
 
-// renewals gives the instants of a client's renewals; one that is written twice,
-// around SCRIPT LOAD, counts once.
+// renewals returns the instants of a client's renewals. A renewal that is written twice, around
+// SCRIPT LOAD, counts once.
 func (b *bench) renewals(rel *Release, client string) []time.Duration {
 	return slices.Compact(times(b.runs(client, rel.Renew.Name)))
 }
@@ -94,8 +94,8 @@ func TestAShortLeaseLeftInTheObjectEndsARenewedHold(t *testing.T) {
 	})
 }
 
-// Section 3: up to 3.14 renewals take lease and period from the lock object,
-// where any attempt leaves its own; later from the configuration.
+// Up to 3.14 renewals take lease and period from the lock object, where any attempt leaves its own;
+// later from the configuration.
 func TestWhoseLeaseARenewalTakes(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		rule := byRelease[struct {
@@ -104,7 +104,7 @@ func TestWhoseLeaseARenewalTakes(t *testing.T) {
 		}]{
 			"3.4.2 3.11.0 3.12.4": {"12000", seconds(10, 14, 18, 22)},
 			"3.21.3 3.43.0 4.7.0": {"30000", seconds(10, 20)},
-		}.of(b.t, rel)
+		}.forRelease(b.t, rel)
 		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
 		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
 		b.tried(false)(l.TryLockTimed(background, 2, lockimpl.TryOptions{Lease: 12 * time.Second}))
@@ -116,9 +116,8 @@ func TestWhoseLeaseARenewalTakes(t *testing.T) {
 	})
 }
 
-// The keys and arguments of renewals, and their phase: up to W8 there is a
-// timer for each name, W9 has one for the client, so that a hold may be renewed
-// soon after it began.
+// The keys and arguments of renewals, and their phase: up to W8 there is a timer for each name, W9
+// has one for the client, so that its first renewal of a hold may come early.
 func TestPhaseAndArgumentsOfRenewals(t *testing.T) {
 	type run struct {
 		at         time.Duration
@@ -135,7 +134,7 @@ func TestPhaseAndArgumentsOfRenewals(t *testing.T) {
 				{10 * time.Second, []string{"x", "y"}, []string{"30000", "c1:1", "c1:2"}},
 				{20 * time.Second, []string{"x", "y"}, []string{"30000", "c1:1", "c1:2"}},
 			},
-		}.of(b.t, rel)
+		}.forRelease(b.t, rel)
 		c := b.client(rel, "c1")
 		k := kind{rel, false}
 		b.must(b.lock(c, k, "x").Lock(background, 1, lockimpl.LockOptions{}))
@@ -152,9 +151,9 @@ func TestPhaseAndArgumentsOfRenewals(t *testing.T) {
 	})
 }
 
-// W9 leaves a timer behind at the unlock of its last lock: it goes on when it
-// finds something held, and each renews all holds. They end when they find
-// nothing. Up to W8 an unlock ends its timer.
+// The unlock of the last lock leaves a timer of W9 behind. The timer goes on if it finds a hold,
+// and then several timers renew all holds. Each ends when it finds none. Up to W8 an unlock ends
+// its timer.
 func TestTimersLeftByUnlocks(t *testing.T) {
 	const others = "3.4.2 3.11.0 3.12.4 3.21.3 3.43.0"
 	eachRelease(t, func(b *bench, rel *Release) {
@@ -167,7 +166,7 @@ func TestTimersLeftByUnlocks(t *testing.T) {
 		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
 		b.until(27 * time.Second)
 		want := byRelease[[]time.Duration]{others: seconds(16, 26), "4.7.0": seconds(10, 13, 16, 20, 23, 26)}
-		same(b.t, "renewals of a hold since 6 s", b.renewals(rel, "c1"), want.of(b.t, rel))
+		same(b.t, "renewals of a hold since 6 s", b.renewals(rel, "c1"), want.forRelease(b.t, rel))
 		b.released(lockimpl.Released)(l.Unlock(background, 1))
 		b.until(40 * time.Second)
 		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
@@ -177,7 +176,7 @@ func TestTimersLeftByUnlocks(t *testing.T) {
 	})
 }
 
-// refuses answers every run of a script with an error, after it was executed.
+// refuses answers every run of a script with an error, after the server executed it.
 func refuses(script Script) func(command) fate {
 	return func(c command) fate {
 		if c.script == script.Name {
@@ -187,9 +186,8 @@ func refuses(script Script) func(command) fate {
 	}
 }
 
-// 1.6: up to W8 an error ends the renewals of that name, though the lock is
-// held (issue 5698); W6 never renews that name again (issue 3194). W9 goes on
-// at its next tick.
+// Up to W8 an error ends the renewals of that name, although the lock is held (issue 5698); W6
+// never renews that name again (issue 3194). W9 goes on at its next tick.
 func TestAFailedRenewal(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		c := b.client(rel, "c1")
@@ -211,17 +209,17 @@ func TestAFailedRenewal(t *testing.T) {
 		same(b.t, "renewals", b.renewals(rel, "c1"), seconds(10, 15, 25, 35))
 		again := byRelease[map[string]string]{
 			"3.4.2 3.21.3 3.43.0": {"c1:1": "1"}, // nothing is left of the first hold
-			"3.11.0 3.12.4":       {},            // its entry is, and starts no timer
-		}.of(b.t, rel)
+			"3.11.0 3.12.4":       {},            // its entry is left, and starts no timer
+		}.forRelease(b.t, rel)
 		b.must(x.Lock(background, 1, lockimpl.LockOptions{}))
 		b.until(5 * time.Minute)
 		same(b.t, "x, locked anew", b.held("x"), again)
 	})
 }
 
-// 1.6 and section 6: lock twice, unlock twice, then another thread of the same
-// client. The first thread is still in front of 3.43.0's queue: the next tick
-// asks for it, is answered 0 and cancels the entry of the second.
+// One thread locks twice and unlocks twice, and then another thread of the same client locks. In
+// 3.43.0 the first thread is still at the front of the queue: the next tick asks for it, gets 0 and
+// cancels the entry of the second.
 func TestAnotherThreadAfterAReentry(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		l := b.lock(b.client(k.Release, "c1"), k, "x")
@@ -247,9 +245,9 @@ func TestAnotherThreadAfterAReentry(t *testing.T) {
 	})
 }
 
-// A thread whose hold was lost stands in front of the next thread of its
-// client: up to W8 the tick asks for the first only, is answered 0, and that is
-// all; W9 takes the first away and asks for the second at the next tick.
+// A thread whose hold was lost is in front of another thread of its client. Up to W8 the tick asks
+// only for the first, gets 0, and renews nothing more. W9 removes the first, and asks for the
+// second at the next tick.
 func TestAThreadBehindOneThatLostItsHold(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
@@ -274,8 +272,8 @@ func TestAThreadBehindOneThatLostItsHold(t *testing.T) {
 	})
 }
 
-// A thread that gave up a hold it had lost begins anew with its next one, though
-// another thread's entry was there all the time.
+// The watchdog renews the next hold of a thread that gave up a lost one, even if another thread of
+// the client held meanwhile.
 func TestAThreadThatComesBackIsRenewed(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
@@ -300,7 +298,7 @@ func TestAThreadThatComesBackIsRenewed(t *testing.T) {
 	})
 }
 
-// Every watchdog counts the levels, and the last unlock ends it.
+// Every watchdog counts the levels, and the last unlock ends the renewals.
 func TestRenewalsLastAsLongAsAnyLevel(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		l := b.lock(b.client(k.Release, "c1"), k, "x")
@@ -313,8 +311,8 @@ func TestRenewalsLastAsLongAsAnyLevel(t *testing.T) {
 	})
 }
 
-// 1.6: which answers to an unlock take a level from the watchdog. The watchdog
-// timeout is 90 s, so that an unlock is over, resends and all, before a tick.
+// Which answers to an unlock take a level from the watchdog. The watchdog timeout is 90 s, so that
+// an unlock ends before a tick, even with its resends.
 func TestWhichUnlocksEndTheRenewals(t *testing.T) {
 	for _, c := range []struct {
 		what    string
@@ -327,14 +325,15 @@ func TestWhichUnlocksEndTheRenewals(t *testing.T) {
 			byRelease[[]time.Duration]{"3.4.2 3.11.0 3.12.4 3.21.3 3.43.0 4.7.0": nil},
 		},
 		{
-			// A level with a lease is none of the watchdog's, and yet takes one.
+			// The watchdog does not count a level with a lease, but the unlock of that level takes
+			// one from it.
 			"answered 0", func(b *bench, k kind, l lockimpl.Lock) {
 				b.must(b.lock(l.(*lock).c, k, "x").Lock(background, 1, lockimpl.LockOptions{Lease: 90 * time.Second}))
 			}, nil,
 			byRelease[[]time.Duration]{"3.4.2": seconds(30, 60, 90), "3.11.0 3.12.4 3.21.3 3.43.0 4.7.0": nil},
 		},
 		{
-			"answered nil", func(b *bench, k kind, _ lockimpl.Lock) { // the tick finds it not held (issue 2515)
+			"answered nil", func(b *bench, k kind, _ lockimpl.Lock) { // the tick finds no hold (issue 2515)
 				b.m.Del("x")
 				b.must(b.lock(b.client(k.Release, "c2"), k, "x").Lock(background, 1, lockimpl.LockOptions{Lease: time.Hour}))
 			}, lockimpl.ErrNotHeld,
@@ -365,7 +364,7 @@ func TestWhichUnlocksEndTheRenewals(t *testing.T) {
 				}
 				b.answer(nil)
 				b.until(100 * time.Second)
-				same(b.t, "renewals", b.renewals(k.Release, "c1"), c.renewed.of(b.t, k.Release))
+				same(b.t, "renewals", b.renewals(k.Release, "c1"), c.renewed.forRelease(b.t, k.Release))
 			})
 		})
 	}
@@ -387,16 +386,16 @@ func TestForceUnlockDropsTheClientsOwnRenewals(t *testing.T) {
 	})
 }
 
-// Section 6: after a server restart that lost the lock, unlock is an error, and
-// a new lock of the same name is renewed past twice the timeout. 3.4.2 accepts
-// the unlock; in 3.11.0 the dead entry stays, and the new lock is not renewed.
+// After a restart of the server that lost the lock, an unlock is an error, and a new hold of the
+// same name is renewed for more than twice the timeout. 3.4.2 accepts the unlock. In 3.11.0 the
+// dead entry stays, and the new hold is not renewed.
 func TestAfterARestartThatLostTheLock(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
 		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
 		b.until(5 * time.Second)
 		b.m.FlushAll()
-		b.until(25 * time.Second) // a tick found it not held meanwhile
+		b.until(25 * time.Second) // meanwhile a tick found no hold
 		if got, err := l.Unlock(background, 1); rel.isOneOf("3.4.2") {
 			b.released(lockimpl.Released)(got, err)
 		} else if !errors.Is(err, lockimpl.ErrNotHeld) {
@@ -407,7 +406,7 @@ func TestAfterARestartThatLostTheLock(t *testing.T) {
 		same(b.t, "hash", b.held("x"), byRelease[map[string]string]{
 			"3.4.2 3.12.4 3.21.3 3.43.0 4.7.0": {"c1:1": "1"},
 			"3.11.0":                           {},
-		}.of(b.t, rel))
+		}.forRelease(b.t, rel))
 	})
 }
 
@@ -425,18 +424,17 @@ func TestARenewalThatFindsTheLockNotHeld(t *testing.T) {
 		same(b.t, "renewals", b.renewals(rel, "c1"), byRelease[[]time.Duration]{
 			"3.4.2 3.11.0 3.12.4 3.21.3 3.43.0": seconds(10),
 			"4.7.0":                             seconds(10, 20),
-		}.of(b.t, rel))
+		}.forRelease(b.t, rel))
 		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
 		b.until(5 * time.Minute)
 		same(b.t, "hash, locked again", b.held("x"), byRelease[map[string]string]{
 			"3.4.2 3.21.3 3.43.0 4.7.0": {"c1:1": "1"},
 			"3.11.0 3.12.4":             {},
-		}.of(b.t, rel))
+		}.forRelease(b.t, rel))
 	})
 }
 
-// A hold whose entry remains without a hold is what W9 may ask for; it renews
-// nobody else's.
+// W9 may ask to renew an entry whose hold is gone. It then renews nobody else's hold.
 func TestARenewalNeverExtendsAnothersHold(t *testing.T) {
 	eachRelease(t, func(b *bench, rel *Release) {
 		l := b.lock(b.client(rel, "c1"), kind{rel, false}, "x")
@@ -450,8 +448,8 @@ func TestARenewalNeverExtendsAnothersHold(t *testing.T) {
 	})
 }
 
-// lockWatchdogBatchSize is 100; an error in one batch leaves out the rest of
-// that tick, and the next tick comes all the same.
+// lockWatchdogBatchSize is 100; an error in one batch ends that tick, and the next tick still
+// comes.
 func TestBatchesOfRenewals(t *testing.T) {
 	on(t, "4.7.0", func(b *bench, rel *Release) {
 		c := b.client(rel, "c1")
@@ -494,7 +492,7 @@ func TestBatchesOfRenewals(t *testing.T) {
 	})
 }
 
-// An interrupted owner is no reason to stop: the watchdog is the client's.
+// An interrupted owner does not end the renewals: the watchdog belongs to the client.
 func TestRenewalsGoOnAfterTheCallersContextEnded(t *testing.T) {
 	each(t, func(b *bench, k kind) {
 		ctx, cancel := context.WithCancel(background)

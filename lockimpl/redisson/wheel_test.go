@@ -25,7 +25,7 @@ func inWholeMillis(at []time.Duration) []time.Duration {
 	return whole
 }
 
-// A timer fires at the first tick after its time, and not at one that comes just then.
+// A timer fires at the first tick after its time, and not at a tick exactly at its time.
 func TestATimerFiresAtTheNextTickOfTheWheel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWheel(100*time.Millisecond, lockimpl.Environment{
@@ -63,7 +63,7 @@ func TestTheTickFollowsFromTheShorterTimeout(t *testing.T) {
 	}
 }
 
-// A period of 500 ms is one of 600 ms, each time; without the wheel it is exact.
+// On the wheel a period of 500 ms becomes 600 ms, each time. Without the wheel it is exact.
 func TestTheDelaysOfTheWheelAddUp(t *testing.T) {
 	for _, c := range []struct {
 		wheel bool

@@ -23,52 +23,51 @@ const (
 )
 
 const (
-	// valid is how old an attempt may be when the server runs it, and patience for
-	// how long a request that may have run is sent again.
+	// valid is the maximal age of an attempt when the server runs it. patience is the time for
+	// which a request that may have run is sent again.
 	valid    = 30 * time.Second
 	patience = 30 * time.Second
-	// pollEvery bounds how long a waiter sleeps; it asks pollsPerHeartbeat times
-	// in a heartbeat, if that is sooner.
+	// pollEvery bounds how long a waiter sleeps; it asks pollsPerHeartbeat times per heartbeat, if
+	// that is more often.
 	pollEvery         = 500 * time.Millisecond
 	pollsPerHeartbeat = 6
-	// After an error the next try waits for retryMin, then twice as long each
-	// time, up to retryMax, and up to half of that by chance.
+	// After an error the next try waits for retryMin, then twice as long each time, up to retryMax.
+	// Chance adds up to half of that.
 	retryMin = 100 * time.Millisecond
 	retryMax = time.Second
-	// When a connection is there again, all waiters ask within spread.
+	// When a connection is restored, all waiters ask within spread.
 	spread = 20 * time.Millisecond
-	// answerWithin is how long one attempt is waited for, or half a heartbeat if
-	// that is less, if the go-redis client does not give up sooner.
+	// answerWithin is the time for which the client waits for the answer to an attempt: half a
+	// heartbeat if that is less, and shorter if the go-redis client gives up sooner.
 	answerWithin = time.Second
-	// refusals is how many errors a server may answer to a request before the
-	// caller gets the last: it is not going to change its mind.
+	// refusals is the number of errors that a server may answer to a request. Then the caller gets
+	// the last one, since more tries will not help.
 	refusals = 3
 )
 
-// Memory is the time for which the server remembers its last action for an owner. It is as long as a
-// request may be sent again and an attempt may take, so that no request that it has forgotten can run
-// any more.
+// Memory is the time for which the server remembers its last action for an owner. It is the sum of
+// the time for which a request may be sent again and the maximal age of an attempt, so no request
+// that the server has forgotten can still run.
 const Memory = valid + patience
 
 // Config is how a client is set up. Zero values mean the defaults.
 type Config struct {
-	// ID tells this client from all others, also from itself before a restart;
-	// empty: a random one.
+	// ID distinguishes this client from all others, even from the same process before a restart.
+	// Empty: a random one.
 	ID string
-	// WatchdogTimeout is how long a hold without lease outlives its process; a
-	// third of it is how often it is renewed. At least one second.
+	// WatchdogTimeout is the time for which a hold without a lease outlives its process. The hold
+	// is renewed after each third of it. At least one second.
 	WatchdogTimeout time.Duration
-	// Heartbeat is how long a waiter of the fair lock keeps its place without
-	// being heard of. All clients should have the same. At least one second.
+	// Heartbeat is the time for which a waiter of the fair lock keeps its place without asking
+	// again. All clients should have the same. At least one second.
 	Heartbeat time.Duration
-	// Environment gives ID when it is empty, and the jitter of retries. The wall
-	// clock is not read.
+	// Environment draws an empty ID, and the jitter of retries. The lock does not read the wall
+	// clock.
 	Environment lockimpl.Environment
-	// Log gets what a program may want to know of its holds, with the keys lock
-	// and owner: at Warn a renewal that failed (err), at Error a hold that is
-	// lost. nil: nothing.
+	// Log receives the troubles of holds, with the keys lock and owner: at Warn a failed renewal
+	// (with the key err), at Error a lost hold. nil: nothing.
 	Log *slog.Logger
-	// Observer is told of calls and holds, for metrics. nil: nobody is.
+	// Observer receives calls and holds, for metrics. nil: no observer.
 	Observer lockimpl.Observer
 }
 
@@ -76,14 +75,14 @@ type Config struct {
 // plain lock.
 type Client struct {
 	rdb       redis.UniversalClient
-	retries   bool // rdb sends a command again that failed
+	retries   bool // rdb sends a failed command again
 	id        string
 	watchdog  time.Duration
 	heartbeat time.Duration
 	env       lockimpl.Environment
 	log       *slog.Logger
 	observer  lockimpl.Observer
-	answer    time.Duration // how long one is waited for
+	answer    time.Duration // the time for which the client waits for one
 	requests  atomic.Int64  // numbers the requests, from 1
 	handles   atomic.Int64  // numbers the owners of handles, from 1
 	clock     serverClock
@@ -94,10 +93,10 @@ type Client struct {
 	close   context.CancelFunc
 }
 
-// NewClient makes a client on rdb. An answer is waited for one second, or for
-// rdb's ReadTimeout where that is shorter, before a request is sent again; what
-// is given up keeps its connection until the ReadTimeout. It sends nothing. Close does not
-// close rdb. A duration of the Config that is too short gives ErrInvalid.
+// NewClient makes a client on rdb. The client waits one second for an answer, or rdb's ReadTimeout
+// if that is shorter, before it sends a request again. An attempt that it gives up keeps its
+// connection until the ReadTimeout. NewClient sends nothing. Close does not close rdb. The error is
+// ErrInvalid if a duration of the Config is too short.
 func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	c := &Client{rdb: rdb, retries: redisclient.Retries(rdb), id: cfg.ID, watchdog: cfg.WatchdogTimeout, heartbeat: cfg.Heartbeat, env: cfg.Environment.WithDefaults(), log: cfg.Log, observer: lockimpl.Unobserved(cfg.Observer)}
 	if c.id == "" {
@@ -122,8 +121,8 @@ func NewClient(rdb redis.UniversalClient, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// NewLock makes a lock whose waiters compete. A name that does not work as a
-// key gives ErrInvalid.
+// NewLock makes a lock whose waiters compete. The error is ErrInvalid if the name does not work as
+// a key.
 func (c *Client) NewLock(name string) (*Lock, error) { return c.lock(name, plainScripts) }
 
 // NewFairLock makes a lock whose waiters are served in the order of their first
@@ -146,8 +145,8 @@ func (c *Client) lock(name string, s *scripts) (*Lock, error) {
 	return &Lock{c: c, name: name, scripts: s}, nil
 }
 
-// Close ends renewals and subscriptions without unlocking: what this client
-// holds ends with its lease. Calls under way come back with ErrClosed.
+// Close ends renewals and subscriptions without unlocking: the holds of this client end with their
+// leases. Calls under way return ErrClosed.
 func (c *Client) Close() error {
 	c.close()
 	c.holds.closeAll()
@@ -158,36 +157,36 @@ func (c *Client) Close() error {
 // owner is the caller that asks for a lock.
 type owner struct {
 	name   string         // as the server knows it
-	jitter lockimpl.Owner // whose jitter it draws
+	jitter lockimpl.Owner // the owner whose jitter it draws
 }
 
-// owner gives the owner that callers name by a number.
+// owner returns the owner that callers name by a number.
 func (c *Client) owner(o lockimpl.Owner) owner {
 	return owner{c.id + ":" + strconv.FormatInt(int64(o), 10), o}
 }
 
-// backoff is the pause before retry number n, from 0; most at most. However long
-// it is, no two owners ask in step.
+// backoff returns the pause before retry number n, from 0, at most most. Jitter keeps owners from
+// asking in step, however long the pause is.
 func (c *Client) backoff(o owner, n int, most time.Duration) time.Duration {
 	full := min(retryMin<<min(n, 10), most)
 	return full/2 + c.env.Jitter(o.jitter, full/2)
 }
 
-// poll bounds how long a waiter sleeps.
+// poll returns the longest sleep of a waiter.
 func (c *Client) poll() time.Duration { return min(pollEvery, c.heartbeat/pollsPerHeartbeat) }
 
-// ChannelName is where a lock's waiters are woken: the plain lock's by an empty
-// message, the fair lock's by the owner who is next.
+// ChannelName is the channel that wakes a lock's waiters. The message is empty on the plain lock,
+// and the next owner on the fair lock.
 func ChannelName(lock string) string { return prefixed("reference_channel", lock) }
 
-// QueueName is the list of a fair lock's waiters, head first.
+// QueueName is the key of the list of a fair lock's waiters, head first.
 func QueueName(lock string) string { return prefixed("reference_queue", lock) }
 
-// DeadlinesName is the sorted set of a fair lock's waiters by the server's
-// millisecond until which their places stay.
+// DeadlinesName is the key of the sorted set of a fair lock's waiters. The score of a waiter is the
+// server's millisecond until which it keeps its place.
 func DeadlinesName(lock string) string { return prefixed("reference_deadlines", lock) }
 
-// TokenName is the last fencing token, which goes after a minute without a new
+// TokenName is the key of the last fencing token, which Redis deletes after a minute without a new
 // hold.
 func TokenName(lock string) string { return prefixed("reference_token", lock) }
 
@@ -206,8 +205,8 @@ func prefixed(prefix, name string) string {
 type serverClock struct {
 	mu    sync.Mutex
 	known bool
-	ms    int64     // what it said
-	heard time.Time // when that came, by the process's own clock
+	ms    int64     // the server's time in its last answer
+	heard time.Time // when that answer came, by the process's own clock
 }
 
 func (s *serverClock) said(ms int64) {
@@ -216,7 +215,8 @@ func (s *serverClock) said(ms int64) {
 	s.known, s.ms, s.heard = true, ms, time.Now()
 }
 
-// now gives the server's time in ms, behind by at most what its answer took.
+// now returns the server's time in ms. It is behind by at most the time that the server's answer
+// took.
 func (s *serverClock) now() (ms int64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

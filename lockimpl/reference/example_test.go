@@ -34,9 +34,9 @@ func connect() (rdb *redis.Client, stop func()) {
 	}
 }
 
-// Work under a lock, from beginning to end: it stops when the hold is lost, and
-// gives the lock up whatever came of it. The token goes to the resource, which
-// refuses whoever comes with a smaller one.
+// Work under a lock, from beginning to end: the work stops when the hold is lost, and gives the
+// lock up whatever its outcome. The token goes to the resource, which refuses a holder with a
+// smaller one.
 func Example() {
 	rdb, stop := connect()
 	defer stop()
@@ -73,7 +73,7 @@ func Example() {
 		}
 		seen = token
 		if err := rdb.Incr(ctx, "sold").Err(); err != nil {
-			return errors.Join(err, context.Cause(ctx)) // ErrHoldLost, where that is why
+			return errors.Join(err, context.Cause(ctx)) // ErrHoldLost, if the hold was lost
 		}
 		return nil
 	}
@@ -114,7 +114,7 @@ func ExampleLock_Acquire() {
 		defer func() { err = errors.Join(err, hold.Release(ctx)) }() // sent also if ctx has ended
 		work := hold.Context(ctx)
 		if err := rdb.Incr(work, "sold").Err(); err != nil {
-			return errors.Join(err, context.Cause(work)) // ErrHoldLost, where that is why
+			return errors.Join(err, context.Cause(work)) // ErrHoldLost, if the hold was lost
 		}
 		return nil
 	}
@@ -125,7 +125,7 @@ func ExampleLock_Acquire() {
 	// 2
 }
 
-// A handle is not reentrant: who holds the lock is refused like anybody else.
+// A handle is not reentrant: its holder is refused like anybody else.
 func ExampleLock_TryAcquire() {
 	rdb, stop := connect()
 	defer stop()
@@ -168,7 +168,7 @@ func ExampleHold_Context() {
 	}
 	work := hold.Context(ctx)
 	fmt.Println(context.Cause(work))
-	if _, err := lock.ForceUnlock(ctx); err != nil { // an operator's
+	if _, err := lock.ForceUnlock(ctx); err != nil { // as an operator does
 		log.Fatal(err)
 	}
 	<-work.Done()
@@ -207,7 +207,7 @@ func ExampleHold_Release() {
 	if hold, err = lock.Acquire(ctx); err != nil {
 		log.Fatal(err)
 	}
-	if err := rdb.Del(ctx, "stock").Err(); err != nil { // by another hand
+	if err := rdb.Del(ctx, "stock").Err(); err != nil { // as an operator does
 		log.Fatal(err)
 	}
 	release(hold)
@@ -218,7 +218,7 @@ func ExampleHold_Release() {
 }
 
 // guarded is the resource that a lock guards. It keeps the greatest token that it has seen, together
-// with the value, and refuses whoever comes with a smaller one.
+// with the value, and refuses a holder with a smaller one.
 type guarded struct {
 	value string
 	token int64

@@ -10,12 +10,13 @@ import (
 	"lockstep/lockimpl"
 )
 
-// Hold is a handle on one grant of a lock. Each has an owner of its own, which no number
-// names, so two goroutines share a hold only if they share its handle. Its methods may be
+// Hold is a handle on one grant of a lock. Each has an owner of its own, which callers cannot name
+// by a number, so two goroutines share a hold only if they share its handle. Its methods may be
 // called by many goroutines.
 //
-// A handle is not reentrant: a goroutine that holds the lock by one and calls Acquire waits for
-// itself. Code that enters a lock again passes its handle on, or names an owner to Lock.
+// A handle is not reentrant: a goroutine that holds the lock by a handle and calls Acquire waits
+// for itself. Code that enters a lock again passes its handle on, or calls Lock with the number of
+// an owner.
 type Hold struct {
 	l       *Lock
 	held    *hold
@@ -65,30 +66,30 @@ func (l *Lock) handle(ctx context.Context, wait time.Duration, opts []AcquireOpt
 	return &Hold{l: l, held: held, turn: make(chan struct{}, 1)}, nil
 }
 
-// ownerOfHold gives an owner that no other hold of any client has.
+// ownerOfHold returns an owner that no other hold of any client has.
 func (c *Client) ownerOfHold() owner {
 	n := c.handles.Add(1)
 	return owner{c.id + ":hold-" + strconv.FormatInt(n, 10), lockimpl.Owner(-n)}
 }
 
-// Context gives a context for the work that the lock guards. It ends with parent, and its cause
-// is then the parent's. Otherwise its cause is lockimpl.ErrReleased when the hold was given up,
+// Context returns a context for the work that the lock guards. It ends with parent, and its cause is
+// then the parent's. Otherwise its cause is lockimpl.ErrReleased when the hold was given up,
 // lockimpl.ErrClosed when the client was closed, and lockimpl.ErrHoldLost as soon as the hold may have
 // ended on the server, at the latest (see HoldContext).
 //
-// The parent is asked for here and not by Acquire, so that a bound on the wait does not end
-// the work.
+// Context takes the parent, and not Acquire, so that a bound on the wait does not end the work.
 func (h *Hold) Context(parent context.Context) context.Context { return h.held.context(parent) }
 
-// Token is the fencing token of the hold: greater than that of every hold before, on this
-// lock, by whomever. It stays the same when the hold has ended (see Lock.Token).
+// Token is the fencing token of the hold: greater than the token of every earlier hold of this
+// lock, whoever had it. It stays the same when the hold has ended (see Lock.Token).
 func (h *Hold) Token() int64 { return h.held.token }
 
-// Release gives the hold up. From its first call on the hold is not renewed any more, also if Release
-// fails. Its context has ended when Release returns.
+// Release gives the hold up. From its first call on the hold is not renewed any more, even if Release fails.
+// Its context has ended when Release returns.
 //
-// The server is asked at least once, also if ctx has ended already, for one second at
-// most, and again until it answers or ctx ends. nil says that the server kept the hold until then, and has given it up. Errors:
+// Release asks the server at least once, even if ctx has already ended, and waits one second for the answer.
+// It asks again until the server answers or ctx ends. nil says that the server kept the hold until then, and
+// has given it up. Errors:
 //
 //   - ErrUnknownOutcome: no answer came to what was sent, or the server has the hold no longer and remembers nothing
 //     of its owner, as of a hold that is older than Memory and whose loss the client has not heard of. A further Release asks for the outcome of the same request, so
@@ -108,7 +109,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	switch {
 	case h.settled != nil:
 		return fmt.Errorf("%s: %w", doing, h.settled)
-	case c.closing.Err() != nil && h.unlock != nil: // an earlier release may have run
+	case c.closing.Err() != nil && h.unlock != nil: // an earlier Release may have run
 		return fmt.Errorf("%s: %w", doing, h.unlock.unknownIf(lockimpl.ErrClosed))
 	case c.closing.Err() != nil:
 		return fmt.Errorf("%s: %w", doing, lockimpl.ErrClosed)

@@ -26,14 +26,14 @@ func (b *bench) acquire(l *Lock, opts ...AcquireOption) *Hold {
 	return h
 }
 
-// says checks which of the errors err is, and that it is none of the others.
-func (b *bench) says(what string, err error, want ...error) {
+// wraps checks that err wraps the wanted errors, and none of the others.
+func (b *bench) wraps(what string, err error, want ...error) {
 	b.t.Helper()
-	b.is(what+": failed", err != nil, len(want) > 0)
+	b.equal(what+": failed", err != nil, len(want) > 0)
 	for _, e := range []error{
 		lockimpl.ErrBusy, lockimpl.ErrReleased, lockimpl.ErrNotHeld, lockimpl.ErrHoldLost, lockimpl.ErrUnknownOutcome, lockimpl.ErrClosed, lockimpl.ErrInvalid, context.Canceled, context.DeadlineExceeded,
 	} {
-		b.is(fmt.Sprintf("%s: %v is %q", what, err, e), errors.Is(err, e), slices.Contains(want, e))
+		b.equal(fmt.Sprintf("%s: %v is %q", what, err, e), errors.Is(err, e), slices.Contains(want, e))
 	}
 }
 
@@ -48,20 +48,20 @@ func TestEachHoldHasAnOwnerOfItsOwn(t *testing.T) {
 		l := b.lock("a", fair)
 		h := b.acquire(l)
 		_, err := l.TryAcquire(background)
-		b.says("the same goroutine tries again", err, lockimpl.ErrBusy)
+		b.wraps("the same goroutine tries again", err, lockimpl.ErrBusy)
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		_, err = l.Acquire(ctx)
-		b.says("it waits for itself", err, context.DeadlineExceeded)
+		b.wraps("it waits for itself", err, context.DeadlineExceeded)
 		_, err = l.Unlock(background, 1)
-		b.says("a number names no hold", err, lockimpl.ErrNotHeld)
+		b.wraps("a number names no hold", err, lockimpl.ErrNotHeld)
 		b.must(h.Release(background))
 		next, err := l.TryAcquire(background)
 		b.must(err)
-		b.is("a new owner", next.held.key.owner != h.held.key.owner, true)
-		b.is("a greater token", next.Token() > h.Token(), true)
-		b.says("release by the old handle", h.Release(background), lockimpl.ErrNotHeld, lockimpl.ErrReleased)
-		b.is("held", b.m.Exists("l"), true)
+		b.equal("a new owner", next.held.key.owner != h.held.key.owner, true)
+		b.equal("a greater token", next.Token() > h.Token(), true)
+		b.wraps("release by the old handle", h.Release(background), lockimpl.ErrNotHeld, lockimpl.ErrReleased)
+		b.equal("held", b.m.Exists("l"), true)
 	})
 }
 
@@ -88,32 +88,32 @@ func TestTheContextOfAHoldSaysWhyItEnded(t *testing.T) {
 				wait, cancel := context.WithCancel(background)
 				h, err := b.lock("a", fair).Acquire(wait, WithLease(c.lease))
 				b.must(err)
-				cancel() // it bounded the wait
+				cancel() // ctx bounded the wait
 				parent, end := context.WithCancelCause(background)
 				defer end(nil)
 				ctx := h.Context(parent)
 				c.end(b, h, end)
 				synctest.Wait()
-				b.is("cause", context.Cause(ctx), c.want)
+				b.equal("cause", context.Cause(ctx), c.want)
 			})
 		})
 	}
 }
 
 func TestAReleaseSaysWhatCameOfTheHold(t *testing.T) {
-	// gone is a first release of which nobody hears, while its caller does not wait.
+	// gone makes a first Release whose answer is lost and whose caller does not wait.
 	gone := func(b *bench, h *Hold) {
 		b.lose["unlock"] = 1
-		b.says("the first", h.Release(ended()), lockimpl.ErrUnknownOutcome, context.Canceled)
+		b.wraps("the first", h.Release(ended()), lockimpl.ErrUnknownOutcome, context.Canceled)
 	}
 	notHeld, released := lockimpl.ErrNotHeld, []error{lockimpl.ErrNotHeld, lockimpl.ErrReleased}
 	lost := []error{notHeld, lockimpl.ErrHoldLost}
 	for what, c := range map[string]struct {
 		before func(b *bench, h *Hold)
-		first  []error // what the release says; none: nil
-		second []error // what the next one says
-		sent   int     // unlocks after before
-		held   bool    // afterwards, by whomever
+		first  []error // errors of the first Release; none: nil
+		second []error // errors of the next Release
+		sent   int     // unlocks that were sent after before
+		held   bool    // whether anybody holds the lock afterwards
 	}{
 		"it is given up":                 {second: released, sent: 1},
 		"replies are lost":               {before: func(b *bench, _ *Hold) { b.lose["unlock"] = 3 }, second: released, sent: 4},
@@ -131,13 +131,13 @@ func TestAReleaseSaysWhatCameOfTheHold(t *testing.T) {
 		}, first: lost, second: lost, sent: 1, held: true},
 		"the server refused an earlier one": {before: func(b *bench, h *Hold) {
 			b.m.SetError("NOPERM")
-			b.is("the first failed", h.Release(ended()) != nil, true)
+			b.equal("the first failed", h.Release(ended()) != nil, true)
 			b.m.SetError("")
 			b.sent = nil
 		}, second: released, sent: 1},
 		"the server refused an earlier one until that gave up": {before: func(b *bench, h *Hold) {
 			b.m.SetError("NOPERM")
-			b.is("the first failed", h.Release(background) != nil, true)
+			b.equal("the first failed", h.Release(background) != nil, true)
 			b.m.SetError("")
 			b.sent, b.lose["unlock"] = nil, 1
 		}, second: released, sent: 2},
@@ -149,36 +149,36 @@ func TestAReleaseSaysWhatCameOfTheHold(t *testing.T) {
 					c.before(b, h)
 				}
 				before := len(b.sent)
-				b.says("a release", h.Release(background), c.first...)
-				b.says("the next", h.Release(background), c.second...)
-				b.is("unlocks", strings.Count(strings.Join(b.sent[min(before, len(b.sent)):], " "), "unlock"), c.sent)
-				b.is("held", b.m.Exists("l"), c.held)
+				b.wraps("a release", h.Release(background), c.first...)
+				b.wraps("the next", h.Release(background), c.second...)
+				b.equal("unlocks", strings.Count(strings.Join(b.sent[min(before, len(b.sent)):], " "), "unlock"), c.sent)
+				b.equal("held", b.m.Exists("l"), c.held)
 			})
 		})
 	}
 }
 
-// A call that is cancelled gives up its hold.
+// A cancelled call still gives up its hold.
 func TestAReleaseIsSentAlthoughItsContextHasEnded(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		h := b.acquire(b.lock("a", fair))
 		b.must(h.Release(ended()))
-		b.is("held", b.m.Exists("l"), false)
+		b.equal("held", b.m.Exists("l"), false)
 	})
 }
 
-// The server may keep what a failed release did not reach, and nothing renews it.
+// The server may keep a hold after a failed Release, but nothing renews it.
 func TestARefusedReleaseEndsTheRenewals(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		h := b.acquire(b.lock("a", fair))
 		b.m.SetError("NOPERM")
 		err := h.Release(background)
-		b.is("refused", err != nil && strings.Contains(err.Error(), "NOPERM"), true)
+		b.equal("refused", err != nil && strings.Contains(err.Error(), "NOPERM"), true)
 		synctest.Wait()
-		b.is("cause", context.Cause(h.Context(background)), lockimpl.ErrReleased)
+		b.equal("cause", context.Cause(h.Context(background)), lockimpl.ErrReleased)
 		b.m.SetError("")
 		time.Sleep(31 * time.Second)
-		b.is("held", b.m.Exists("l"), false)
+		b.equal("held", b.m.Exists("l"), false)
 	})
 }
 
@@ -191,17 +191,17 @@ func TestReleasesTakeTurns(t *testing.T) {
 			go func() { errs <- h.Release(background) }()
 		}
 		synctest.Wait()
-		b.says("one that does not wait for its turn", h.Release(ended()), lockimpl.ErrUnknownOutcome, context.Canceled)
+		b.wraps("one that does not wait for its turn", h.Release(ended()), lockimpl.ErrUnknownOutcome, context.Canceled)
 		given := 0
 		for range cap(errs) {
 			if err := <-errs; err == nil {
 				given++
 			} else {
-				b.says("a later one", err, lockimpl.ErrNotHeld, lockimpl.ErrReleased)
+				b.wraps("a later one", err, lockimpl.ErrNotHeld, lockimpl.ErrReleased)
 			}
 		}
-		b.is("gave it up", given, 1)
-		b.is("unlocks", strings.Count(strings.Join(b.sent, " "), "unlock"), 2)
+		b.equal("gave it up", given, 1)
+		b.equal("unlocks", strings.Count(strings.Join(b.sent, " "), "unlock"), 2)
 	})
 }
 
@@ -209,15 +209,15 @@ func TestTheLeaseOfAHandleIsExact(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		l := b.lock("a", fair)
 		_, err := l.Acquire(background, WithLease(time.Microsecond))
-		b.says("a lease of a microsecond", err, lockimpl.ErrInvalid)
+		b.wraps("a lease of a microsecond", err, lockimpl.ErrInvalid)
 		b.acquire(l, WithLease(5*time.Second))
-		b.is("as asked", b.ttl(l), 5*time.Second)
+		b.equal("as asked", b.ttl(l), 5*time.Second)
 		time.Sleep(5*time.Second + ms)
-		b.is("held", b.m.Exists("l"), false)
+		b.equal("held", b.m.Exists("l"), false)
 	})
 }
 
-// A hold that lasts long lets go of the parents that end before it.
+// A long hold does not keep a reference to parents that have ended.
 func TestAHoldOutlivesItsParents(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		h := b.acquire(b.lock("a", fair))
@@ -226,7 +226,7 @@ func TestAHoldOutlivesItsParents(t *testing.T) {
 			ctx := h.Context(parent)
 			end()
 			synctest.Wait()
-			b.is("cause", context.Cause(ctx), context.Canceled)
+			b.equal("cause", context.Cause(ctx), context.Canceled)
 		}
 		b.must(context.Cause(h.Context(background)))
 	})
@@ -237,13 +237,13 @@ func TestWhatHandlesLeaveInRedis(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		keys := func(when, want string) {
 			b.t.Helper()
-			b.is(when, strings.Join(b.m.Keys(), " "), want)
+			b.equal(when, strings.Join(b.m.Keys(), " "), want)
 		}
 		memory := func(client string) string { return "reference_memory:{l}:" + client + ":hold-1" }
 		l, other := b.lock("a", fair), b.lock("c", fair)
 		h := b.acquire(l)
 		keys("while it is held", "l "+memory("a")+" reference_token:{l}")
-		b.is("the hold", b.m.TTL("l"), DefaultWatchdogTimeout)
+		b.equal("the hold", b.m.TTL("l"), DefaultWatchdogTimeout)
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		go func() { _, _ = other.Acquire(ctx) }()
@@ -251,7 +251,7 @@ func TestWhatHandlesLeaveInRedis(t *testing.T) {
 		queue := ""
 		if fair {
 			queue = "reference_deadlines:{l} "
-			b.is("the queue", b.m.TTL(QueueName("l")), DefaultHeartbeat)
+			b.equal("the queue", b.m.TTL(QueueName("l")), DefaultHeartbeat)
 		}
 		want := "l " + queue + memory("a") + " " + memory("c") + " "
 		if fair {
@@ -284,17 +284,17 @@ var life = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 	}
 }), 1, 30)
 
-// known has the facts about a handle.
+// known has the facts that the test knows about a handle.
 type known struct {
 	h       *Hold
 	held    bool      // the server keeps it
-	lost    bool      // it ended before a release
-	at      time.Time // when a release gave it up, heard or not
-	settled error     // what each further release says; nil: none settled it
-	asked   time.Time // when the server last ran a request of it, which it remembers for Memory
+	lost    bool      // the hold ended before a Release
+	at      time.Time // when a Release gave it up, with or without an answer
+	settled error     // the error of each further Release; nil: no Release settled it
+	asked   time.Time // when the server last ran a request of the handle, which it remembers for Memory
 }
 
-// In every drawn life the answers of handles are true.
+// In every drawn life the handles answer truly.
 func TestWhatHandlesSayIsTrue(t *testing.T) {
 	for name, fair := range map[string]bool{"plain": false, "fair": true} {
 		t.Run(name, func(t *testing.T) {
@@ -309,7 +309,7 @@ func TestWhatHandlesSayIsTrue(t *testing.T) {
 	}
 }
 
-// live plays steps, and returns the first thing that is not as it should be.
+// live plays steps, and returns the first fault that it finds.
 func live(b *bench, l *Lock, steps []step) string {
 	var last int64
 	var handles [4]known
@@ -321,7 +321,7 @@ func live(b *bench, l *Lock, steps []step) string {
 		}
 		return nil
 	}
-	lose := func() { // the hold, of which nobody is told yet
+	lose := func() { // loses the hold; no client knows yet
 		if k := holder(); k != nil {
 			k.held, k.lost = false, true
 		}
@@ -375,7 +375,7 @@ func live(b *bench, l *Lock, steps []step) string {
 					return wrong("a release", err, nil)
 				}
 			}
-			if k.held || time.Since(k.asked) < Memory { // what is forgotten stays so
+			if k.held || time.Since(k.asked) < Memory { // a forgotten outcome stays unknown
 				k.asked = time.Now()
 			}
 			if k.held {
@@ -403,7 +403,7 @@ func live(b *bench, l *Lock, steps []step) string {
 			}
 		}
 	}
-	time.Sleep(11 * time.Second) // each loss is heard of with the next renewal
+	time.Sleep(11 * time.Second) // the next renewal notices each loss
 	for n, k := range handles {
 		if k.h == nil || k.held {
 			continue
@@ -415,7 +415,7 @@ func live(b *bench, l *Lock, steps []step) string {
 	return ""
 }
 
-// On goroutines in real time the lock alone keeps them apart; the race detector looks.
+// In real time only the lock keeps goroutines apart; the race detector checks it.
 func TestHandlesOnRealGoroutines(t *testing.T) {
 	for name, fair := range map[string]bool{"plain": false, "fair": true} {
 		t.Run(name, func(t *testing.T) {

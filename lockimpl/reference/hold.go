@@ -12,12 +12,12 @@ import (
 	"lockstep/lockimpl"
 )
 
-// holds are the holds of this client's owners that were granted and not given up.
+// holds has the holds that were granted to this client's owners and not given up.
 type holds struct {
 	client *Client
 	mu     sync.Mutex
 	open   map[holdKey]*hold
-	ended  []lockimpl.HoldEnded // since mu was taken; told of when it is given up
+	ended  []lockimpl.HoldEnded // since mu was locked; reported when it is unlocked
 }
 
 type holdKey struct {
@@ -25,41 +25,40 @@ type holdKey struct {
 	owner string // as the server knows it
 }
 
-// hold is one grant, entered again or not. holds.mu guards its fields, except the fields
-// that never change.
+// hold is one grant, with its re-entries. holds.mu guards the fields that change.
 type hold struct {
 	key   holdKey
 	owner owner
 	token int64
-	since time.Time // when the answer came that granted it
+	since time.Time // when the answer with the grant came
 
 	levels []level         // innermost last
 	until  time.Time       // when it may be over, by the process's own clock
 	alarm  *time.Timer     // goes off then
-	ctx    context.Context // ends then, or with the hold
+	ctx    context.Context // ends at until, or with the hold
 	end    context.CancelCauseFunc
 	stop   context.CancelFunc // of the renewals; nil: there are none
 }
 
-// level is one entering of a hold.
+// level is the grant of a hold, or one re-entry.
 type level struct {
 	renewed bool
-	// When its lease ends, if it is not renewed: by the process's own clock, and
-	// the server's millisecond.
+	// The end of its lease, unless it is renewed: by the process's own clock, and in ms of the
+	// server's clock.
 	until time.Time
 	ends  int64
 }
 
 func renewed(l level) bool { return l.renewed }
 
-// granted enters a hold, which the server keeps for its time to live from the
-// instant at which it was asked, at least.
+// granted notes a level of a hold. The server keeps the hold at least for its time to live, counted
+// from the instant asked.
 func (h *holds) granted(key holdKey, o owner, lease time.Duration, got answer, asked time.Time) *hold {
 	h.mu.Lock()
 	defer h.unlockAndTell()
 	held := h.open[key]
 	if held != nil && held.token != got.token {
-		h.over(held, lockimpl.ErrHoldLost) // it was lost unheard, and this is a new one
+		h.over(held, lockimpl.ErrHoldLost) // the old hold was lost without notice, and this is a new one
 		held = nil
 	}
 	if held == nil {
@@ -81,7 +80,7 @@ func (held *hold) lastsUntil(t time.Time) {
 	held.alarm.Reset(time.Until(t))
 }
 
-// ends is the server's millisecond in which the last of some levels ends.
+// ends returns the server's millisecond in which the last of the levels ends.
 func (h *holds) ends(levels []level) (ms int64) {
 	now, _ := h.client.clock.now()
 	for _, l := range levels {
@@ -93,7 +92,7 @@ func (h *holds) ends(levels []level) (ms int64) {
 	return ms
 }
 
-// renewals starts or stops them, as the levels want it; holds.mu is held.
+// renewals starts or stops the renewals, as the levels need. The caller holds holds.mu.
 func (h *holds) renewals(held *hold) {
 	wanted := slices.ContainsFunc(held.levels, renewed)
 	switch {
@@ -107,8 +106,8 @@ func (h *holds) renewals(held *hold) {
 	}
 }
 
-// renew keeps a hold alive until it is given up or the server says that it is
-// lost: an error, and a lease that may have run out meanwhile, change nothing.
+// renew keeps a hold alive until it is given up or the server says that it is lost: neither an
+// error nor a lease that may have run out ends the renewals.
 func (h *holds) renew(ctx context.Context, held *hold, pause time.Duration) {
 	c := h.client
 	for failed := 0; c.sleep(ctx, pause) == nil; {
@@ -171,7 +170,7 @@ func (h *holds) tell(held *hold, cause error) {
 	held.end(cause)
 }
 
-// unlockAndTell gives up mu, and tells of the holds that have ended meanwhile.
+// unlockAndTell unlocks mu, and reports the holds that have ended meanwhile.
 func (h *holds) unlockAndTell() {
 	ended := h.ended
 	h.ended = nil
@@ -181,7 +180,7 @@ func (h *holds) unlockAndTell() {
 	}
 }
 
-// over forgets a hold; holds.mu is held.
+// over forgets a hold. The caller holds holds.mu.
 func (h *holds) over(held *hold, cause error) {
 	delete(h.open, held.key)
 	held.alarm.Stop()
@@ -191,9 +190,9 @@ func (h *holds) over(held *hold, cause error) {
 	h.tell(held, cause)
 }
 
-// releasing says until which millisecond of the server the hold is wanted once
-// its innermost level is given up, 0 for no longer. Renewals that no level asks
-// for then stop here: none must be sent after the release.
+// releasing returns the server's millisecond until which the remaining levels need the hold once
+// the innermost one is given up, 0 if there are none. Renewals that no remaining level needs stop
+// here, since none must be sent after the release.
 func (h *holds) releasing(key holdKey) (ends int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -209,8 +208,8 @@ func (h *holds) releasing(key holdKey) (ends int64) {
 	return h.ends(left)
 }
 
-// released takes the innermost level, or all of them.
-// believed says whether the holder had reason to think that it holds the lock.
+// released takes the innermost level, or all of them. believed reports whether the holder had
+// reason to believe that it held the lock.
 func (h *holds) released(key holdKey, all bool, cause error) (believed bool) {
 	h.mu.Lock()
 	defer h.unlockAndTell()
@@ -231,8 +230,8 @@ func (h *holds) released(key holdKey, all bool, cause error) (believed bool) {
 	return believed
 }
 
-// forced ends this client's holds of a lock with a token up to last. One that was
-// granted since stays, however late it is known that others were forced open.
+// forced ends this client's holds of a lock with a token up to last. A hold that was granted since
+// stays, however late the client learns of the forced unlock.
 func (h *holds) forced(lock string, last int64) {
 	h.all(lockimpl.ErrHoldLost, func(held *hold) bool { return held.key.lock == lock && held.token <= last })
 }
@@ -256,7 +255,7 @@ func (h *holds) all(cause error, of func(*hold) bool) {
 	}
 }
 
-// believes says whether the holder has reason to think that the server keeps the hold.
+// believes reports whether the holder has reason to believe that the server keeps the hold.
 func (h *holds) believes(held *hold) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -269,11 +268,12 @@ func (h *holds) find(key holdKey) *hold {
 	return h.open[key]
 }
 
-// HoldContext gives a context for the work that the lock guards. It ends with parent, when the owner
+// HoldContext returns a context for the work that the lock guards. It ends with parent, when the owner
 // has given up its last level (context.Canceled), when the client was closed (lockimpl.ErrClosed), and
-// with the cause lockimpl.ErrHoldLost as soon as the hold may have ended on the server. Its lease
-// counts from the instant at which it was asked for, so the context ends before the hold does, as far
-// as the two clocks run alike. An owner that does not hold the lock gets ErrNotHeld. Nothing is sent.
+// with the cause lockimpl.ErrHoldLost as soon as the hold may have ended on the server. The lease
+// counts from the instant at which the command was sent, so the context ends before the hold does, as
+// far as the two clocks run alike. The error is ErrNotHeld if the owner does not hold the lock.
+// HoldContext sends nothing.
 func (l *Lock) HoldContext(parent context.Context, o lockimpl.Owner) (context.Context, error) {
 	held := l.c.holds.find(holdKey{l.name, l.c.owner(o).name})
 	if held == nil {
@@ -282,7 +282,7 @@ func (l *Lock) HoldContext(parent context.Context, o lockimpl.Owner) (context.Co
 	return held.context(parent), nil
 }
 
-// context gives one that ends with parent and with the hold.
+// context returns a context that ends with parent and with the hold.
 func (held *hold) context(parent context.Context) context.Context {
 	ctx, cancel := context.WithCancelCause(parent)
 	if held.ctx.Err() != nil {
@@ -294,13 +294,13 @@ func (held *hold) context(parent context.Context) context.Context {
 	return ctx
 }
 
-// Token is the fencing token of the owner's hold: greater than that of every
-// hold before, on this lock, by whomever. A resource that refuses tokens
-// smaller than the greatest it has seen is safe from a holder who outlives its
-// lease. An owner that does not hold the lock gets ErrNotHeld. Nothing is sent.
+// Token is the fencing token of the owner's hold: greater than the token of every earlier hold of
+// this lock, whoever had it. A resource that refuses tokens smaller than the greatest it has seen
+// is safe from a holder that outlives its lease. The error is ErrNotHeld if the owner does not hold
+// the lock. Token sends nothing.
 //
-// Tokens are counted at the server and follow its clock where the count is
-// lost, so they go on growing unless count and clock are both put back.
+// The server counts tokens, and takes them from its clock if the count is lost. So they go on
+// growing unless both the count and the clock are set back.
 func (l *Lock) Token(o lockimpl.Owner) (int64, error) {
 	held := l.c.holds.find(holdKey{l.name, l.c.owner(o).name})
 	if held == nil {

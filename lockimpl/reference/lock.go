@@ -13,9 +13,9 @@ import (
 	"lockstep/lockimpl"
 )
 
-// Lock is a lock of one name; locks of one name and client share their holds.
-// It implements lockimpl.Lock. A context that ends ends every call; what the
-// call has sent by then is still waited for, one second at most.
+// Lock is a lock of one name; locks of one name and client share their holds. It implements
+// lockimpl.Lock. The end of its context ends every call. The call still waits for the answer to a
+// command that it has sent, for one second at most.
 type Lock struct {
 	c       *Client
 	name    string
@@ -31,8 +31,7 @@ func (l *Lock) doing(verb string, o lockimpl.Owner) string {
 	return fmt.Sprintf("%s %q (owner %d)", verb, l.name, o)
 }
 
-// request makes the next request of an owner; third is the key that stands
-// between the owner's and the queue's.
+// request makes the next request of an owner; third is the key between the owner's and the queue's.
 func (l *Lock) request(s script, o owner, third string, args ...any) *request {
 	r := &request{c: l.c, script: s, owner: o, number: l.c.requests.Add(1), valid: valid, args: args}
 	r.keys = []string{l.name, MemoryName(l.name, o.name), third}
@@ -42,10 +41,9 @@ func (l *Lock) request(s script, o owner, third string, args ...any) *request {
 	return r
 }
 
-// Lock implements lockimpl.Lock. It is always interruptible. Errors: of ctx
-// when it ended, with ErrUnknownOutcome where the owner may hold the lock all
-// the same, until the lease or the watchdog timeout has passed; of the server
-// when it refuses what the lock asks.
+// Lock implements lockimpl.Lock. It is always interruptible. When ctx ends it returns the error of
+// ctx, with ErrUnknownOutcome if the owner may still hold the lock until the lease or the watchdog
+// timeout has passed. It returns the server's error if the server refuses the request.
 func (l *Lock) Lock(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) error {
 	if err := lockimpl.CheckLease(opt.Lease); err != nil {
 		return err
@@ -73,16 +71,16 @@ func (l *Lock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.
 type acquisition struct {
 	*request
 	l     *Lock
-	call  int64         // its number; its attempts have greater ones
-	lease time.Duration // that was asked for
-	kept  time.Duration // for which a grant holds: the lease, or the watchdog timeout
-	place time.Duration // for which a place in the queue is taken
-	asked bool          // one attempt may have left a place or a hold
+	call  int64         // the number of the call; its attempts have greater ones
+	lease time.Duration // the lease that the caller asked for
+	kept  time.Duration // the time for which a grant holds: the lease, or the watchdog timeout
+	place time.Duration // the time for which it takes a place in the queue
+	asked bool          // an attempt may have left a place or a hold
 	busy  time.Time     // when an attempt was first told that another holds the lock, or waits for it
 }
 
-// acquire tries for wait, without bound when it is negative. It gives no hold and no
-// error when others held the lock all the time.
+// acquire tries for wait, or without bound if wait is negative. It returns no hold and no error if
+// others held the lock all the time.
 func (l *Lock) acquire(ctx context.Context, doing string, o owner, lease, wait time.Duration) (held *hold, err error) {
 	begun := time.Now()
 	until := begun.Add(wait)
@@ -142,7 +140,7 @@ func (l *Lock) acquire(ctx context.Context, doing string, o owner, lease, wait t
 	}
 }
 
-// ended tells of the end of the call.
+// ended reports the end of the call to the observer.
 func (a *acquisition) ended(ctx context.Context, begun time.Time, held *hold, err error) {
 	e := lockimpl.AcquireEnded{Lock: a.l.name, Outcome: lockimpl.OutcomeOf(ctx, held != nil, err), Took: time.Since(begun)}
 	if a.place > 0 && !a.busy.IsZero() {
@@ -151,8 +149,8 @@ func (a *acquisition) ended(ctx context.Context, begun time.Time, held *hold, er
 	a.l.c.observer.AcquireEnded(ctx, e)
 }
 
-// attempt asks for the lock once. Each attempt has a number of its own: after the answer
-// to one, nothing that was sent before takes the lock.
+// attempt asks for the lock once. Each attempt has a number of its own: after the answer to one, no
+// earlier attempt takes the lock.
 func (a *acquisition) attempt(ctx context.Context) (answer, error) {
 	a.number = a.l.c.requests.Add(1)
 	got, err := a.try(ctx)
@@ -162,8 +160,8 @@ func (a *acquisition) attempt(ctx context.Context) (answer, error) {
 	return got, err
 }
 
-// errLostUnheard: no answer came in time to be of use. To try again would be
-// another acquire than the caller asked for.
+// errLostUnheard: the answer came too late to be of use. A further try would be a second acquire,
+// which the caller did not ask for.
 var errLostUnheard = fmt.Errorf("%w: it was granted, and the hold was over before the answer came: %w", lockimpl.ErrUnknownOutcome, lockimpl.ErrHoldLost)
 
 // granted notes the hold, unless it may be over.
@@ -174,20 +172,19 @@ func (a *acquisition) granted(doing string, got answer, asked time.Time) (*hold,
 	return a.l.c.holds.granted(holdKey{a.l.name, a.owner.name}, a.owner, a.lease, got, asked), nil
 }
 
-// pause is how long a waiter sleeps after a busy answer, unless it is woken.
+// pause returns the time for which a waiter sleeps after a busy answer, unless it is woken.
 func (l *Lock) pause(got answer) time.Duration {
 	pause := l.c.poll()
 	if got.ttl >= 0 {
-		pause = min(pause, got.ttl+time.Millisecond) // Redis keeps a key through its last one
+		pause = min(pause, got.ttl+time.Millisecond) // Redis keeps a key through its last millisecond
 	}
 	return pause
 }
 
-// giveUp ends an acquire without a grant: because of why, or, when that is nil,
-// because its time was up, with the last attempt failed. It sees to it that it
-// is not granted later, by a request that overtakes it. If it was granted
-// already, unheard, it has succeeded; so it has where its time is up and the fair
-// lock is free just then, and its turn.
+// giveUp ends an acquire without a grant, for the reason why, or, if why is nil, since its time is
+// up. failed is the error of the last attempt. giveUp makes sure that no request under way is
+// granted later. The acquire has succeeded, though, if it was already granted and the answer was
+// lost, or if its time is up, the fair lock is free and it is the caller's turn.
 func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed error) (*hold, error) {
 	if !a.mayHaveRun && !a.queued() || a.l.c.closing.Err() != nil {
 		return nil, a.unfinished(doing, why, failed)
@@ -204,14 +201,13 @@ func (a *acquisition) giveUp(ctx context.Context, doing string, why, failed erro
 	case err == nil && left:
 		return nil, fmt.Errorf("%s: %w", doing, cmp.Or(why, failed))
 	}
-	// A place that is left behind is free after a heartbeat.
+	// A place that stays behind is free after a heartbeat.
 	return nil, a.unfinished(doing, why, failed)
 }
 
-// leave asks the server, twice if need be, to give the acquire up, and gives its answer
-// and when that was asked for. Where takes, it asks first to take the fair lock
-// instead, if it is free and this one's turn; that is refused when nobody waits for the
-// answer any more.
+// leave asks the server, twice if necessary, to give the acquire up. It returns the answer, and the
+// instant at which it was asked for. If takes is set, the server first takes the fair lock for the
+// caller if it is free and the caller's turn; it does not do so once nobody waits for the answer.
 func (a *acquisition) leave(ctx context.Context, takes bool) (got answer, asked time.Time, err error) {
 	r := a.l.request(a.l.scripts.leave, a.owner, ChannelName(a.l.name), a.call)
 	if a.l.fair() {
@@ -236,14 +232,14 @@ func (a *acquisition) leave(ctx context.Context, takes bool) (got answer, asked 
 	return got, asked, err
 }
 
-// queued: it may have a place in the queue.
+// queued reports whether the acquire may have a place in the queue.
 func (a *acquisition) queued() bool { return a.place > 0 && a.l.fair() && a.asked }
 
-// unfinished is the error of an acquire whose outcome the server has not told yet.
+// unfinished returns the error of an acquire whose outcome the server has not answered yet.
 func (a *acquisition) unfinished(doing string, why, failed error) error {
 	err := bothErrors(why, failed)
 	if err == nil && a.queued() && a.l.c.closing.Err() != nil {
-		err = lockimpl.ErrClosed // while it left
+		err = lockimpl.ErrClosed // the client was closed while the acquire left
 	}
 	if err == nil && !a.mayHaveRun {
 		return nil
@@ -251,9 +247,9 @@ func (a *acquisition) unfinished(doing string, why, failed error) error {
 	return fmt.Errorf("%s: %w", doing, a.unknownIf(err))
 }
 
-// Unlock implements lockimpl.Lock. It asks until it is answered or ctx ends;
-// only then, or when the server has lost its memory of the owner, is the
-// outcome unknown. The hold is no longer renewed in any case.
+// Unlock implements lockimpl.Lock. It asks until the server answers or ctx ends. The outcome is
+// unknown only if ctx ends, or if the server has lost its memory of the owner. In any case the hold
+// is no longer renewed.
 func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
 	doing := l.doing("unlock", o)
 	if err := l.c.over(ctx); err != nil {
@@ -264,8 +260,8 @@ func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, 
 }
 
 // unlock settles a request that gives up a level, and takes that level from the client's own hold. The
-// hold ends with cause when no level is left. before is the hold of an earlier unlock by the same
-// request; nil: there was none.
+// hold ends with cause when no level is left. before is the hold of an earlier unlock with the same
+// request; nil if there was none.
 func (l *Lock) unlock(ctx context.Context, doing string, r *request, cause error, before *hold) (lockimpl.Release, error) {
 	key := holdKey{l.name, r.owner.name}
 	got, err := r.settle(ctx)
@@ -280,8 +276,8 @@ func (l *Lock) unlock(ctx context.Context, doing string, r *request, cause error
 		l.c.holds.released(key, false, cause)
 		return lockimpl.StillHeld, nil
 	}
-	// With its memory of the owner the server may have lost the hold, or the
-	// release: one that go-redis sent again would not be noticed.
+	// The server has lost its memory of the owner, and so perhaps the hold or the release. It would
+	// not notice that go-redis sent a release again.
 	believed := l.c.holds.released(key, true, lockimpl.ErrHoldLost) || before != nil && l.c.holds.believes(before)
 	if got.word == answerNotHeld || !r.mayHaveRun && !believed {
 		return 0, fmt.Errorf("%s: %w", doing, lockimpl.ErrNotHeld)
@@ -289,15 +285,14 @@ func (l *Lock) unlock(ctx context.Context, doing string, r *request, cause error
 	return 0, fmt.Errorf("%s: %w: the server no longer knows (%s)", doing, lockimpl.ErrUnknownOutcome, got.word)
 }
 
-// ForceUnlock implements lockimpl.Lock. It is meant for people: a holder in
-// another process learns of it with its next renewal or unlock, one of this client's
-// with the answer.
+// ForceUnlock implements lockimpl.Lock. It is meant for people: a holder in another process learns
+// of it with its next renewal or unlock, and a holder of this client with the answer.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	doing := fmt.Sprintf("force unlock %q", l.name)
 	if err := l.c.over(ctx); err != nil {
 		return false, fmt.Errorf("%s: %w", doing, err)
 	}
-	// An owner of its own for each, so that two of them do not overtake one another.
+	// Each forced unlock has an owner of its own, so that none makes another outdated.
 	o := owner{name: l.c.id + ":force-" + strconv.FormatInt(l.c.requests.Add(1), 10)}
 	r := l.request(l.scripts.forceUnlock, o, ChannelName(l.name))
 	r.keys = append(r.keys, TokenName(l.name))
@@ -309,7 +304,7 @@ func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	switch {
 	case got.word == answerReleased:
 		return true, nil
-	case r.mayHaveRun: // it is free now; a server that lost its memory cannot tell who freed it
+	case r.mayHaveRun: // the lock is free now; a server that lost its memory does not know who freed it
 		return false, fmt.Errorf("%s: %w", doing, lockimpl.ErrUnknownOutcome)
 	}
 	return false, nil

@@ -36,17 +36,17 @@ type bench struct {
 	close []func()
 
 	mu    sync.Mutex
-	lose  map[string]int // how many replies to commands with these words are lost
+	lose  map[string]int // how many replies to commands with these words get lost
 	sent  []string       // the scripts' names, in order
 	names map[string]string
 
 	attempts [][]any  // the acquires that were run, in order
 	unknown  []string // the names of scripts that the server did not know
 
-	lost    func() // when a reply is; nil: nothing
-	again   func() // before a leave is run again, as go-redis does after a lost reply; nil: it is not
+	lost    func() // called when a reply is lost; nil: nothing
+	again   func() // called before a leave runs again, as go-redis does after a lost reply; nil: it does not
 	retries int    // of the go-redis client; 0: none
-	lostAs  string // the operation that the error of a lost reply names; read
+	lostAs  string // the operation in the error of a lost reply; default read
 }
 
 func bubble(t *testing.T, f func(*bench)) {
@@ -72,7 +72,7 @@ func bubble(t *testing.T, f func(*bench)) {
 	})
 }
 
-// client makes one with a go-redis client of its own.
+// client makes a client with a go-redis client of its own.
 func (b *bench) client(id string) *Client {
 	b.t.Helper()
 	rdb := redis.NewClient(&redis.Options{
@@ -100,7 +100,7 @@ func (b *bench) lock(id string, fair bool) *Lock {
 
 func (b *bench) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-// ProcessHook runs a command and loses its reply, where that is wanted.
+// ProcessHook runs a command and loses its reply if the test asks for that.
 func (b *bench) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
@@ -149,7 +149,7 @@ func (b *bench) must(err error) {
 	}
 }
 
-func (b *bench) is(what string, got, want any) {
+func (b *bench) equal(what string, got, want any) {
 	b.t.Helper()
 	if got != want {
 		b.t.Errorf("at %v: %s: got %v, want %v", time.Since(b.start), what, got, want)
@@ -179,7 +179,7 @@ func (b *bench) unlock(l *Lock, o lockimpl.Owner, want lockimpl.Release) {
 	b.t.Helper()
 	got, err := l.Unlock(background, o)
 	b.must(err)
-	b.is("release", got, want)
+	b.equal("release", got, want)
 }
 
 func (b *bench) ttl(l *Lock) time.Duration {
@@ -189,7 +189,7 @@ func (b *bench) ttl(l *Lock) time.Duration {
 	return d
 }
 
-// both runs a test on either lock.
+// both runs a test on each of the two locks.
 func both(t *testing.T, f func(b *bench, fair bool)) {
 	for name, fair := range map[string]bool{"plain": false, "fair": true} {
 		t.Run(name, func(t *testing.T) { bubble(t, func(b *bench) { f(b, fair) }) })
@@ -201,16 +201,16 @@ func TestOneOwnerThatCounts(t *testing.T) {
 		a, c := b.lock("a", fair), b.lock("c", fair)
 		b.hold(a, 1, 0)
 		b.hold(a, 1, 0)
-		b.is("levels", b.count(a, 1), 2)
-		b.is("another owner of the client", b.try(a, 2, 0), false)
-		b.is("another client", b.try(c, 1, 0), false)
+		b.equal("levels", b.count(a, 1), 2)
+		b.equal("another owner of the client", b.try(a, 2, 0), false)
+		b.equal("another client", b.try(c, 1, 0), false)
 		if _, err := c.Unlock(background, 1); !errors.Is(err, lockimpl.ErrNotHeld) {
 			t.Errorf("unlock of another's hold: %v", err)
 		}
 		b.unlock(a, 1, lockimpl.StillHeld)
-		b.is("with a level left", b.try(c, 1, 0), false)
+		b.equal("with a level left", b.try(c, 1, 0), false)
 		b.unlock(a, 1, lockimpl.Released)
-		b.is("when it is free", b.try(c, 1, 0), true)
+		b.equal("when it is free", b.try(c, 1, 0), true)
 	})
 }
 
@@ -222,10 +222,10 @@ func TestARequestHappensOnce(t *testing.T) {
 				b.lose["acquire"] = 3 * strings.Count(script, "acquire")
 				b.hold(l, 1, 0)
 				b.hold(l, 1, 0)
-				b.is("levels", b.count(l, 1), 2)
+				b.equal("levels", b.count(l, 1), 2)
 				b.lose["unlock"] = 3 * strings.Count(script, "unlock")
 				b.unlock(l, 1, lockimpl.StillHeld)
-				b.is("levels", b.count(l, 1), 1)
+				b.equal("levels", b.count(l, 1), 1)
 				b.unlock(l, 1, lockimpl.Released)
 			})
 		})
@@ -236,14 +236,14 @@ func TestATryWhoseAnswerIsLostLearnsIt(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		l := b.lock("a", fair)
 		b.lose["acquire"] = 1
-		b.is("granted", b.try(l, 1, 0), true)
+		b.equal("granted", b.try(l, 1, 0), true)
 		b.lose["acquire"] = 1
-		b.is("refused", b.try(b.lock("c", fair), 1, 0), false)
+		b.equal("refused", b.try(b.lock("c", fair), 1, 0), false)
 		b.unlock(l, 1, lockimpl.Released)
 	})
 }
 
-// An attempt that comes when its call is over takes nothing.
+// An attempt that arrives after the end of its call takes nothing.
 func TestALateRequestIsRefused(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		l := b.lock("a", fair)
@@ -252,7 +252,7 @@ func TestALateRequestIsRefused(t *testing.T) {
 		b.unlock(l, 1, lockimpl.Released)
 		got, err := late.try(background)
 		b.must(err)
-		b.is("a request that was overtaken", got.word, answerOver)
+		b.equal("a request that was overtaken", got.word, answerOver)
 
 		old := l.request(l.scripts.unlock, l.c.owner(2), ChannelName("l"), 0)
 		_, err = old.try(background)
@@ -260,7 +260,7 @@ func TestALateRequestIsRefused(t *testing.T) {
 		l.c.clock.said(time.Now().Add(-time.Minute).UnixMilli())
 		got, err = old.try(background)
 		b.must(err)
-		b.is("a request of a minute ago", got.word, answerLate)
+		b.equal("a request of a minute ago", got.word, answerLate)
 	})
 }
 
@@ -275,11 +275,11 @@ func TestAHoldWithoutLeaseIsRenewedThroughErrors(t *testing.T) {
 		time.Sleep(15 * time.Second) // the renewals of 10 s and 20 s fail
 		b.m.SetError("")
 		time.Sleep(time.Minute)
-		b.is("levels", b.count(l, 1), 1)
+		b.equal("levels", b.count(l, 1), 1)
 		b.must(ctx.Err())
 		b.unlock(l, 1, lockimpl.Released)
 		synctest.Wait()
-		b.is("cause", context.Cause(ctx), context.Canceled)
+		b.equal("cause", context.Cause(ctx), context.Canceled)
 		before := len(b.sent)
 		time.Sleep(time.Minute)
 		if after := b.sent[before:]; slices.Contains(after, "renew") {
@@ -301,20 +301,20 @@ func TestTheHolderIsToldOfItsLoss(t *testing.T) {
 			t.Helper()
 			from := time.Now()
 			<-ctx.Done()
-			b.is("cause", context.Cause(ctx), error(lockimpl.ErrHoldLost))
-			b.is("in time", time.Since(from) <= within, true)
+			b.equal("cause", context.Cause(ctx), error(lockimpl.ErrHoldLost))
+			b.equal("in time", time.Since(from) <= within, true)
 		}
 		ended(watch(2*time.Second), 2*time.Second) // a lease
 		ctx := watch(0)
-		b.m.SetError("LOADING") // nothing gets through
+		b.m.SetError("LOADING") // no command succeeds
 		ended(ctx, 30*time.Second)
 		b.m.SetError("")
 		_, _ = l.Unlock(background, 1)
 		ctx = watch(0)
 		freed, err := b.lock("c", fair).ForceUnlock(background)
 		b.must(err)
-		b.is("freed", freed, true)
-		ended(ctx, 10*time.Second) // with the next renewal
+		b.equal("freed", freed, true)
+		ended(ctx, 10*time.Second) // the next renewal ends it
 		if _, err := l.Unlock(background, 1); !errors.Is(err, lockimpl.ErrNotHeld) {
 			t.Errorf("unlock of a lost hold: %v", err)
 		}
@@ -324,8 +324,8 @@ func TestTheHolderIsToldOfItsLoss(t *testing.T) {
 	})
 }
 
-// The last error of a client that retries is of a try that was never sent, and
-// an earlier one ran: what came of it is asked.
+// The last error of a client that retries belongs to a try that was never sent, and an earlier try
+// ran. The lock asks for its outcome.
 func TestOfAClientThatRetriesEveryFailureMayHaveRun(t *testing.T) {
 	for _, c := range []struct {
 		retries int
@@ -335,15 +335,15 @@ func TestOfAClientThatRetriesEveryFailureMayHaveRun(t *testing.T) {
 			b.retries, b.lostAs, b.lose["acquire"] = c.retries, "write", 1
 			l := b.lock("a", false)
 			got, err := l.TryLock(background, 1)
-			b.is("commands", strings.Join(b.sent, " "), c.sent)
-			b.is("granted", got, c.retries > 0)
-			b.is("failed", err != nil, c.retries < 0)
+			b.equal("commands", strings.Join(b.sent, " "), c.sent)
+			b.equal("granted", got, c.retries > 0)
+			b.equal("failed", err != nil, c.retries < 0)
 		})
 	}
 }
 
-// go-redis sends a command again that failed, and the first copy may come when the second has
-// been answered. After the answer no copy takes anything, whether the call has ended or not.
+// go-redis sends a failed command again, and the first copy may arrive after the answer to the
+// second. After the answer no copy takes the lock, whether or not the call has ended.
 func TestALateCopyOfAnAnsweredAttemptTakesNothing(t *testing.T) {
 	for what, wait := range map[string]time.Duration{"one attempt": 0, "some attempts": 3 * time.Second} {
 		for _, lost := range []int{0, 1} {
@@ -353,41 +353,41 @@ func TestALateCopyOfAnAnsweredAttemptTakesNothing(t *testing.T) {
 					l := b.lock("c", fair)
 					b.lose["acquire"] = lost
 					b.attempts = nil
-					b.is("granted", b.try(l, 1, wait), false)
-					b.is("more than one attempt", len(b.attempts) > 1, wait > 0)
+					b.equal("granted", b.try(l, 1, wait), false)
+					b.equal("more than one attempt", len(b.attempts) > 1, wait > 0)
 					b.m.Del("l")
 					for _, args := range b.attempts {
 						reply, err := l.c.rdb.Do(background, args...).Slice()
 						b.must(err)
-						b.is("granted to a copy", reply[0] == answerGranted, false)
+						b.equal("granted to a copy", reply[0] == answerGranted, false)
 					}
-					b.is("held", b.m.Exists("l"), false)
+					b.equal("held", b.m.Exists("l"), false)
 				})
 			})
 		}
 	}
 }
 
-// A copy of an attempt that found the lock busy tells when to ask again: at once where it is
-// free by now and nobody is in front. A client whose answers are lost does not ask without
-// pause.
+// A copy of an attempt that found the lock busy answers when to ask again: at once if the lock is
+// free by now and nobody is in front. A client whose answers are lost still pauses between its
+// attempts.
 func TestACopyOfABusyAnswerTellsWhenToAskAgain(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		b.hold(b.lock("a", fair), 1, 0)
 		l := b.lock("c", fair)
 		b.attempts = nil
-		b.is("granted", b.try(l, 1, 0), false)
+		b.equal("granted", b.try(l, 1, 0), false)
 		pause := func() time.Duration {
 			reply, err := l.c.rdb.Do(background, b.attempts[0]...).Slice()
 			b.must(err)
 			got, err := parse(reply)
 			b.must(err)
-			b.is("a copy", got.word, answerBusy)
+			b.equal("a copy", got.word, answerBusy)
 			return l.pause(got)
 		}
-		b.is("a poll, while it is held", pause() > 100*ms, true)
+		b.equal("a poll, while it is held", pause() > 100*ms, true)
 		b.m.Del("l")
-		b.is("pause, when it is free", pause(), ms)
+		b.equal("pause, when it is free", pause(), ms)
 		if !fair {
 			return
 		}
@@ -395,9 +395,9 @@ func TestACopyOfABusyAnswerTellsWhenToAskAgain(t *testing.T) {
 		b.must(err)
 		_, err = b.m.ZAdd(DeadlinesName("l"), float64(time.Now().Add(200*ms).UnixMilli()), "dead:1")
 		b.must(err)
-		b.is("a poll, while somebody is in front", pause() > 100*ms, true)
+		b.equal("a poll, while somebody is in front", pause() > 100*ms, true)
 		time.Sleep(201 * ms)
-		b.is("pause, when that one's time is over", pause(), ms)
+		b.equal("pause, when that one's time is over", pause(), ms)
 	})
 }
 
@@ -421,18 +421,18 @@ func TestAForcedUnlockEndsTheHoldsUpToIt(t *testing.T) {
 		}()
 		synctest.Wait() // it has run, and asks again
 		after := watch(2)
-		b.is("freed", <-freed, true)
-		synctest.Wait() // contexts hear of it
-		b.is("asked again", strings.Count(strings.Join(b.sent, " "), "force_unlock"), 2)
-		b.is("a hold before it", context.Cause(before), error(lockimpl.ErrHoldLost))
-		b.is("a hold after it", context.Cause(after), nil)
+		b.equal("freed", <-freed, true)
+		synctest.Wait() // the contexts end
+		b.equal("asked again", strings.Count(strings.Join(b.sent, " "), "force_unlock"), 2)
+		b.equal("a hold before it", context.Cause(before), error(lockimpl.ErrHoldLost))
+		b.equal("a hold after it", context.Cause(after), nil)
 
-		b.m.Del("l") // by another hand, of which nobody learns
+		b.m.Del("l") // as an operator does; no client learns of it
 		ok, err := l.ForceUnlock(background)
 		b.must(err)
-		b.is("freed", ok, false)
+		b.equal("freed", ok, false)
 		synctest.Wait()
-		b.is("a hold that was gone", context.Cause(after), error(lockimpl.ErrHoldLost))
+		b.equal("a hold that was gone", context.Cause(after), error(lockimpl.ErrHoldLost))
 
 		for _, last := range []string{"", "7"} {
 			gone := watch(1)
@@ -443,9 +443,9 @@ func TestAForcedUnlockEndsTheHoldsUpToIt(t *testing.T) {
 			}
 			ok, err := l.ForceUnlock(background)
 			b.must(err)
-			b.is("freed", ok, false)
+			b.equal("freed", ok, false)
 			synctest.Wait()
-			b.is("a hold of a server whose last token is "+cmp.Or(last, "lost"), context.Cause(gone), error(lockimpl.ErrHoldLost))
+			b.equal("a hold of a server whose last token is "+cmp.Or(last, "lost"), context.Cause(gone), error(lockimpl.ErrHoldLost))
 		}
 	})
 }
@@ -454,15 +454,15 @@ func TestLeasesAreExact(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		l := b.lock("a", fair)
 		b.hold(l, 1, 5*time.Second)
-		b.is("as asked", b.ttl(l), 5*time.Second)
+		b.equal("as asked", b.ttl(l), 5*time.Second)
 		b.hold(l, 1, 2*time.Second)
-		b.is("a shorter one takes nothing", b.ttl(l), 5*time.Second)
+		b.equal("a shorter one takes nothing", b.ttl(l), 5*time.Second)
 		b.hold(l, 1, 20*time.Second)
-		b.is("a longer one counts", b.ttl(l), 20*time.Second)
+		b.equal("a longer one counts", b.ttl(l), 20*time.Second)
 		b.unlock(l, 1, lockimpl.StillHeld)
-		b.is("and goes with its level", b.ttl(l), 5*time.Second)
+		b.equal("and goes with its level", b.ttl(l), 5*time.Second)
 		time.Sleep(6 * time.Second)
-		b.is("levels", b.count(l, 1), 0)
+		b.equal("levels", b.count(l, 1), 0)
 	})
 }
 
@@ -475,12 +475,12 @@ func TestTokensGrow(t *testing.T) {
 			b.hold(l, 1, 0)
 			got, err := l.Token(1)
 			b.must(err)
-			b.is("greater", got > last, true)
+			b.equal("greater", got > last, true)
 			last = got
 			b.unlock(l, 1, lockimpl.Released)
 			if i == 3 {
 				time.Sleep(10 * time.Millisecond)
-				b.m.FlushAll() // the count is lost, and the clock goes on
+				b.m.FlushAll() // the count is lost; the clock continues
 			}
 		}
 	})
@@ -496,7 +496,7 @@ func TestWaitersAreWoken(t *testing.T) {
 			close(unlocked)
 		})
 		b.hold(c, 1, 0)
-		b.is("at once", time.Since(b.start), 2100*time.Millisecond)
+		b.equal("at once", time.Since(b.start), 2100*time.Millisecond)
 		<-unlocked
 	})
 }
@@ -505,12 +505,12 @@ func TestWaitersAskNowAndThen(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		a, c := b.lock("a", fair), b.lock("c", fair)
 		b.hold(a, 1, 0)
-		time.AfterFunc(2100*time.Millisecond, func() { b.m.Del("l") }) // and nobody is told
+		time.AfterFunc(2100*time.Millisecond, func() { b.m.Del("l") }) // and no waiter is woken
 		b.hold(c, 1, 0)
-		b.is("within a poll", time.Since(b.start) <= 2100*time.Millisecond+pollEvery, true)
+		b.equal("within a poll", time.Since(b.start) <= 2100*time.Millisecond+pollEvery, true)
 		time.Sleep(time.Second)
 		before := len(b.sent)
-		b.is("busy", b.try(a, 1, 10*time.Second), false)
+		b.equal("busy", b.try(a, 1, 10*time.Second), false)
 		if n := len(b.sent) - before; n > 30 {
 			t.Errorf("%d commands in ten seconds", n)
 		}
@@ -536,11 +536,11 @@ func TestFairServesInOrder(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second) // longer than a heartbeat
 		b.unlock(first, 1, lockimpl.Released)
-		b.is("one that does not wait comes not before them", b.try(first, 1, 0), false)
+		b.equal("one that does not wait comes not before them", b.try(first, 1, 0), false)
 		all.Wait()
-		b.is("order", strings.Join(order, " "), "a b c d")
+		b.equal("order", strings.Join(order, " "), "a b c d")
 		for _, key := range []string{QueueName("l"), DeadlinesName("l")} {
-			b.is(key, b.m.Exists(key), false)
+			b.equal(key, b.m.Exists(key), false)
 		}
 	})
 }
@@ -560,7 +560,7 @@ func TestTheDeadLeaveTheQueueWithinAHeartbeat(t *testing.T) {
 		from := time.Now()
 		b.hold(next, 1, 0)
 		<-unlocked
-		b.is("within a heartbeat and a poll", time.Since(from) <= DefaultHeartbeat+pollEvery, true)
+		b.equal("within a heartbeat and a poll", time.Since(from) <= DefaultHeartbeat+pollEvery, true)
 	})
 }
 
@@ -568,34 +568,34 @@ func TestWhoLeavesLeavesNothing(t *testing.T) {
 	bubble(t, func(b *bench) {
 		a, c := b.lock("a", true), b.lock("c", true)
 		b.hold(a, 1, 0)
-		b.is("timed out", b.try(c, 1, time.Second), false)
-		b.is("after its wait", time.Since(b.start), time.Second)
+		b.equal("timed out", b.try(c, 1, time.Second), false)
+		b.equal("after its wait", time.Since(b.start), time.Second)
 		ctx, cancel := context.WithTimeout(background, time.Second)
 		defer cancel()
 		if err := c.Lock(ctx, 2, lockimpl.LockOptions{}); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, lockimpl.ErrUnknownOutcome) {
 			t.Errorf("a context that ended: %v", err)
 		}
-		b.is("queue", b.m.Exists(QueueName("l")), false)
-		b.is("one trip for each", slices.Contains(b.unknown, "leave"), false)
+		b.equal("queue", b.m.Exists(QueueName("l")), false)
+		b.equal("one trip for each", slices.Contains(b.unknown, "leave"), false)
 		b.unlock(a, 1, lockimpl.Released)
-		b.is("free", b.try(c, 1, 0), true)
+		b.equal("free", b.try(c, 1, 0), true)
 	})
 }
 
-// A waiter that is in front of a free lock when its time is up takes the lock, since others were told
-// that somebody is before them.
+// A waiter that is in front of a free lock when its time is up takes the lock, since others waited
+// behind it.
 func TestAtLastAFreeLockIsTaken(t *testing.T) {
 	for _, c := range []struct {
 		what    string
 		lost    int  // replies to leave
-		unheard bool // it takes the lock and does not learn it, although no reply is lost
+		unheard bool // it takes the lock and does not learn that, although no reply is lost
 		granted bool
-		errs    []error                      // that it is, all of them; none: it is none
-		end     func(l *Lock, cancel func()) // of the wait, before its time
+		errs    []error                      // all the errors that the call's error wraps; none: the call succeeds
+		end     func(l *Lock, cancel func()) // ends the wait before its time
 		frees   time.Duration                // when the lock is free
-		others  bool                         // wait before it
-		closes  bool                         // the client, with the first reply that is lost
-		again   func(b *bench, l *Lock)      // before leave is run for the second time
+		others  bool                         // whether others wait before it
+		closes  bool                         // whether the client closes with the first lost reply
+		again   func(b *bench, l *Lock)      // called before leave runs for the second time
 	}{
 		{what: "its time is up", frees: 900 * ms, granted: true},
 		{what: "it learns so when asking again", frees: 900 * ms, lost: 1, granted: true},
@@ -637,19 +637,19 @@ func TestAtLastAFreeLockIsTaken(t *testing.T) {
 					time.Sleep(ms)
 				}
 				time.AfterFunc(c.frees, func() {
-					b.m.Del("l") // and nobody is woken
+					b.m.Del("l") // and no waiter is woken
 					_ = before.c.Close()
 				})
 				if c.end != nil {
 					time.AfterFunc(950*ms, func() { c.end(l, cancel) })
 				}
 				got, err := l.TryLockTimed(ctx, 1, lockimpl.TryOptions{Wait: 990 * ms})
-				b.is("granted", got, c.granted)
-				b.is("failed", err != nil, len(c.errs) > 0)
+				b.equal("granted", got, c.granted)
+				b.equal("failed", err != nil, len(c.errs) > 0)
 				for _, want := range c.errs {
-					b.is(want.Error(), errors.Is(err, want), true)
+					b.equal(want.Error(), errors.Is(err, want), true)
 				}
-				b.is("held", b.m.Exists("l"), c.granted || c.lost > 0 || c.unheard || c.frees > time.Second)
+				b.equal("held", b.m.Exists("l"), c.granted || c.lost > 0 || c.unheard || c.frees > time.Second)
 			})
 		})
 	}
@@ -687,15 +687,15 @@ func TestAServerThatRefusesIsBelieved(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "NOPERM") {
 			t.Errorf("got %v", err)
 		}
-		b.is("soon", time.Since(b.start) < 2*time.Second, true)
+		b.equal("soon", time.Since(b.start) < 2*time.Second, true)
 	})
 }
 
-// silence is a server that answers nothing until an instant, and then that it knows
-// no script.
+// silence is a server that answers nothing until an instant. After it, the server answers that it
+// knows no script.
 type silence struct {
 	until time.Time
-	texts int // scripts that were sent whole
+	texts int // scripts that were sent as text
 }
 
 func (s *silence) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -719,8 +719,8 @@ func (s *silence) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A server that comes back without its scripts gets no more than one text of a
-// waiter, whose earlier attempts nobody waits for any more.
+// A server that comes back without its scripts gets at most one text from a waiter, although the
+// waiter has given up several earlier attempts.
 func TestWhatNobodyWaitsForIsNotSentAgain(t *testing.T) {
 	both(t, func(b *bench, fair bool) {
 		l := b.lock("a", fair)
@@ -728,6 +728,6 @@ func TestWhatNobodyWaitsForIsNotSentAgain(t *testing.T) {
 		l.c.rdb.AddHook(s)
 		b.must(l.Lock(background, 1, lockimpl.LockOptions{}))
 		synctest.Wait()
-		b.is("texts", s.texts, 1)
+		b.equal("texts", s.texts, 1)
 	})
 }

@@ -35,20 +35,20 @@ var equivalents = []luatest.Equivalent{
 		Why: "the clock is later than either"},
 }
 
-// loop is one that a mutant may never leave.
+// loop matches a loop that a mutant may never leave.
 var loop = regexp.MustCompile(`(?m)^( *while .*) do$`)
 
 func leavesLoops(text string) string {
 	return "local turns = 0\n" + loop.ReplaceAllString(text, "$1 do turns = turns + 1 if turns > 100 then error('endless') end")
 }
 
-// lastMillisecond is a request that comes in the last one in which it may run.
+// lastMillisecond returns a request that comes in the last millisecond in which it may run.
 func lastMillisecond(c referenceCase) referenceCase {
 	args := c.call.args
 	c.what += ", in its last millisecond"
 	c.call.args = func(now int64) []any {
 		all := args(now)
-		if len(all) > 3 { // not a renewal, which has no such end
+		if len(all) > 3 { // a renewal has no such end
 			all[2] = now
 		}
 		return all
@@ -56,7 +56,7 @@ func lastMillisecond(c referenceCase) referenceCase {
 	return c
 }
 
-// Each change of each script is told from the original by some state.
+// Some state distinguishes each mutant of each script from the original.
 func TestNoMutantOfAScriptSurvivesTheTableOfStates(t *testing.T) {
 	mini := miniStage(t)
 	mini.exact = true
@@ -67,14 +67,14 @@ func TestNoMutantOfAScriptSurvivesTheTableOfStates(t *testing.T) {
 	}
 	eachScript(func(s script, fair bool) {
 		cases := append(casesOf(s, fair), lastMillisecond(casesOf(s, fair)[0]))
-		kept := map[string]string{} // what the original does, of the cases that were needed
+		kept := map[string]string{} // the effects of the original, in the cases that were needed
 		original := func(c referenceCase) string {
 			if _, ok := kept[c.what]; !ok {
 				kept[c.what] = mini.play(t, s.text, c)
 			}
 			return kept[c.what]
 		}
-		var last, ends string // a mutant, and the same with loops that end
+		var last, ends string // a mutant, and the same mutant with loops that end
 		name := s.name + ", plain"
 		if fair {
 			name = s.name + ", fair"

@@ -12,8 +12,8 @@ import (
 	"lockstep/lockimpl"
 )
 
-// diary is an observer that writes down what it is told. It asks the client back, which a mutex
-// that is held would not allow.
+// diary is an observer that records its calls. It calls the client, which would block if the client
+// held a mutex.
 type diary struct {
 	l     *Lock
 	mu    sync.Mutex
@@ -66,7 +66,7 @@ func TestWhatAnObserverIsToldOf(t *testing.T) {
 		"tries": {func(b *bench, l, other *Lock) {
 			b.hold(other, 1, 0)
 			_, _ = l.TryAcquire(background)
-			b.is("granted", b.try(l, 1, time.Second), false)
+			b.equal("granted", b.try(l, 1, time.Second), false)
 		}, "l busy took 0s waited 0s, l busy took 1s waited 1s"},
 		"errors": {func(b *bench, l, other *Lock) {
 			_, _ = l.Acquire(background, WithLease(1)) // invalid
@@ -115,7 +115,7 @@ func TestWhatAnObserverIsToldOf(t *testing.T) {
 				synctest.Wait()
 				d.mu.Lock()
 				defer d.mu.Unlock()
-				b.is("told", strings.Join(d.lines, ", "), c.told)
+				b.equal("told", strings.Join(d.lines, ", "), c.told)
 			})
 		})
 	}

@@ -22,7 +22,7 @@ const (
 	answerNotHeld   = "not_held"
 	answerForgotten = "forgotten"
 	answerLeft      = "left"
-	answerOver      = "over" // a newer request of the owner was there, or this one is done with
+	answerOver      = "over" // the owner has sent a newer request, or given this one up
 	answerLate      = "late"
 )
 
@@ -30,25 +30,24 @@ const (
 type answer struct {
 	word  string
 	now   int64         // its clock, in ms
-	token int64         // of a grant; of a forced unlock, up to which every hold is over
-	ttl   time.Duration // of a grant, or of the hold that makes it busy
+	token int64         // of a grant; of a forced unlock: every hold with a token up to this one is over
+	ttl   time.Duration // of a grant, or of the hold that makes the lock busy
 }
 
-// request is something that may be asked of the server many times and happens
-// at most once.
+// request is a request that may reach the server many times and takes effect at most once.
 type request struct {
 	c      *Client
 	script script
 	keys   []string
 	owner  owner
 	number int64
-	valid  time.Duration // after which the server refuses it
-	whole  bool          // its script is sent whole: one trip, and the server need not know it
+	valid  time.Duration // age at which the server refuses it
+	whole  bool          // send the text of the script: one round trip, even if the server does not know it
 	args   []any
 
-	mayHaveRun bool      // one was sent and not answered
-	since      time.Time // when the first was that was sent and not answered since the last answer
-	refused    int       // errors that the server answered
+	mayHaveRun bool      // an attempt was sent and not answered
+	since      time.Time // when the first attempt without an answer since the last answer was sent
+	refused    int       // number of errors that the server answered
 }
 
 // try sends the request once. The attempt is bounded in time and not by ctx, so that a
@@ -69,8 +68,8 @@ func (r *request) try(ctx context.Context) (answer, error) {
 	}
 	reply, err := r.c.run(ctx, run, r.keys, args...)
 	if err != nil {
-		// A server that refuses may have run it: a proxy or a script that was
-		// stopped says so afterwards.
+		// A refused request may have run: a proxy may refuse afterwards, and so may a script that
+		// was stopped.
 		var refusal redis.Error
 		answered := errors.As(err, &refusal)
 		if answered {
@@ -94,20 +93,20 @@ func (r *request) try(ctx context.Context) (answer, error) {
 	return a, nil
 }
 
-// errNoAnswer: it may come later, or never.
+// errNoAnswer: the answer may come later, or never.
 var errNoAnswer = errors.New("no answer in time")
 
-// run runs a script, and waits for its answer no longer than it should.
+// run runs a script, and waits for its answer for a bounded time.
 func (c *Client) run(ctx context.Context, how scriptRun, keys []string, args ...any) (any, error) {
 	return bounded(ctx, c.answer, func(ctx context.Context) (any, error) { return how(ctx, c.rdb, keys, args...).Result() })
 }
 
-// scriptRun is a way to run a script, of redis.Script.
+// scriptRun is a method of redis.Script that runs a script.
 type scriptRun func(ctx context.Context, c redis.Scripter, keys []string, args ...any) *redis.Cmd
 
-// bounded waits for an answer for at most this time. An attempt that nobody waits for any
-// more sends nothing more. Otherwise a server that was silent, and comes back without its
-// scripts, would get the text of all these attempts at once.
+// bounded waits for an answer for at most most. An attempt that nobody waits for any more sends no
+// further command. Otherwise a server that was silent, and comes back without its scripts, would
+// get the script texts of all these attempts at once.
 func bounded[T any](ctx context.Context, most time.Duration, ask func(context.Context) (T, error)) (none T, err error) {
 	type result struct {
 		reply T
@@ -128,14 +127,14 @@ func bounded[T any](ctx context.Context, most time.Duration, ask func(context.Co
 	case <-t.C:
 	}
 	select {
-	case got := <-done: // at the last instant
+	case got := <-done: // the answer came at the last instant
 		return got.reply, got.err
 	default:
 		return none, errNoAnswer
 	}
 }
 
-// serverNow estimates the server's time, and asks for it once.
+// serverNow estimates the server's time. It asks the server the first time.
 func (c *Client) serverNow(ctx context.Context) (ms int64, err error) {
 	if ms, known := c.clock.now(); known {
 		return ms, nil
@@ -173,9 +172,8 @@ func parse(said any) (a answer, err error) {
 	return a, err
 }
 
-// settle sends the request until it is answered, ctx ends, the client closes, or
-// it is hopeless. The error says whether the request
-// may have taken effect.
+// settle sends the request until the server answers, ctx ends, the client closes, or the request is
+// hopeless. The error wraps ErrUnknownOutcome if the request may have taken effect.
 func (r *request) settle(ctx context.Context) (answer, error) {
 	for failed := 0; ; failed++ {
 		a, err := r.try(ctx)
@@ -183,7 +181,7 @@ func (r *request) settle(ctx context.Context) (answer, error) {
 			return a, nil
 		}
 		if err == nil {
-			continue // the clock is known again
+			continue // the client knows the clock again
 		}
 		if r.hopeless() {
 			return a, r.unknownIf(err)
@@ -197,14 +195,14 @@ func (r *request) settle(ctx context.Context) (answer, error) {
 // again begins a further call that sends the same request.
 func (r *request) again() { r.since, r.refused = time.Time{}, 0 }
 
-// hopeless: the server has refused it often enough, or it may have run so long
-// ago that the server will forget.
+// hopeless reports whether the server has refused the request often enough, or will soon forget it
+// since it may have run so long ago.
 func (r *request) hopeless() bool {
 	return r.refused >= refusals || r.mayHaveRun && time.Since(r.since) >= patience
 }
 
-// bothErrors joins the reason of an end and the failure before it. If they are the same, it
-// has the error once: an attempt and the wait after it may both end with the client.
+// bothErrors joins the reason for an end and the failure before it. It returns the error once if
+// both are the same, since an attempt and the wait after it may both end with the client.
 func bothErrors(why, failed error) error {
 	if why != nil && errors.Is(failed, why) {
 		return failed
@@ -222,7 +220,7 @@ func (r *request) unknownIf(err error) error {
 	return fmt.Errorf("%w: %w", lockimpl.ErrUnknownOutcome, err)
 }
 
-// sleep waits; an error says why it did not to the end.
+// sleep waits for d. If it returns early, its error has the reason.
 func (c *Client) sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -234,7 +232,7 @@ func (c *Client) sleep(ctx context.Context, d time.Duration) error {
 	return c.over(ctx)
 }
 
-// over says why a call should not begin, or go on.
+// over returns the reason why a call should not begin or go on, or nil.
 func (c *Client) over(ctx context.Context) error {
 	if c.closing.Err() != nil {
 		return lockimpl.ErrClosed

@@ -10,7 +10,7 @@ import (
 //go:embed scripts/*.lua
 var scriptFiles embed.FS
 
-// script is one Lua script; its name is also what it is for.
+// script is one Lua script; its name is also its purpose.
 type script struct {
 	*redis.Script
 	name, text string
@@ -25,8 +25,8 @@ var (
 		"behind", "behind", "at_last", "at_last", "depart", "depart")
 )
 
-// scriptsWith reads the scripts and puts a part, of some file, where they say
-// --@PART, also in another part; one that a kind of lock lacks stays a comment.
+// scriptsWith reads the scripts and replaces each line --@PART by the file of that part, even
+// inside another part. A part that a kind of lock lacks stays a comment.
 func scriptsWith(partsAndFiles ...string) *scripts {
 	var parts []string
 	for i := 0; i < len(partsAndFiles); i += 2 {
@@ -48,8 +48,7 @@ func scriptText(name string) string {
 	return string(text)
 }
 
-// Scripts gives what each script is for, by its text, as bare.Scripts
-// does.
+// Scripts returns the purpose of each script by its text.
 func Scripts() map[string]string {
 	of := map[string]string{}
 	for _, s := range []*scripts{plainScripts, fairScripts} {

@@ -18,14 +18,14 @@ import (
 	"lockstep/lockimpl/internal/luatest"
 )
 
-// Who is who in the states from which scripts are run. The caller's acquire has the fifth
+// The owners in the states from which the test runs scripts. The caller's acquire has the fifth
 // number; it asks with the sixth and seventh, and leaves with the eighth.
 const (
 	me, other, third  = "c:1", "c:2", "d:1"
 	call, asked, left = 5, 7, 8
 )
 
-// scriptState is made by commands; now is the server's millisecond.
+// scriptState is a state that commands make; now is the server's millisecond.
 type scriptState struct {
 	what string
 	with func(now int64) [][]any
@@ -44,7 +44,7 @@ func heldBy(owner string, count, request int) func(int64) [][]any {
 	return always([]any{"HSET", "x", "owner", owner, "count", count, "token", 41, "request", request}, []any{"PEXPIRE", "x", 2_000_000})
 }
 
-// queued gives waiters with their deadlines, from now.
+// queued makes a queue of waiters, whose deadlines count from now.
 func queued(waiters ...any) func(int64) [][]any {
 	return func(now int64) (all [][]any) {
 		for i := 0; i < len(waiters); i += 2 {
@@ -89,7 +89,7 @@ var (
 	}
 )
 
-// callsOf are the calls of a script.
+// callsOf returns the calls of a script.
 func callsOf(s script, fair bool) (calls []scriptCall) {
 	thirdKey := ChannelName("x")
 	if s.name == "acquire" {
@@ -188,12 +188,12 @@ func casesOf(s script, fair bool) (cases []referenceCase) {
 	return cases
 }
 
-// stage is a server on which cases are played.
+// stage is a server that plays cases.
 type stage struct {
 	rdb   *redis.Client
 	heard <-chan *redis.Message
 	mini  bool // it is a miniredis, whose clock stands still
-	exact bool // say numbers as they are
+	exact bool // print numbers without rounding
 }
 
 func newStage(t *testing.T, rdb *redis.Client, mini bool) *stage {
@@ -223,8 +223,8 @@ var miniNow = time.Unix(946_684_800, 999_456_000)
 
 const endOfCase = "end of case"
 
-// play runs a script's text from a case's state, and says in one line what it
-// answered, published and left behind.
+// play runs a script's text from a case's state, and returns one line with its answer, its messages
+// and the keys that it left.
 func (s *stage) play(t *testing.T, text string, c referenceCase) string {
 	t.Helper()
 	now := miniNow.UnixMilli()
@@ -258,7 +258,7 @@ func (s *stage) play(t *testing.T, text string, c referenceCase) string {
 		})
 	}
 	words := func(v any) string {
-		parts := strings.Split(fmt.Sprint(v), ":") // a memory holds numbers, too
+		parts := strings.Split(fmt.Sprint(v), ":") // the value of a memory key has numbers, too
 		for i, part := range parts {
 			if n, err := strconv.ParseInt(part, 10, 64); err == nil {
 				parts[i] = coarse(n, now)
@@ -305,7 +305,7 @@ func (s *stage) play(t *testing.T, text string, c referenceCase) string {
 	case errors.Is(err, redis.Nil):
 		out = append(out, "nil")
 	case err != nil:
-		out = append(out, "error") // the texts differ from server to server
+		out = append(out, "error") // the text differs from server to server
 	default:
 		list, ok := val.([]any)
 		if !ok {
@@ -329,8 +329,8 @@ func (s *stage) play(t *testing.T, text string, c referenceCase) string {
 	return strings.Join(append(out, fmt.Sprint(size.Val(), " keys")), "; ")
 }
 
-// coarse tells large numbers to the next ten thousand, and instants in us as
-// such, so that a slow machine gives the same.
+// coarse prints an instant in ms as its distance from now, rounds large numbers to ten thousand,
+// and does not print instants in µs, so that a slow machine prints the same.
 func coarse(n, now int64) string {
 	switch {
 	case n > now/2 && n < 2*now:
@@ -344,7 +344,7 @@ func coarse(n, now int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// eachScript visits the scripts of both locks, those that they share once.
+// eachScript visits the scripts of both locks, and each script that they share once.
 func eachScript(visit func(s script, fair bool)) {
 	seen := map[string]bool{}
 	for _, of := range []*scripts{plainScripts, fairScripts} {
@@ -357,8 +357,7 @@ func eachScript(visit func(s script, fair bool)) {
 	}
 }
 
-// Every script, from every state, does on a real Redis what it does on
-// miniredis.
+// From every state, every script has the same effect on a real Redis as on miniredis.
 func TestScriptsDoOnRedisWhatTheyDoOnMiniredis(t *testing.T) {
 	real, mini := newStage(t, luatest.StartServer(t, "redis-server"), false), miniStage(t)
 	cases := 0
@@ -369,7 +368,7 @@ func TestScriptsDoOnRedisWhatTheyDoOnMiniredis(t *testing.T) {
 				continue
 			}
 			got, want := mini.play(t, s.text, c), real.play(t, s.text, c)
-			for again := 0; got != want && again < 3; again++ { // a lease of 1 ms may end while it is looked at
+			for again := 0; got != want && again < 3; again++ { // a lease of 1 ms may end before the test reads it
 				want = real.play(t, s.text, c)
 			}
 			if got != want {

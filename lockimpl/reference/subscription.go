@@ -11,29 +11,29 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// channels are the channels on which waiters of this client listen, by name. Each has a
-// connection of its own.
+// channels has the channels on which waiters of this client listen, by name. Each has a connection
+// of its own.
 type channels struct {
 	client *Client
 	mu     sync.Mutex
 	open   map[string]*channel
 }
 
-// channel is one that waiters share while there are any.
+// channel is a channel with its waiters. It is open while there are any.
 type channel struct {
 	name    string
 	pubsub  *redis.PubSub
-	waiters []*waiter // in order of their coming; guarded by channels.mu
+	waiters []*waiter // in order of arrival; guarded by channels.mu
 }
 
-// waiter is a call that waits. A message that comes while it asks is kept.
+// waiter is a call that waits. It keeps a message that comes while it asks the server.
 type waiter struct {
 	owner owner
-	wake  chan struct{} // holds one
+	wake  chan struct{} // of capacity 1
 }
 
-// join begins to listen for a waiter, which is woken once it can be sure to
-// miss nothing from then on.
+// join begins to listen for a waiter. It wakes the waiter as soon as no later message can be
+// missed.
 func (s *channels) join(ctx context.Context, name string, o owner) (w *waiter, leave func()) {
 	w = &waiter{owner: o, wake: make(chan struct{}, 1)}
 	s.mu.Lock()
@@ -63,10 +63,9 @@ func (s *channels) leave(ch *channel, w *waiter) {
 	}
 }
 
-// listen hands messages to waiters. go-redis subscribes again after a lost
-// connection, and says so; what was published in between is lost, so everybody
-// asks then, one after the other. Waiters ask now and then anyway, so that no error
-// matters here.
+// listen hands messages to waiters. go-redis subscribes again after a lost connection, and reports
+// that. Messages published in between are lost, so all waiters then ask, one after the other.
+// Waiters ask now and then in any case, so errors do not matter here.
 func (s *channels) listen(ctx context.Context, ch *channel, o owner) {
 	err := ch.pubsub.Subscribe(ctx, ch.name)
 	for failed := 0; ; {
@@ -97,21 +96,20 @@ func (s *channels) has(ch *channel) bool {
 	return s.open[ch.name] == ch
 }
 
-// wakeOne wakes the first waiter that a message is for and that is not awake
-// already: one is enough to take a lock.
-func (s *channels) wakeOne(ch *channel, of func(*waiter) bool) {
+// wakeOne wakes the first waiter that matches and is not awake already. One is enough to take a
+// lock.
+func (s *channels) wakeOne(ch *channel, matches func(*waiter) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, w := range ch.waiters {
-		if of(w) && w.awake() {
+		if matches(w) && w.awake() {
 			return
 		}
 	}
 }
 
-// wakeAll wakes the first waiter at once, and each of the others a moment later:
-// together they would find the connections that were lost, and meet again at every
-// retry.
+// wakeAll wakes the first waiter at once, and each of the others a moment later: all at once would
+// meet the lost connections, and meet again at every retry.
 func (s *channels) wakeAll(ch *channel) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,5 +156,5 @@ func (c *Client) wait(ctx context.Context, w *waiter, d time.Duration) error {
 	case <-ctx.Done():
 	case <-c.closing.Done():
 	}
-	return c.over(ctx) // of several that are ready select takes any
+	return c.over(ctx) // select takes any of several ready cases
 }

@@ -1,5 +1,5 @@
-// Peers times locks of other libraries for simrun bench. It is a module of its
-// own, so that nobody who uses a lock of ours gets theirs.
+// Peers times locks of other libraries for simrun bench. It is in a module of its own, so that
+// users of our locks do not download them.
 //
 //	peers ADDR LOCK WARMUP ROUNDS
 //
@@ -30,8 +30,8 @@ const (
 	lease = 30 * time.Second
 )
 
-// lockers make a client of a lock. The ones that poll do so as their authors
-// have it, or every millisecond.
+// lockers make a client of a lock. Those that poll do so at the interval of their authors, or every
+// millisecond.
 var lockers = map[string]func(*redis.Client) measure.Locker{
 	"redsync": func(c *redis.Client) measure.Locker {
 		return redsyncLock{redsync.New(goredis.NewPool(c)).NewMutex(key, redsync.WithExpiry(lease), redsync.WithTries(math.MaxInt32))}

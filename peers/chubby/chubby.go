@@ -1,15 +1,15 @@
-// Package chubby judges a lock of the kind of Chubby's: Burrows, The Chubby lock service for
-// loosely-coupled distributed systems (OSDI 2006). Server and client are written after the
-// paper, since neither is public.
+// Package chubby judges a lock like that of Chubby: Burrows, The Chubby lock service for
+// loosely-coupled distributed systems (OSDI 2006). Server and client are written after the paper, since
+// neither is public.
 //
-// Each thread has a session of its own for each lock, as if it were a client by itself. The
-// holder stops to rely on the lock when its session is in jeopardy: the paper tells the
-// application to quiesce then (section 2.8).
+// Each thread has a session of its own for each lock, as if it were a client. The holder no longer
+// relies on the lock when its session is in jeopardy: the paper tells the application to quiesce then
+// (section 2.8).
 //
-// What the lock promises, and where the paper says so: one client holds the lock in exclusive mode
+// The promises of the lock, with the sections of the paper: one client holds the lock in exclusive mode
 // (2.4); a session ends when its lease of 12 s and the grace period of 45 s are over without a
-// KeepAlive, and its locks end with it (2.8); a lock that was lost by a failure cannot be had by
-// another during its lock-delay, a minute at most (2.4); the generation in a sequencer grows with each
+// KeepAlive, and its locks end with it (2.8); no other client can have a lock that was lost by a
+// failure during its lock-delay, a minute at most (2.4); the generation in a sequencer grows with each
 // change from free to held, and a resource checks it (2.4); a fail-over keeps sessions and locks (2.9).
 package chubby
 
@@ -24,20 +24,20 @@ import (
 	"lockstep/peers/chubby/server"
 )
 
-// Lock has the longest lock-delay, a minute: a lock whose holder failed cannot be had by
-// another before that is over.
+// Lock has the longest lock-delay, a minute. No other client can have the lock of a failed holder
+// before the minute is over.
 var Lock = subject("chubby", "Chubby's kind: sessions, sequencers and a lock-delay of a minute", server.MaxLockDelay, server.Servers())
 
 // WithoutDelay is the lock without a lock-delay.
 var WithoutDelay = subject("chubby-without-delay", "Chubby's kind: sessions and sequencers, without a lock-delay", 0, server.Servers())
 
-// recovery is how long a fail-over may take for a client: two elections, the leases of sessions
-// whose clients the new master waits for in vain, and the lease after which a client looks for
-// another master, and asks one after the other.
+// recovery is the longest time that a fail-over takes for a client: two elections, the leases of
+// the sessions for which the new master waits in vain, the lease after which a client looks for
+// another master, and the time to ask one replica after the other.
 const recovery = 2*server.Election + 2*server.SessionLease + 5*client.Patience
 
-// closing is how long a handle tries to close a session whose holds it does not know.
-// After that it leaves the session to its lease.
+// closing is the time for which a handle tries to close a session if it does not know whether the
+// session holds the lock. After that it leaves the session to its lease.
 const closing = 2 * time.Second
 
 // subject describes the lock. A hold ends by itself with its session. The paper promises no
@@ -51,7 +51,7 @@ func subject(name, about string, delay time.Duration, servers locktest.Servers) 
 	}
 }
 
-// state is what a majority of the replicas has agreed upon. An owner is a session.
+// state returns the state that a majority of the replicas has agreed upon. An owner is a session.
 func state(s locktest.Snapshot, lock string) *locktest.State {
 	h := server.Held(s.Server(0), lock)
 	if h.Session == "" && !h.Delayed {
@@ -67,7 +67,7 @@ type cell struct {
 	closed chan struct{} // closed when the process closes its client
 }
 
-// errClosed says that the process has closed its client. Nothing was done.
+// errClosed is the error of a call after the process has closed its client. Nothing was done.
 var errClosed = errors.New("chubby: the client is closed")
 
 func (c *cell) Lock(name string) (locktest.Lock, error) { return &lock{c: c, name: name}, nil }
@@ -146,8 +146,8 @@ func (l *lock) holds() bool {
 	}
 }
 
-// acquire takes the lock as take does. A session that may have the lock although its caller
-// does not know is closed.
+// acquire takes the lock as take does. If the session may have the lock although its caller does
+// not know, acquire closes it.
 func (l *lock) acquire(ctx context.Context, take func(*client.Session) (uint64, error)) error {
 	err := l.begin(ctx)
 	if err == nil {
@@ -164,7 +164,7 @@ func (l *lock) acquire(ctx context.Context, take func(*client.Session) (uint64, 
 	return err
 }
 
-// close closes the session. It reports whether that is surely done, so that the session holds
+// close closes the session. It reports whether the session is certainly closed, and so holds
 // nothing.
 func (l *lock) close() bool {
 	s := l.session
@@ -172,8 +172,8 @@ func (l *lock) close() bool {
 	return s.Close(closing) == nil
 }
 
-// Lock waits for nothing but the end of its session if the handle has the lock already: the
-// session that it would close after a wait in vain is the one that has the lock.
+// If the handle already has the lock, Lock waits only for the end of its session. Otherwise it
+// would close, after a wait in vain, the session that has the lock.
 func (l *lock) Lock(ctx context.Context) error {
 	if l.holds() {
 		select {

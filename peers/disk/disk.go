@@ -1,8 +1,8 @@
 // Package disk has the data directories of real servers in worlds.
 //
-// A directory lies in a file system in memory where there is one. A crash is that of the
-// server's process: what the server had written to its directory is kept, flushed or not, and
-// what it writes while it ends is lost.
+// A directory is in a file system in memory if the machine has one. A crash is that of the server's
+// process: everything that the server had written to its directory is kept, flushed or not.
+// Everything that it writes while it ends is lost.
 package disk
 
 import (
@@ -20,9 +20,10 @@ func New(server string) (string, error) {
 	return os.MkdirTemp("", pattern)
 }
 
-// Crash ends a server that has a directory, and begins it again on another one: a copy of the
-// first as it is now, or an empty one unless keep. It waits for neither; end removes the first
-// directory. Crash panics, in a goroutine of its own, if the server does not begin again.
+// Crash ends a server that has a directory, and starts it again on another directory: a copy of the
+// first one as it is now, or an empty one if keep is false. It waits neither for the end nor for
+// the start. end removes the first directory. If the server does not start again, Crash panics in a
+// goroutine of its own.
 func Crash(server, dir string, keep bool, end func(), begin func(dir string) error) {
 	next, err := New(server)
 	if err == nil && keep {

@@ -1,3 +1,3 @@
-// Package embedded runs servers whose code is part of this program as processes of live runs. On
-// other systems than Linux it has nothing.
+// Package embedded runs servers whose code is part of this program as processes of live runs. It is
+// empty on systems other than Linux.
 package embedded

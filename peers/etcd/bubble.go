@@ -10,9 +10,9 @@ import (
 	"lockstep/locktest"
 )
 
-// never is a channel of the client that is never closed. It is made before any world, and
-// time stands still in a world whose goroutines wait for it. A nil channel is never closed
-// either.
+// never is a channel of the client that is never closed. It is made outside any world, so time
+// stands still in a world whose goroutines wait for it. A nil channel takes its place, which is
+// never closed either.
 //
 //go:linkname never go.etcd.io/etcd/client/v3.valCtxCh
 var never chan struct{}

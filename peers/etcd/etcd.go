@@ -30,17 +30,17 @@ import (
 // lease is the TTL of a session. A session of 60 s, which is the default, makes runs long.
 const lease = 8 * time.Second
 
-// renewEvery is how long a session goes without a renewal. The client plans the next one a third
-// of the TTL after each answer, and looks every 500 ms which are due (client/v3 3.7.3, lease.go,
-// lines 542, 593 and 86). A renewal without an answer is sent again at the next look, and on
-// another stream 500 ms after the stream broke (line 489).
+// renewEvery is how long a session goes without a renewal. The client plans the next renewal a
+// third of the TTL after each answer, and checks every 500 ms which are due (client/v3 3.7.3,
+// lease.go, lines 542, 593 and 86). It sends a renewal without an answer again at the next check,
+// and on another stream 500 ms after the stream broke (line 489).
 const renewEvery = lease/3 + 500*time.Millisecond
 
-// Mutex is concurrency.Mutex, with a session for each acquire. The session is closed after
-// the unlock. After an acquire or an unlock that failed it is left to its lease, so that a
-// key which may still be there ends with that.
+// Mutex is concurrency.Mutex, with a session for each acquire. The session is closed after the
+// unlock. After a failed acquire or unlock the session is left to its lease, so that a key which
+// may still exist ends with it.
 //
-// What it promises, and where that is said:
+// Its promises, with their sources:
 //
 //   - One owner at a time, until an unlock or the end of the lease: "API reference: concurrency",
 //     service Lock, of etcd's documentation v3.6. The lease is a promise of time, so that a holder
@@ -51,7 +51,7 @@ const renewEvery = lease/3 + 500*time.Millisecond
 //     (service Lock). So the lock is Fair.
 //   - A wait ends with its context, and a Lock that gives up cleans up its key (mutex.go, lines 73
 //     and 74). A TryLock returns at once after the necessary cleanup (line 50).
-//   - The holder is told: Session.Done is closed when the lease expires or is no longer refreshed
+//   - The holder learns of a loss: Session.Done is closed when the lease expires or is no longer refreshed
 //     (concurrency/session.go, lines 95 and 96).
 //   - Fencing: the revision is the token, as the section "Notes on the usage of lock and lease" has
 //     it. It is the one of Header (mutex.go, line 158).
@@ -80,11 +80,10 @@ func state(s locktest.Snapshot, lock string) *locktest.State {
 	return st
 }
 
-// newClient makes a client that dials in the world. Its requests are told apart by their
-// callers.
+// newClient makes a client that dials in the world. The world learns the caller of each request.
 func newClient(p *locktest.Process) (*client, error) {
 	steady := backoff.DefaultConfig
-	steady.Jitter = 0 // its chance cannot be seeded
+	steady.Jitter = 0 // its random numbers cannot be seeded
 	keepers := &sync.Map{}
 	own, renews := p.Sim().Instant(), p.Sim().Instant()
 	c, err := clientv3.New(clientv3.Config{
@@ -94,7 +93,7 @@ func newClient(p *locktest.Process) (*client, error) {
 			dialer(p),
 			grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 				if _, ok := req.(*etcdserverpb.LeaseGrantRequest); ok {
-					p.Turn() // a session is about no lock yet: the place of a waiter is that of its key
+					p.Turn() // a session belongs to no lock yet; its key decides the place of a waiter
 				} else {
 					p.Asks()
 				}
@@ -109,8 +108,8 @@ func newClient(p *locktest.Process) (*client, error) {
 					}
 					return asking{s, p}, nil
 				}
-				// The loop that sends renewals and the one that gives leases up would
-				// tick at the same instants, where either may be the first.
+				// The loop that sends renewals and the loop that gives leases up would tick at the
+				// same instants, at which either may be first.
 				own.Wait()
 				p.Turn() // for the sessions of all threads
 				s, err := open(ctx, desc, cc, method, opts...)
@@ -147,8 +146,8 @@ func (a asking) SendMsg(m any) error {
 const keepAlive = "/etcdserverpb.Lease/LeaseKeepAlive"
 
 // renewals is the stream that keepAlive opens. A client of etcd sends the renewals of an instant in the
-// order of a map. The stream keeps them until the instant is over, and sends them by session. A
-// renewal is about the keys of its session.
+// order of a map. The stream keeps them until the instant is over, and sends them in the order of their
+// sessions. A renewal belongs to the keys of its session.
 type renewals struct {
 	grpc.ClientStream
 	keepers *sync.Map // by the ID of a session, the Keeper of its thread
@@ -172,7 +171,7 @@ func (r *renewals) SendMsg(m any) error {
 	return r.err
 }
 
-// send sends what is kept, until the stream ends.
+// send sends the kept renewals until the stream ends.
 func (r *renewals) send() {
 	for {
 		select {
@@ -219,8 +218,7 @@ type lock struct {
 
 // begin makes a session and a mutex of it.
 func (l *lock) begin(ctx context.Context) (*concurrency.Session, *concurrency.Mutex, error) {
-	// NewSession asks for a lease by itself if it is given none, and goes on when ctx has
-	// ended.
+	// Without a lease, NewSession would ask for one itself, and go on after the end of ctx.
 	granted, err := l.c.Grant(ctx, int64(lease/time.Second))
 	if err != nil {
 		return nil, nil, err
@@ -233,7 +231,7 @@ func (l *lock) begin(ctx context.Context) (*concurrency.Session, *concurrency.Mu
 	return s, concurrency.NewMutex(s, l.name), nil
 }
 
-// released is the key of a mutex that has given up its key.
+// released is the key of a mutex after it has given its key up.
 const released = "\x00"
 
 // acquire takes the lock as take does.
@@ -246,7 +244,7 @@ func (l *lock) acquire(ctx context.Context, take func(*concurrency.Mutex) error)
 		l.session, l.mutex, l.unclear = s, m, false
 		return nil
 	}
-	s.Orphan() // a key that may be there ends with the lease
+	s.Orphan() // a key that may exist ends with the lease
 	if m.Key() == released {
 		return locktest.ErrBusy
 	}
@@ -274,7 +272,7 @@ func (l *lock) Unlock(ctx context.Context) error {
 		select {
 		case <-l.session.Done():
 			if err := l.c.Ctx().Err(); err != nil {
-				return err // the client is closed, and the hold goes on until its lease is over
+				return err // the client is closed, and the hold lasts until its lease is over
 			}
 			l.mutex = nil // the hold was lost
 			return locktest.ErrNotHeld
@@ -288,15 +286,15 @@ func (l *lock) Unlock(ctx context.Context) error {
 	}
 	l.mutex = nil
 	l.session.Orphan()
-	_, _ = l.c.Revoke(ctx, l.session.Lease()) // the lease ends by itself, too
+	_, _ = l.c.Revoke(ctx, l.session.Lease()) // the lease also ends by itself
 	if l.unclear {
 		return errGone
 	}
 	return nil
 }
 
-// errGone is the error of an unlock that follows an unlock of unknown outcome: Unlock does
-// not tell whether there was a key to delete.
+// errGone is the error of an unlock after an unlock of unknown outcome, since Unlock does not
+// report whether there was a key to delete.
 var errGone = errors.New("the key is gone, by this unlock or by the one before")
 
 // Lost implements locktest.Watched.

@@ -15,8 +15,8 @@ var accepted = []string{
 	// TryLock writes its key before it knows whether the lock is free, and deletes it later.
 	// Another try meanwhile is refused, although nobody gets the lock.
 	"linearizable.bug.acquire.agreed",
-	// The renewal of a session keeps a key that was left in front of the others, as above. The
-	// history has the lock for another thread then.
+	// The renewal of a session keeps a key that was left in front of the others, as above. In the
+	// history another thread has the lock then.
 	"linearizable.bug.renew.agreed",
 }
 

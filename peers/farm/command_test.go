@@ -28,8 +28,8 @@ import (
 	"lockstep/peers/farm"
 )
 
-// The tests call this program, which is simrun with the command farm, and so do farms, which
-// start it to play their runs.
+// This program is simrun with the command farm. The tests start it, and farms start it to play
+// their runs.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		locktest.RegisterFarm(farm.JetStream{})
@@ -61,7 +61,7 @@ func (p *process) said() string {
 	return p.out.String()
 }
 
-// begin starts simrun, which ends with the test. before is a shell command that comes before it.
+// begin starts simrun, which ends with the test. before is a shell command that runs first.
 func begin(t *testing.T, before string, args ...string) *process {
 	t.Helper()
 	self, err := os.Executable()
@@ -88,8 +88,7 @@ func begin(t *testing.T, before string, args ...string) *process {
 	return p
 }
 
-// patience is the time that a process may take until it has done what a test waits for, on a
-// machine that is busy with other things.
+// patience limits the time for which a test waits for a process on a busy machine.
 const patience = 3 * time.Minute
 
 // end waits for the end of a process, which must have this exit code.
@@ -111,7 +110,7 @@ func (p *process) kill() {
 	<-p.ended
 }
 
-// until waits until something is so.
+// until waits until a condition holds.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for begun := time.Now(); !is(); time.Sleep(5 * time.Millisecond) {
@@ -178,7 +177,7 @@ func TestOneCommand(t *testing.T) {
 	dir := t.TempDir()
 	begin(t, "", append([]string{"farm", "--dir", dir, "--workers", "2"}, args...)...).end(t, 1)
 	sameAsOne(t, dir)
-	// merge, which knows nothing of queues, says that the campaign is complete.
+	// merge, which does not know queues, says that the campaign is complete.
 	p := begin(t, "", "merge", filepath.Join(dir, "campaign"))
 	p.end(t, 1)
 	if strings.Contains(p.said(), "incomplete") {
@@ -279,8 +278,8 @@ func TestAnInterrupt(t *testing.T) {
 	})
 }
 
-// The disk is full, and so no file may grow beyond a size. Whoever waits for the queue says so, and when there is
-// room again the same command goes on.
+// A limit on the size of files takes the place of a full disk. A process that waits for the queue says so,
+// and when there is room again the same command goes on.
 func TestAFullDisk(t *testing.T) {
 	args, _ := campaign(t)
 	dir := t.TempDir()
@@ -295,7 +294,7 @@ func TestAFullDisk(t *testing.T) {
 }
 
 // A standing campaign goes on after its coordinator was killed, and finds its canary. Its folders
-// are those that explore writes, but for the number of runs that recordings name.
+// equal those that explore writes, except for the number of runs in recordings.
 func TestAStandingCampaign(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "standing.yaml")
@@ -336,7 +335,7 @@ func TestAStandingCampaign(t *testing.T) {
 			t.Fatal(err)
 		}
 		var both [2]map[string]string
-		for i, folder := range []string{filepath.Join(dir, name), t.TempDir()} { // explore plays what is left of the last turn
+		for i, folder := range []string{filepath.Join(dir, name), t.TempDir()} { // explore plays the rest of the last turn
 			p := begin(t, "", append([]string{"explore", "--keep-going", "--jobs", "1", "--runs", strconv.Itoa(plan.Runs), "--out", folder}, options...)...)
 			<-p.ended
 			both[i] = filetest.Contents(t, folder)
@@ -350,7 +349,7 @@ func TestAStandingCampaign(t *testing.T) {
 	}
 }
 
-// Nobody plays, so the canary is not found in its time. The page and the exit code say so.
+// There are no workers, so the canary is not found in time. The page and the exit code say so.
 func TestACanaryThatIsNotFound(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "standing.yaml")
@@ -368,7 +367,8 @@ func TestACanaryThatIsNotFound(t *testing.T) {
 	p.end(t, 1)
 }
 
-// A queue that somebody else runs. A worker of another version refuses the work in it.
+// The farm uses a queue that somebody else runs. A worker of another version refuses the work in
+// it.
 func TestAQueueOfSomebodyElse(t *testing.T) {
 	e := farm.JetStream{}
 	url := start(t, e, t.TempDir())

@@ -6,9 +6,9 @@
 //		locktest.Main(locks()...)
 //	}
 //
-// Tasks are messages of a stream that each worker pulls from. A message is gone when a worker has
-// acknowledged it, and comes again when its worker falls silent. Results are objects of an object
-// store, by the name of the task. Package explore/spread relies on neither of them.
+// Tasks are messages of a stream that each worker pulls from. A message is removed when a worker
+// has acknowledged it, and comes again when its worker falls silent. Results are objects of an
+// object store, by the name of the task. Package explore/spread relies on neither of them.
 package farm
 
 import (
@@ -28,8 +28,8 @@ import (
 	"lockstep/explore/spread"
 )
 
-// The names in a NATS account. A program that finds the stream, the consumer or the bucket takes
-// them as they are, so whoever runs a cluster may make them with other settings.
+// The names in a NATS account. A program that finds the stream, the consumer or the bucket uses
+// them as they are, so the operator of a cluster may make them with other settings.
 const (
 	stream   = "LOCKSTEP_FARM"
 	consumer = "workers"
@@ -42,8 +42,8 @@ const (
 	// kept is the time after which JetStream forgets tasks and results. A coordinator that
 	// still wants one offers its task again.
 	kept = 24 * time.Hour
-	// request limits the time of a request to the server, and acknowledge that of the end of a
-	// task, which an interrupt does not end.
+	// request limits the time of a request to the server. acknowledge limits the time in which the
+	// end of a task is reported, which an interrupt does not cut short.
 	request     = 10 * time.Second
 	acknowledge = 3 * time.Second
 )
@@ -54,8 +54,8 @@ type JetStream struct {
 	Silence time.Duration
 }
 
-// Start implements spread.Engine. It starts a NATS server in this process, which writes each
-// message to the disk before it acknowledges it.
+// Start implements spread.Engine. It starts a NATS server in this process. The server writes each
+// message to the disk before it acknowledges the message.
 func (JetStream) Start(dir, listen string) (url string, stop func(), err error) {
 	host, text, err := net.SplitHostPort(listen)
 	if err != nil {
@@ -90,9 +90,8 @@ func (JetStream) Start(dir, listen string) (url string, stop func(), err error) 
 	return n.ClientURL(), stop, nil
 }
 
-// Open implements spread.Engine. It connects to a NATS server with JetStream, and makes the
-// stream, the consumer and the bucket if they are not there. The connection comes again after
-// it was lost.
+// Open implements spread.Engine. It connects to a NATS server with JetStream, and makes the stream,
+// the consumer and the bucket if they are not there. A lost connection is restored.
 func (j JetStream) Open(ctx context.Context, url string) (spread.Queue, error) {
 	name, err := os.Hostname()
 	if err != nil {

@@ -55,7 +55,7 @@ func cameAgain(renewals bool) func(*defect.Case) *defect.Cause {
 	}
 }
 
-// early finds the hold whose end the finding rests on. Its lease began when the server gave it, and
+// early finds the hold whose end led to the finding. Its lease began when the server gave it, and
 // the server ended it before the lease was over.
 func early(c *defect.Case) *defect.Cause {
 	loss := c.Finding.Loss
@@ -144,8 +144,8 @@ func deletedNothing(c *defect.Case) *defect.Cause {
 	return defect.ByCommands(freeDelete, ran...)
 }
 
-// endless finds the renewal that took the end from the hold that is there. A finding about what was
-// left at the end names no lock.
+// endless finds the renewal after which the present hold has no end. A finding about the keys that
+// were left at the end of the run names no lock.
 func endless(c *defect.Case) *defect.Cause {
 	if c.Breaks(model.FormLeftover) {
 		for _, lock := range c.Locks {
@@ -174,8 +174,8 @@ func endlessOf(c *defect.Case, lock string) *defect.Cause {
 	return defect.ByCommands(tookTheTTL, took)
 }
 
-// cleanedUpLate finds the command that ended a hold of the very call that took it. It was sent before
-// the command that took the hold, to clean up after another try.
+// cleanedUpLate finds the command that ended a hold of the same call that took it. The command was
+// sent before the one that took the hold, to clean up after another try.
 func cleanedUpLate(c *defect.Case) *defect.Cause {
 	var took *trace.Change
 	for _, s := range c.Changes(c.Lock) {
@@ -237,7 +237,7 @@ func interruptedTry(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// extendsLost finds an extension that was done although the server did not hold the lock for its
+// extendsLost finds an extension that succeeded although the server did not hold the lock for its
 // caller.
 func extendsLost(c *defect.Case) *defect.Cause {
 	for _, o := range c.CallsOn(c.Lock) {
@@ -306,8 +306,8 @@ func givenUp(c *defect.Case) *defect.Cause {
 	return defect.ByCommands(gaveUpTry, failed)
 }
 
-// deletedBefore finds the command that the holder's client sent outside of calls and that ended the
-// hold.
+// deletedBefore finds the command that ended the hold, and that the holder's client sent outside
+// any call.
 func deletedBefore(c *defect.Case) *defect.Cause {
 	for _, s := range c.Changes(c.Lock) {
 		if s.Ended() && s.By != nil && s.By.Call == nil && s.MadeFor(s.Before.Owner) && c.HarmedBy(s) {
@@ -317,7 +317,7 @@ func deletedBefore(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// connects finds the command with which a connection begins, in the time of the call that was late.
+// connects finds the command with which a connection begins, during the call that was late.
 func connects(c *defect.Case) *defect.Cause {
 	o := c.Call
 	if o == nil {
@@ -331,8 +331,8 @@ func connects(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// leftBehind finds a call that ended without a grant. A command of it gave its thread a place or the
-// lock, and the thread has one of them at the harm.
+// leftBehind finds a call that ended without a grant. One of its commands gave the thread the lock
+// or a place in the queue, and the thread still has it at the instant of the harm.
 func leftBehind(c *defect.Case) *defect.Cause {
 	return stays(c, defect.KeptPlace, func(o *trace.Call) bool {
 		return o.Action.Acquires() && slices.ContainsFunc(o.Changes, func(s *trace.Change) bool {
@@ -341,14 +341,14 @@ func leftBehind(c *defect.Case) *defect.Cause {
 	})
 }
 
-// unlockedInVain finds an unlock that failed, or of which nobody heard. Its thread still has the lock,
-// or a place, at the harm.
+// unlockedInVain finds an unlock that failed or had no answer. Its thread still has the lock, or a
+// place in the queue, at the instant of the harm.
 func unlockedInVain(c *defect.Case) *defect.Cause {
 	return stays(c, defect.UnlockFailed, func(o *trace.Call) bool { return o.Action == model.ActUnlock })
 }
 
-// stays finds the last call that passes the test and ended without being done by the time of the
-// harm, or when the harm was done. Its thread has the lock or a place then.
+// stays finds the last call that passes the test and failed before or at the instant of the harm.
+// Its thread has the lock, or a place in the queue, at that instant.
 func stays(c *defect.Case, kind defect.Kind, test func(*trace.Call) bool) *defect.Cause {
 	var last *trace.Call
 	for _, o := range c.CallsOn(c.Lock) {
@@ -386,8 +386,8 @@ func queued(s *trace.Change, who string) bool {
 	return places(s.After.Queue) > places(s.Before.Queue)
 }
 
-// behindATry finds the command of another single try whose key the refused try found. That try was
-// refused, too.
+// behindATry finds the command of another single try, which wrote the key that the refused try
+// found. The other try was refused, too.
 func behindATry(c *defect.Case) *defect.Cause {
 	o := c.Call
 	if o == nil || !o.Action.Acquires() || o.Return == nil || o.Return.Outcome != model.Busy {
@@ -409,7 +409,7 @@ func behindATry(c *defect.Case) *defect.Cause {
 }
 
 // newerThanServer finds the restart of a server without its data, after which the client of the
-// waiter, or of the one that it waits for, has sent requests for a connection and nothing else.
+// waiter, or of the holder, has sent only requests to connect.
 func newerThanServer(c *defect.Case) *defect.Cause {
 	for _, f := range c.Faults {
 		if !f.Spec.LosesData() || f.FromNs > c.AtNs {
@@ -449,8 +449,8 @@ func unlockedElsewhere(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// sharedSession finds an attempt that was granted while the server held the lock for another thread of
-// the process, and changed nothing; or an unlock that ended the hold of such a thread.
+// sharedSession finds an attempt that was granted, and changed nothing, while the server held the lock
+// for another thread of the process. Or it finds an unlock that ended the hold of such a thread.
 func sharedSession(c *defect.Case) *defect.Cause {
 	if s := c.EndedOthersHold(); s != nil && s.By.Process == model.ProcessOf(s.Before.Owner) {
 		return defect.ByChange(sessionOfOther, s)

@@ -32,8 +32,9 @@ var locks = []locktest.Subject{
 	nats.KV, nats.OnTime, nats.Blind, nats.KeyTTL, mysql.GetLock, mysql.GetLockPool, mysql.RowLock,
 }
 
-// recordings calls f for each recording in testdata, with the ID of the defect that it shows and the
-// findings that are this defect: those of the judge that its name begins with.
+// recordings calls f for each recording in testdata, with the ID of the defect that it shows. found
+// has the findings that must be this defect: those of the judge with which the name of the file
+// begins.
 func recordings(t *testing.T, f func(t *testing.T, h *sim.Host, id string, v play.Verdict, found []judges.Finding)) {
 	t.Helper()
 	h := sim.NewHost(t)
@@ -93,8 +94,8 @@ func TestARecordingIsOfItsDefect(t *testing.T) {
 	}
 }
 
-// A lookalike is the same record without the effect of the cause: the finding is the same, and
-// must not be the defect.
+// A lookalike is the same record without the effect of the cause. Its finding is the same, but must
+// not be the defect.
 func TestALookalikeIsNotTheDefect(t *testing.T) {
 	recordings(t, func(t *testing.T, h *sim.Host, id string, v play.Verdict, found []judges.Finding) {
 		alike := 0

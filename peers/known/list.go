@@ -13,8 +13,8 @@ import (
 // since is the version of the list of defects at which these were added.
 const since = 6
 
-// among returns whether a lock is the one of one of these names. The program that registers the list
-// has these locks, and refuses another lock of the same name.
+// among returns a function that reports whether a lock has one of these names. The program that
+// registers the list has these locks, and refuses other locks with the same names.
 func among(names ...string) func(*subject.Subject) bool {
 	return func(l *subject.Subject) bool { return slices.Contains(names, l.Unplanted().Name) }
 }
@@ -24,8 +24,9 @@ var (
 	zookeepers = []string{"zookeeper", "zookeeper-closing"}
 )
 
-// onHold are the judges that see that a hold ended under its owner. onServer are those that see
-// that the server holds the lock, or a place, for nobody who knows.
+// onHold are the judges that notice when a hold ends before its owner gives it up. onServer are the
+// judges that notice when the server keeps the lock, or a place in the queue, for an owner that
+// does not know it.
 var (
 	onHold   = []string{model.JudgeMutualExclusion, model.JudgeMisdelete, model.JudgeLinearizable, model.JudgeWorkload}
 	onServer = []string{model.JudgeTidy, model.JudgeLiveness, model.JudgeLinearizable, model.JudgeLease}

@@ -4,19 +4,19 @@
 // Both take the lock with add, which fails if the key is there, and wait by asking again
 // after 100 ms. They differ in how they give it up.
 //
-// What the locks promise rests on four sentences of memcached 1.6.18, doc/protocol.txt:
+// The promises of the locks rest on four sentences of memcached 1.6.18, doc/protocol.txt:
 //
 //   - add stores the item only if the server has none for the key (lines 216 to 217): one owner.
 //   - No client can read an item after its expiry (lines 243 to 249): a hold ends with its lease.
 //   - The clock moves at whole seconds, so that an expiry is right to about a second (lines 152 to
-//     154). Add does not heed this, and CAS does.
+//     154). Add ignores this, and CAS does not.
 //   - An item may be removed before its expiry to make room (lines 243 to 245): a hold that was
 //     evicted is a limit, and not a bug.
 //
 // cas stores the item only if nobody has changed it since it was read (lines 230 to 231): an unlock
-// of CAS ends no hold of another. delete asks for no such thing (lines 333 to 348), so that the
-// locks that use it promise more than they keep. None of the locks promises an order among waiters,
-// a token, or that a lost hold is told, unless it is CAS.
+// of CAS ends no hold of another. delete has no such condition (lines 333 to 348), so the locks
+// that use it promise more than they keep. None of the locks promises an order among waiters or a
+// token, and only CAS tells the holder that a hold is lost.
 package memcached
 
 import (
@@ -45,14 +45,14 @@ var Add = subject("memcached-add", "Memcached: add with an expiry, delete", leas
 	return l.c.Delete(l.name)
 })
 
-// AddForever is Add with the expiry 0, which is none.
+// AddForever is Add with the expiry 0, which means that the item never expires.
 var AddForever = subject("memcached-add-forever", "Memcached: add without an expiry, delete", 0, false, func(l *lock) error {
 	return l.c.Delete(l.name)
 })
 
-// CAS is the lock whose holder first looks whether the value is its own, and then has it
-// replaced, if it is still the same, by one that has ended. It is told to rely on the hold no
-// longer a second before the expiry is over.
+// CAS is the lock whose holder first checks that the value is its own, and then replaces it, if it
+// is still the same, by an item that has already expired. The holder is told to stop a second
+// before the expiry.
 var CAS = subject("memcached-cas", "Memcached: add with an expiry, gets and cas", lease, true, func(l *lock) error {
 	item, err := l.c.Get(l.name) // sends gets
 	switch {
@@ -65,7 +65,7 @@ var CAS = subject("memcached-cas", "Memcached: add with an expiry, gets and cas"
 	return l.c.CompareAndSwap(item)
 })
 
-// subject returns the lock that has this lease and is given up so.
+// subject returns the lock with this lease that release gives up.
 func subject(name, about string, lease time.Duration, tells bool, release func(*lock) error) locktest.Subject {
 	return locktest.Subject{
 		Name: name, About: about, Servers: server.Servers(1), Lease: lease, State: server.Value,
@@ -80,7 +80,7 @@ func subject(name, about string, lease time.Duration, tells bool, release func(*
 type client struct {
 	*memcache.Client
 	lease   time.Duration
-	tells   bool // a second before the expiry
+	tells   bool // tells the holder a second before the expiry
 	release func(*lock) error
 }
 
@@ -135,11 +135,11 @@ func (l *lock) Unlock(context.Context) error {
 	case memcache.ErrCacheMiss, memcache.ErrCASConflict, memcache.ErrNotStored:
 		err = locktest.ErrNotHeld
 	}
-	l.held = err != nil && err != locktest.ErrNotHeld // after another error it may give the hold up again
+	l.held = err != nil && err != locktest.ErrNotHeld // after any other error the caller may try to give the hold up again
 	return err
 }
 
-// told is a lock that tells its holder to rely on the hold no longer.
+// told is a lock that tells its holder when to stop.
 type told struct {
 	*lock
 	lost  chan struct{}

@@ -8,15 +8,15 @@ import (
 
 const stories = "testdata/*/*.yaml"
 
-// A late or repeated delete removes the hold of another. Exploration with faults finds more
-// ways to that, so it is played without them.
+// A late or repeated delete removes the hold of another. Exploration with faults finds more ways to
+// do that, so the test plays it without faults.
 var anybodys = []string{
 	"story.pause-past-the-lease.misdelete", "story.late-unlock.mutual-exclusion", "story.lost-answer-to-the-unlock.misdelete",
 	"misdelete.bug.unlock.hold-ended-by-another", "mutual-exclusion.bug.acquire.hold-ended-by-another", "linearizable.bug.unlock.hold-ended-by-another",
 }
 
-// lastSecond is another: a hold ends up to a second before its expiry is over, while its
-// holder relies on it.
+// lastSecond is another finding: a hold ends up to a second before its expiry, while its holder
+// still relies on it.
 const lastSecond = "mutual-exclusion.bug.acquire.lease-ended"
 
 func TestAdd(t *testing.T) {

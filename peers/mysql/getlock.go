@@ -9,20 +9,19 @@ import (
 	"lockstep/locktest"
 )
 
-// held is a user lock on a connection of its own.
+// held is a user lock with a connection of its own.
 type held struct {
 	db   *sql.DB
 	name string
 	conn *sql.Conn // nil: not held, as far as the handle knows
-	// unclear: the session of the last hold was closed, and nobody knows whether the server
-	// has heard of it.
+	// unclear: the session of the last hold was closed, and the server may not know it yet.
 	unclear bool
 }
 
 // errUnclear is the error of an unlock that follows an unlock of unknown outcome.
 var errUnclear = errors.New("the session was closed before, and the server may not know yet")
 
-// acquire takes the lock as try does, on a connection of its own.
+// acquire takes the lock by try, on a new connection.
 func (l *held) acquire(ctx context.Context, try func(*sql.Conn) error) error {
 	c, err := l.db.Conn(ctx)
 	if err != nil {
@@ -41,7 +40,7 @@ func (l *held) acquire(ctx context.Context, try func(*sql.Conn) error) error {
 	}
 }
 
-// drop closes a connection for good. Its session ends.
+// drop closes a connection, which does not return to the pool. Its session ends.
 func drop(c *sql.Conn) {
 	_ = c.Raw(func(any) error { return driver.ErrBadConn })
 	_ = c.Close()
@@ -62,7 +61,7 @@ func (l *held) TryLock(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// once is the error of a single try.
+// once returns the error of a single try.
 func once(got bool, err error) error {
 	if err == nil && !got {
 		return locktest.ErrBusy
@@ -96,7 +95,7 @@ func (l *held) leave() {
 	}
 }
 
-// pooled is a user lock through the pool.
+// pooled is a user lock whose statements go through the pool.
 type pooled struct {
 	db   *sql.DB
 	name string

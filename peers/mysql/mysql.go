@@ -20,8 +20,8 @@ import (
 	"lockstep/sim"
 )
 
-// wait is how long a statement waits for a user lock. A caller that waits longer asks again.
-// The server asks itself every 100 µs, so that a second costs it 10 000 looks.
+// wait is the time for which a statement waits for a user lock. A caller that waits longer sends
+// another. The server checks the lock every 100 µs, so a second costs 10 000 checks.
 const wait = time.Second
 
 const (
@@ -29,15 +29,15 @@ const (
 	pause = 200 * time.Millisecond // between two tries to get a row, each of two statements
 )
 
-// GetLock is a user lock of MySQL, GET_LOCK and RELEASE_LOCK, on a connection that is kept
-// for the hold and closed if anything on it fails. It has no lease: an unlock ends a hold, or
-// the end of the session.
+// GetLock is a user lock of MySQL, GET_LOCK and RELEASE_LOCK, on a connection that is kept for the
+// hold and closed if anything on it fails. It has no lease: a hold ends with an unlock or with the
+// session.
 //
 // The promises are those of the MySQL 8.4 Reference Manual, section "Locking Functions": while one
 // session has the lock, no other can have it; RELEASE_LOCK or the end of the session ends a hold, and
 // nothing else does; RELEASE_LOCK of a lock that another session has is refused with 0; the time for
-// which GET_LOCK waits is bounded. The section promises no order among waiters, and nobody tells the
-// holder that the session is over.
+// which GET_LOCK waits is bounded. The section promises no order among waiters. The holder is not
+// told that its session is over.
 var GetLock = locktest.Subject{
 	Name: "mysql-get-lock", About: "MySQL: GET_LOCK on a connection of its own",
 	Servers: server.Servers(), State: session,
@@ -46,8 +46,8 @@ var GetLock = locktest.Subject{
 	},
 }
 
-// GetLockPool is the same user lock, with each statement on whichever connection the pool
-// gives, as people get it wrong: raystack/frontier issue 1918, jackc/tern issue 146.
+// GetLockPool is the same user lock, with each statement on any connection of the pool. This is a
+// common mistake: raystack/frontier issue 1918, jackc/tern issue 146.
 var GetLockPool = locktest.Subject{
 	Name: "mysql-get-lock-pool", About: "MySQL: GET_LOCK and RELEASE_LOCK through the pool",
 	Servers: server.Servers(), State: session,
@@ -56,16 +56,16 @@ var GetLockPool = locktest.Subject{
 	},
 }
 
-// RowLock is a row with an owner, an expiry by the server's clock, and a counter that is the
-// fencing token. The statements are those of ShedLock's provider for JDBC with the time of
-// the database (github.com/lukas-krecan/ShedLock, MySqlMariaDbStatementsSource): insert
-// the row if there is none, else update it if its expiry is over. The holder renews the
-// expiry three times in a lease, and is told when it could not.
+// RowLock is a row with an owner, an expiry by the server's clock, and a counter that is the fencing
+// token. The statements are those of ShedLock's provider for JDBC with the time of the database
+// (github.com/lukas-krecan/ShedLock, MySqlMariaDbStatementsSource): insert the row if there is none,
+// else update it if its expiry is over. The holder renews the expiry three times per lease, and is told
+// if the renewals fail.
 //
-// The promises are those of ShedLock's README, version 7.10.0: one owner at one time, if no hold is
-// longer than lockAtMostFor, here the lease, which is when the lock of a dead owner ends (section
-// "Behavior", 2 and 5); the clock is that of the database (section "JdbcTemplate", usingDbTime); nobody
-// deletes a row by hand (section "Warning"). The renewal and the counter are ours: an owner is told if
+// The promises are those of ShedLock's README, version 7.10.0: one owner at a time, if no hold is
+// longer than lockAtMostFor (here the lease), after which the lock of a dead owner ends (section
+// "Behavior", 2 and 5); the clock is that of the database (section "JdbcTemplate", usingDbTime); no
+// operator deletes a row (section "Warning"). The renewal and the counter are ours: an owner is told if
 // its renewals fail, before the lease is over, and the counter grows as long as the row is kept.
 var RowLock = locktest.Subject{
 	Name: "mysql-row", About: "MySQL: a row with an owner, an expiry and a token",
@@ -104,18 +104,18 @@ func open(p *locktest.Process) *sql.DB {
 	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		return p.DialContext(ctx, network, addr)
 	}
-	// The driver tells the server the number of the program's process and its platform. The
-	// padding keeps the length of the message the same for all of them.
+	// The driver sends the process number and the platform of the program to the server. The
+	// padding gives the message the same length for all of them.
 	told := strconv.Itoa(os.Getpid()) + runtime.GOOS + runtime.GOARCH
 	c.ConnectionAttributes = "pad:" + strings.Repeat("-", max(60-len(told), 0))
 	connector, err := mysql.NewConnector(c)
 	if err != nil {
-		panic(err) // the configuration has nothing that a run could change
+		panic(err) // the configuration is the same in every run
 	}
 	return sql.OpenDB(connector)
 }
 
-// handle is a lock that can leave.
+// handle is a lock that can end its connections.
 type handle interface {
 	locktest.Lock
 	leave()
@@ -133,7 +133,7 @@ func (c *client) Lock(name string) (locktest.Lock, error) {
 	return l, nil
 }
 
-// Close ends the connections, those that are kept for a hold too.
+// Close ends the connections, even those that are kept for a hold.
 func (c *client) Close() error {
 	for _, l := range c.locks {
 		l.leave()
@@ -146,7 +146,7 @@ type queryer interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
 
-// get asks for a user lock and waits for so long at most.
+// get asks for a user lock, and waits for it for wait at most.
 func get(ctx context.Context, q queryer, name string, wait time.Duration) (bool, error) {
 	var got sql.NullInt64
 	err := q.QueryRowContext(ctx, "SELECT GET_LOCK(?, ?)", name, int(wait/time.Second)).Scan(&got)

@@ -8,24 +8,24 @@ import (
 
 const stories = "testdata/*/*.yaml"
 
-// waitsOn lists the findings of a wait that is given up. The driver closes the connection,
-// and the server goes on with the statement until it is over, after a second at most. A
-// restart or a late unlock earlier in the run is no cause of the others.
+// waitsOn lists the findings about a wait that was given up. The driver closes the connection, but
+// the server goes on with the statement until it ends, after a second at most. In the other
+// findings of the list a restart or a late unlock came earlier in the run, and is not the cause.
 var waitsOn = []string{"tidy.bug.acquire.agreed", "tidy.bug.acquire.restart-with-data", "tidy.bug.acquire.unlock-without-effect"}
 
 func TestGetLock(t *testing.T) {
 	locktest.Run(t, GetLock, locktest.Options{Accept: waitsOn, Scenarios: stories})
 }
 
-// The processes of drawn schedules have one thread each, which the pool gives its own
-// connection again. The stories have the two bugs of the pool.
+// The processes of drawn schedules have one thread each, which always gets its own connection from
+// the pool. The stories show the two bugs of the pool.
 func TestGetLockPool(t *testing.T) {
 	locktest.Run(t, GetLockPool, locktest.Options{Accept: waitsOn, Scenarios: stories})
 }
 
-// A false alarm is accepted: the greeting of the server is held, so the acquire is sent when the
-// lease that its client counts from the beginning of the attempt is over, and the thread is told
-// at once. The judge of leases takes no held greeting for a disturbance.
+// The test accepts a false alarm. The greeting of the server is delayed, and the client counts the
+// lease from the beginning of the attempt. So the lease is over when the acquire is sent, and the
+// thread is told at once. The judge of leases does not count a delayed greeting as a disturbance.
 func TestRowLock(t *testing.T) {
 	locktest.Run(t, RowLock, locktest.Options{Accept: []string{"lease.bug.acquire.told-of-a-hold-that-stays"}, Scenarios: stories})
 }

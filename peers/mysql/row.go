@@ -16,7 +16,7 @@ type rowLock struct {
 	p    *locktest.Process
 	db   *sql.DB
 	name string
-	own  sim.Instant // at which it asks again
+	own  sim.Instant // the instant at which it asks again
 	hold *hold       // nil: not held, as far as the handle knows
 }
 
@@ -36,12 +36,13 @@ const (
 	read   = "SELECT token FROM locks WHERE name = ? AND owner = ?"
 )
 
-// errGone is the error of an acquire whose hold is gone before the token is read: the lease
-// is over, or somebody deleted the row. The lock may be free.
+// errGone is the error of an acquire whose hold is gone before the token is read, since the lease
+// is over, or an operator deleted the row. The lock may be free.
 var errGone = errors.New("the row was taken, and is gone")
 
-// errLate is the error of an acquire that took longer than a lease, such as to connect: the holder
-// counts its lease from before, and would be told to stop at once. The lease ends by itself.
+// errLate is the error of an acquire that took longer than a lease, for example since connecting
+// took long. The holder counts its lease from the beginning, and would have to stop at once. The
+// lease ends by itself.
 var errLate = errors.New("the row was taken later than a lease after the call began")
 
 const micros = int64(lease / time.Microsecond)
@@ -98,8 +99,8 @@ func (l *rowLock) Lock(ctx context.Context) error {
 }
 
 // keep renews a hold every third of its lease until its context ends. A renewal without an answer
-// is given up when the next one is due. If no renewal succeeded for a lease, or if the server says
-// that the hold is gone, keep tells the holder.
+// is given up when the next one is due. If no renewal succeeded for a whole lease, or if the server
+// says that the hold is gone, keep tells the holder.
 func (l *rowLock) keep(ctx context.Context, h *hold, since time.Time) {
 	defer h.stop()
 	for next := since.Add(lease / 3); ; next = next.Add(lease / 3) {
@@ -140,7 +141,7 @@ func (l *rowLock) Unlock(ctx context.Context) error {
 	done, err := did(ctx, l.db, free, l.name, l.hold.owner)
 	switch {
 	case err != nil:
-		return err // it may give the hold up again
+		return err // the caller may try to give the hold up again
 	case !done:
 		err = locktest.ErrNotHeld
 	}

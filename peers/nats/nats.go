@@ -1,30 +1,30 @@
 // Package nats judges locks that people write on the key-value store of NATS, with the
 // client github.com/nats-io/nats.go, unmodified, on the real server.
 //
-// A lock is a key. Whoever creates it has the lock, renews it by updating the key with the
-// revision that it wrote last, and deletes the key to give the lock up. The entry ends with
-// the TTL of the bucket. So the documentation of NATS has it
-// (https://docs.nats.io/nats-concepts/jetstream/key-value-store/kv_walkthrough), and the
-// election of R.I. Pienaar (https://github.com/ripienaar/nats-kv-leader-elect). The periods
-// are those of the package nlock (https://github.com/akhenakh/nlock): a waiter tries again
-// after 250 ms, and a holder renews after a third of the TTL and waits 500 ms for the answer.
-// Both packages give a hold up when one renewal fails. Here it is tried again every 250 ms
-// until the key is another's or the TTL is over.
+// A lock is a key. The client that creates it has the lock. It renews the hold by updating the key
+// with the revision that it wrote last, and deletes the key to give the lock up. The entry ends with
+// the TTL of the bucket. This follows the documentation of NATS
+// (https://docs.nats.io/nats-concepts/jetstream/key-value-store/kv_walkthrough), and the election of
+// R.I. Pienaar (https://github.com/ripienaar/nats-kv-leader-elect). The periods are those of the
+// package nlock (https://github.com/akhenakh/nlock): a waiter tries again after 250 ms, and a holder
+// renews after a third of the TTL and waits 500 ms for the answer. Both packages give a hold up when
+// one renewal fails. Here the renewal is tried again every 250 ms, until another client has the key
+// or the TTL is over.
 //
-// What the locks promise, and where that is said:
+// The promises of the locks, with their sources:
 //
 //   - One owner at a time: of all Create calls for a key one succeeds, until the key is deleted (the
 //     documentation, section "Create (aka exclusive locking)", and nats.go 1.55.0, jetstream/kv.go,
 //     lines 118 to 119).
 //   - A hold ends with the TTL of the bucket, and an Update prolongs it (the documentation, section
 //     "Atomic operations"). For a TTL of the key the comment of Update says the same: it resets the
-//     TTL (kv.go, line 128). KeyTTL shows that it takes the TTL away.
+//     TTL (kv.go, line 128). KeyTTL shows that it removes the TTL.
 //   - An unlock and a renewal with the last revision change no key of another (kv.go, lines 125 to
-//     127 and 136 to 138). Blind deletes without it.
+//     127 and 136 to 138). Blind deletes without a revision.
 //   - The holder is told when a renewal is refused, or when the TTL is over: nlock and
-//     nats-kv-leader-elect tell it so.
+//     nats-kv-leader-elect do so.
 //   - Fencing: a revision is the sequence number of the bucket's stream, which grows with each
-//     message. No document says that it grows over a loss of the data.
+//     message. No document promises that it still grows after a loss of the data.
 package nats
 
 import (
@@ -53,17 +53,17 @@ const (
 // KV is the lock whose key is deleted only if it has the revision of its holder.
 var KV = subject("nats-kv", "NATS: create, update and delete with the last revision, in a bucket with a TTL", way{})
 
-// Blind is KV for callers who delete the key whatever its revision.
+// Blind is KV with an unlock that deletes the key whatever its revision.
 var Blind = subject("nats-kv-blind", "NATS: create and update, and delete without a revision", way{blind: true})
 
-// KeyTTL is KV in a bucket without a TTL: the key has its own TTL, which an update takes away.
+// KeyTTL is KV in a bucket without a TTL: the key has its own TTL, which an update removes.
 var KeyTTL = subject("nats-kv-key-ttl", "NATS: create with a TTL of the key, update and delete with the last revision", way{ownTTL: true})
 
-// OnTime is KV in a bucket whose revisions begin with the time at which it is made, so that none
-// comes again after the server has lost its data.
+// OnTime is KV in a bucket whose revisions begin with the time at which the bucket is made, so that
+// no revision is used again after the server has lost its data.
 var OnTime = subject("nats-kv-on-time", "NATS: as nats-kv, in a bucket whose revisions begin with the time", way{onTime: true})
 
-// way is how a lock uses the bucket.
+// way has the choices of a lock.
 type way struct {
 	blind  bool // delete without a revision
 	ownTTL bool // the TTL is that of the key
@@ -78,7 +78,8 @@ func subject(name, about string, w way) locktest.Subject {
 	return locktest.Subject{
 		Name: name, About: about, Servers: server.Servers(b), Lease: lease, Renewed: true, RenewEvery: lease / 3, State: state,
 		Open: func(p *locktest.Process) (locktest.Client, error) {
-			// The client has a pool of timers for requests without a context. There are none here.
+			// The client's pool of timers is only for requests without a context. The locks make
+			// none.
 			p.Sim().TimersLeft(func() bool { return false })
 			return &client{p: p, way: w}, nil
 		},
@@ -124,7 +125,7 @@ func (c *client) Close() error {
 	return nil
 }
 
-// lock has a connection of its own, so that what it sends is known to be for its thread.
+// lock has a connection of its own, so that the world knows that its requests are for its thread.
 type lock struct {
 	c    *client
 	name string
@@ -136,8 +137,8 @@ type lock struct {
 	hold *hold // the newest one; nil: given up
 }
 
-// link is a connection. The client does not connect again by itself: it holds a mutex while it
-// waits for the server, for which its callers wait, and simulated time does not pass then.
+// link is a connection. The client of NATS must not reconnect by itself: meanwhile it holds a mutex
+// for which its callers wait, and simulated time does not pass then.
 type link struct {
 	p     *locktest.Process
 	ready chan struct{} // closed when the rest is there
@@ -147,7 +148,7 @@ type link struct {
 
 	mu     sync.Mutex // held for moments only
 	socket net.Conn   // nil: not dialled yet
-	over   bool       // nobody waits for it any more
+	over   bool       // no call waits for it any more
 }
 
 // Dial implements nats.CustomDialer.
@@ -164,7 +165,7 @@ func (k *link) Dial(network, addr string) (net.Conn, error) {
 
 var errGivenUp = errors.New("nobody waits for the connection any more")
 
-// giveUp ends a link, so that nothing more is sent for a call that is over.
+// giveUp ends a link, so that it sends nothing more for a call that is over.
 func (k *link) giveUp() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -193,7 +194,7 @@ func (l *lock) connect() *link {
 	return k
 }
 
-// ended reports whether a link is of no more use.
+// ended reports whether a link can no longer be used.
 func (k *link) ended() bool {
 	select {
 	case <-k.ready:
@@ -207,7 +208,8 @@ var errClosed = errors.New("the client is closed")
 
 // keys returns the bucket on a connection that is open.
 func (l *lock) keys(ctx context.Context) (jetstream.KeyValue, error) {
-	// The select below would draw between a connection that is ready and a call that is over.
+	// Otherwise the select below would choose by chance between a ready connection and the end of
+	// the call.
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -230,7 +232,7 @@ func (l *lock) keys(ctx context.Context) (jetstream.KeyValue, error) {
 	}
 }
 
-// close ends the connection and whatever the lock still does.
+// close ends the connection, and all work of the lock.
 func (l *lock) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -253,7 +255,7 @@ type hold struct {
 	done  chan struct{} // closed when the renewals have ended
 
 	revision uint64    // the newest that is known; renewals have it until done is closed
-	until    time.Time // the server keeps the key at least so long
+	until    time.Time // the server keeps the key at least until then
 }
 
 // TryLock implements locktest.TryLocker.
@@ -339,9 +341,9 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// change makes a change that rests on the revision of a hold. If the key has another one,
-// such as that of a renewal whose answer was lost, and still has the value of the hold, it
-// makes the change once more. ErrNotHeld says that the key is gone, or another's.
+// change makes a change that depends on the revision of a hold. If the key has another revision,
+// such as that of a renewal whose answer was lost, but still the value of the hold, it makes the
+// change once more. ErrNotHeld says that the key is gone, or that another client has it.
 func (l *lock) change(ctx context.Context, h *hold, make func(jetstream.KeyValue) error) error {
 	kv, err := l.keys(ctx)
 	if err != nil {
@@ -371,10 +373,10 @@ func (l *lock) Unlock(ctx context.Context) error {
 	}
 	if h.isLost() && !l.c.way.blind {
 		l.hold = nil
-		return locktest.ErrNotHeld // the revision may be that of another hold by now
+		return locktest.ErrNotHeld // another hold may have the revision by now
 	}
 	select {
-	case <-h.stop: // an unlock before this one has failed
+	case <-h.stop: // an earlier unlock has failed
 	default:
 		close(h.stop)
 	}
@@ -408,8 +410,8 @@ func (h *hold) isLost() bool {
 	}
 }
 
-// errGone is the error of a delete without a revision after the hold was lost: nobody tells
-// whether there was a key, and whose.
+// errGone is the error of a delete without a revision after the hold was lost, since the server
+// does not say whether there was a key, and whose.
 var errGone = errors.New("the key is gone, whoever had it")
 
 // Lost implements locktest.Watched.

@@ -8,15 +8,15 @@ import (
 
 const stories = "testdata/*/*.yaml"
 
-// existing: Create reports that a key exists which was deleted, if its second request is not
-// answered. The caller takes a free lock for one that is held.
+// existing: if its second request has no answer, Create reports that a deleted key exists. The
+// caller takes a free lock for a held one.
 const existing = "linearizable.bug.acquire.agreed"
 
-// again: a server that has lost its data counts revisions from 1, and a holder from before
-// renews the key of the next one. Exploration without faults of the server does not meet it.
+// again: a server that has lost its data counts revisions from 1, and a holder from before renews
+// the key of the next holder. Exploration without faults of the server does not find it.
 const again = "story.server-restarts-without-its-data.misdelete"
 
-// endless: an update takes the TTL of a key away, so each hold that is renewed has no end.
+// endless: an update removes the TTL of a key, so a renewed hold has no end.
 var endless = []string{
 	"story.pause-past-the-lease.lease", "story.lost-answer-to-the-unlock.lease", "story.unlock-twice.lease", "story.renewal-that-fails-once.lease",
 	"lease.bug.renew.agreed",
@@ -31,8 +31,8 @@ func TestOnTime(t *testing.T) {
 	locktest.Run(t, OnTime, locktest.Options{Accept: []string{existing}, Scenarios: stories})
 }
 
-// A delete without a revision removes the hold of another. Exploration with faults finds more
-// ways to that, so it is played without them.
+// A delete without a revision removes the hold of another. Exploration with faults finds more ways
+// to do that, so the test plays it without faults.
 func TestBlind(t *testing.T) {
 	locktest.Run(t, Blind, locktest.Options{
 		Faults: "none", Runs: 100, Accept: []string{existing, again, "story.pause-past-the-lease.misdelete"}, Scenarios: stories})

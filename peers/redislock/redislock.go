@@ -1,10 +1,10 @@
 // Package redislock judges the lock of github.com/bsm/redislock, unmodified.
 //
-// What it promises, and where version 0.9.4 says so in redislock.go: a hold has a TTL, and an Obtain
-// that does not get it returns ErrNotObtained (lines 54 to 55); Refresh gives the hold a new TTL, and
-// returns ErrNotObtained if the hold is gone (lines 176 to 177); Release returns ErrLockNotHeld then
-// (lines 189 to 190), so that it ends no hold of another. Nothing renews a hold, tells its holder that
-// it is gone, orders waiters, or gives a token.
+// Its promises, with the lines of redislock.go in version 0.9.4: a hold has a TTL, and an Obtain that
+// does not get it returns ErrNotObtained (lines 54 to 55); Refresh gives the hold a new TTL, and
+// returns ErrNotObtained if the hold is gone (lines 176 to 177); Release then returns ErrLockNotHeld
+// (lines 189 to 190), so it ends no hold of another owner. Nothing renews a hold, tells its holder
+// that it is gone, orders waiters, or gives a token.
 package redislock
 
 import (

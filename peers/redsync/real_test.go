@@ -16,7 +16,7 @@ import (
 	"lockstep/lockimpl/redisserver"
 )
 
-// hook is a hook of a client that answers a command instead of its server.
+// hook is a hook of a client. It may answer a command in place of the server.
 type hook func(ctx context.Context, send func() error) error
 
 func (h hook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -31,8 +31,8 @@ func (h hook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// On real servers, too: after two interrupted tries nobody holds the lock, and nobody gets it
-// before their leases end. Two tries that fail for another reason leave nothing.
+// The same on real servers: after two interrupted tries nobody holds the lock, and nobody gets it
+// before their leases end. Two tries that fail for another reason leave no keys behind.
 func TestAnInterruptedTryLeavesItsKeys(t *testing.T) {
 	var addrs []string
 	for range 5 {
@@ -110,8 +110,8 @@ func TestAnInterruptedTryLeavesItsKeys(t *testing.T) {
 	}
 }
 
-// On real servers, too: two mutexes that never locked both extend, since the value of both is
-// empty and the option sets the key that is gone.
+// The same on real servers: two mutexes that never locked both extend, since both have an empty
+// value, and the option sets a missing key.
 func TestTwoExtendWithoutAHold(t *testing.T) {
 	extended := func(options ...redsync.Option) (all []bool) {
 		var addrs []string

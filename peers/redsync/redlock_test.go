@@ -59,8 +59,8 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// A resource that asks for the fencing token of a hold loses no update. Without that the
-// same schedule loses one. Two clients believe to hold the lock in either case.
+// A resource that checks the fencing token of a hold loses no update. Without the check the same
+// schedule loses one. In both cases two clients believe that they hold the lock.
 func TestATokenSavesTheResource(t *testing.T) {
 	for _, file := range files(t, "testdata/fenced/*.yaml") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestATokenSavesTheResource(t *testing.T) {
 	}
 }
 
-// line is what happens at an instant in a picture of a run.
+// line is a line of a picture of a run: an event with its instant.
 type line struct {
 	at     string
 	column int // where the text begins
@@ -97,7 +97,7 @@ type line struct {
 
 var startsLine = regexp.MustCompile(`^ *([0-9]+\.[0-9]{3}s)  *`)
 
-// lines reads a picture. What is folded becomes one line again.
+// lines reads a picture. It joins wrapped lines again.
 func lines(picture string) (all []line) {
 	for text := range strings.Lines(picture) {
 		m := startsLine.FindStringSubmatch(text)
@@ -112,8 +112,8 @@ func lines(picture string) (all []line) {
 	return all
 }
 
-// Each picture of docs/redlock.md is of the scenario that the page names before it, and
-// each of its lines is one of the run, in their order.
+// Each picture of docs/redlock.md shows the scenario that the page names before it. Each of its
+// lines occurs in the run, in the same order.
 func TestThePicturesOfTheDebateAreReal(t *testing.T) {
 	const page = "../../docs/redlock.md"
 	scenario := regexp.MustCompile(`\]\((\.\./peers/[^)]*\.yaml)\)`)
@@ -160,7 +160,7 @@ func TestThePicturesOfTheDebateAreReal(t *testing.T) {
 	}
 }
 
-// The page leads to files that are there, and names each scenario.
+// The links of the page lead to existing files, and the page names each scenario.
 func TestThePageOfTheDebateNamesEachScenario(t *testing.T) {
 	page := read(t, "../../docs/redlock.md")
 	for _, file := range slices.Concat(files(t, "testdata/peers-track-record/*.yaml"), files(t, "testdata/fenced/*.yaml")) {

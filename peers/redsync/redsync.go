@@ -1,13 +1,13 @@
 // Package redsync judges the mutex of github.com/go-redsync/redsync/v4, unmodified, with its
 // default settings and with one option.
 //
-// What it promises, and where version 4.18.1 says so: after Lock nobody else can get the lock until
-// Unlock (README.md, line 55), as the article "Distributed Locks with Redis" has it, to which the
-// README points, for as long as the expiry lasts. That is 8 s (redsync.go, line 32), less the time of
-// the acquire and a hundredth for drift (line 38; mutex.go, line 115), and Until tells it (mutex.go,
-// line 49). Unlock and Extend return a status that says whether a majority of the servers had the hold
-// (mutex.go, lines 136 and 152). Nothing renews a hold by itself, tells its holder that it is gone,
-// orders waiters, or gives a token.
+// Its promises, with their places in version 4.18.1: after Lock nobody else can get the lock until
+// Unlock (README.md, line 55), for as long as the expiry lasts, as the article "Distributed Locks with
+// Redis" says, to which the README points. The expiry is 8 s (redsync.go, line 32), less the time of
+// the acquire and a hundredth for drift (line 38; mutex.go, line 115), and Until returns its end
+// (mutex.go, line 49). Unlock and Extend return a status that says whether a majority of the servers
+// had the hold (mutex.go, lines 136 and 152). Nothing renews a hold by itself, tells its holder that
+// it is gone, orders waiters, or gives a token.
 package redsync
 
 import (
@@ -24,7 +24,7 @@ import (
 	"lockstep/locktest/redistest"
 )
 
-// Subject returns redsync's mutex on so many independent servers.
+// Subject returns redsync's mutex on a number of independent servers.
 func Subject(servers int) locktest.Subject {
 	return subject(fmt.Sprintf("redsync-%d", servers), fmt.Sprintf("redsync's mutex, servers: %d", servers), servers)
 }
@@ -75,7 +75,7 @@ func (m mutex) Extend(ctx context.Context) error {
 	case ok:
 		return nil
 	case err == nil, errors.As(err, &taken) && !errors.As(err, &failed):
-		return locktest.ErrNotHeld // a majority of the servers has answered so
+		return locktest.ErrNotHeld // a majority of the servers has said so
 	}
 	return err
 }
@@ -89,7 +89,7 @@ func (m mutex) Unlock(ctx context.Context) error {
 	return err
 }
 
-// busy translates the answer of servers that another has the lock.
+// busy translates the error that another owner has the lock on some servers.
 func busy(err error) error {
 	var taken *redsync.ErrTaken
 	if errors.As(err, &taken) {

@@ -6,10 +6,10 @@ import (
 	"lockstep/locktest"
 )
 
-// asksOften is a finding that is true of redsync's defaults, and no surprise: a waiter
-// tries again after 50 to 250 ms, and each try that fails costs two round trips per
-// server, since it deletes what it may have set. That is up to 22 commands a second. The cause
-// that the finding names is what happened to the hold that the waiter waits for.
+// asksOften has true findings about redsync's defaults. A waiter tries again after 50 to 250 ms.
+// Each failed try costs two round trips per server, since it deletes the key that it may have set.
+// That is up to 22 commands a second. The last word of a finding names an event of the hold for
+// which the waiter waits.
 var asksOften = []string{"traffic.bug.acquire.agreed", "traffic.bug.acquire.unlock-without-effect"}
 
 func TestRedsync(t *testing.T) {
@@ -19,10 +19,10 @@ func TestRedsync(t *testing.T) {
 // trackRecord matches the scenarios of tracker issues and of the debate about Redlock.
 const trackRecord = "testdata/peers-track-record/*.yaml"
 
-// With WithSetNXOnExtend an extension takes a lock that is free, as its documentation says. The
-// judges find what follows from it: a holder that lost the lock to another is told that it
-// extended its hold, and two mutexes that never locked extend the same hold, since the value of
-// both is empty (testdata/peers-track-record/extend-without-a-hold.yaml).
+// With WithSetNXOnExtend an extension takes a free lock, as its documentation says. The judges find
+// the consequences: a holder that lost the lock to another is told that it extended its hold, and
+// two mutexes that never locked extend the same hold, since both have an empty value
+// (testdata/peers-track-record/extend-without-a-hold.yaml).
 var extendsWithoutHold = []string{
 	"story.late-extension.linearizable",
 	"linearizable.bug.extend.agreed",

@@ -1,19 +1,19 @@
 // Package rueidislock judges the locker of github.com/redis/rueidis/rueidislock,
 // unmodified.
 //
-// One setting of the locker is not the default, beside those of the client. NoLoopTracking is
-// on: without it a holder renews its lease without a pause once half of it is over, since it
-// hears of its own renewals.
+// One setting of the locker is not the default, besides those of the client: NoLoopTracking is on.
+// Without it a holder is notified of its own renewals. So it renews its lease again and again without a
+// pause, once half of the lease is over.
 //
-// What it promises, and where version 1.0.79 says so: one owner has the majority of the keys, for
+// Its promises, with their places in version 1.0.79: one owner has the majority of the keys, for
 // KeyValidity, which is extended every ExtendInterval (lock.go, lines 25 to 27; README.md, section "How
-// it works"); the context of a hold is cancelled at once when the majority is not held any more, and a
-// waiter tries again at once when the lock is given up (README.md, section "Features backed by the
-// Redis Client Side Caching"). It promises no order among waiters, and no token.
+// it works"); the context of a hold is cancelled at once when the majority is lost, and a waiter tries
+// again at once when the lock is given up (README.md, section "Features backed by the Redis Client Side
+// Caching"). It promises no order among waiters, and no token.
 //
-// Some seeds give two runs. Two selects of the locker can have two cases ready, and nothing seeds
-// the choice: one in WithContext, between the end of the caller's context and an invalidation;
-// and one of a holder, between a renewal that is due and an invalidation of its key.
+// Some seeds can give two different runs. Two selects of the locker can have two cases ready, and no
+// seed decides the choice: one in WithContext, between the end of the caller's context and an
+// invalidation; and one of a holder, between a renewal that is due and an invalidation of its key.
 package rueidislock
 
 import (
@@ -31,15 +31,16 @@ import (
 
 // validity is the default KeyValidity of the locker, after which its keys end. It extends them every
 // ExtendInterval, which is half of that by default (rueidis 1.0.79, rueidislock/lock.go, lines 25 to
-// 27, 61 and 64). So a single extension that is lost may lose the hold.
+// 27, 61 and 64). So a single lost extension may lose the hold.
 const validity = 5 * time.Second
 
-// renewEvery is how long a key goes without an extension: the next one is due an interval after the
-// answer to the last one, and a network on which an answer takes longer than TryNextAfter, which is
-// 20 ms by default (line 67), lets nobody have a lock.
+// renewEvery is the longest time between two extensions of a key. The next one is due an interval
+// after the answer to the last one. If an answer takes longer than TryNextAfter, which is 20 ms by
+// default (line 67), nobody can take the lock at all.
 const renewEvery = validity/2 + 20*time.Millisecond
 
-// Subject returns the lock that must have so many of 2*majority-1 keys. 2 is the default.
+// Subject returns the lock that needs majority of 2*majority-1 keys. The default of the locker is
+// 2.
 func Subject(majority int) locktest.Subject {
 	return subject(fmt.Sprintf("rueidislock-%d", majority), fmt.Sprintf("rueidislock's locker, keys that must agree: %d", majority), majority, 0)
 }
@@ -48,7 +49,7 @@ func Subject(majority int) locktest.Subject {
 // that a slow network does not end them.
 var Patient = subject("rueidislock-patient", "rueidislock's locker, one key, and a second for each try (TryNextAfter)", 1, time.Second)
 
-// subject returns the lock whose tries have so much time; 0: the default.
+// subject returns the lock whose tries have the time tryNextAfter; 0: the default.
 func subject(name, about string, majority int, tryNextAfter time.Duration) locktest.Subject {
 	return locktest.Subject{
 		Name: name, About: about, Servers: redistest.Servers(1),
@@ -78,7 +79,7 @@ type lock struct {
 	unlock context.CancelFunc
 }
 
-// take asks for a hold by one of the locker's functions.
+// take acquires the lock by one of the locker's functions.
 func (l *lock) take(ctx context.Context, with func(context.Context, string) (context.Context, context.CancelFunc, error)) error {
 	own, settle := locktest.Outlive(ctx)
 	held, unlock, err := with(own, l.name)

@@ -1,6 +1,6 @@
-// Package rueidistest has what a client of github.com/redis/rueidis needs in a world, whatever
-// lock uses it. rueidis writes the commands of all goroutines in one of its own, and its
-// locker draws the values of holders from math/rand/v2.
+// Package rueidistest lets clients of github.com/redis/rueidis run in a world, whatever lock uses
+// them. rueidis writes the commands of all goroutines in a goroutine of its own, and its locker
+// draws the values of holders from math/rand/v2.
 package rueidistest
 
 import (
@@ -15,7 +15,7 @@ import (
 )
 
 // Options returns the options with which a client of p reaches server i, counted from 0. Three
-// are not the defaults. ForceSingleClient leaves out the question whether the server is a
+// differ from the defaults. With ForceSingleClient the client does not ask whether the server is a
 // cluster. DialCtxFn reaches the world. RetryDelay has the mean of the default and no jitter.
 func Options(p *locktest.Process, i int) rueidis.ClientOption {
 	return rueidis.ClientOption{InitAddress: []string{p.Addr(i)}, ForceSingleClient: true,
@@ -24,15 +24,15 @@ func Options(p *locktest.Process, i int) rueidis.ClientOption {
 		},
 		RetryDelay: func(attempts int, cmd rueidis.Completed, _ error) time.Duration {
 			time.Sleep(min(time.Second, 3<<min(20, attempts)*time.Microsecond/2))
-			p.Asks(cmd.Commands()...) // those that waited equally long go on in turn
+			p.Asks(cmd.Commands()...) // goroutines that waited equally long continue in turn
 			return 0
 		},
 	}
 }
 
-// Builder returns what makes the clients of p, for an option such as ClientBuilder of
-// rueidislock. Their Do says which goroutine asks for a script, and puts a value that repeats
-// in the place of the first argument behind the key of a script with one key.
+// Builder returns a function that makes the clients of p, for an option such as ClientBuilder of
+// rueidislock. Their method Do tells the world which goroutine runs a script. In a script with one
+// key it also replaces the first argument after the key by a value that is the same in each run.
 func Builder(p *locktest.Process) func(rueidis.ClientOption) (rueidis.Client, error) {
 	return func(o rueidis.ClientOption) (rueidis.Client, error) {
 		c, err := rueidis.NewClient(o)

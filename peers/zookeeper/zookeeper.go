@@ -1,14 +1,14 @@
 // Package zookeeper judges the lock of github.com/go-zookeeper/zk, unmodified.
 //
-// Each thread has a session of its own for each lock. A lock makes an ephemeral node with a
-// number, waits until the node before it is gone, and has the lock when it is the first. The
-// session keeps the node: its client sends pings, and its nodes end with it.
+// Each thread has a session of its own for each lock. A lock makes an ephemeral node with a number,
+// waits until the node before it is gone, and has the lock when it is the first. The session keeps
+// the node: its client sends pings, and its nodes end with the session.
 //
-// What the lock promises, and where that is said:
+// The promises of the lock, with their sources:
 //
 //   - At no time do two clients think that they hold the lock: ZooKeeper 3.8, "ZooKeeper Recipes and
 //     Solutions", section Locks. A session ends by the server's clock, so that the recipe cannot keep
-//     this for a client that is paused past its session (limit).
+//     this promise for a client that is paused for longer than its session (limit).
 //   - A hold ends with its session: the nodes of the session are ephemeral ("ZooKeeper Programmer's
 //     Guide", sections "Ephemeral Nodes" and "ZooKeeper Sessions"). The client renews the session.
 //   - Lock waits until it has the lock or an error occurs, and Unlock of a lock that is not held is
@@ -37,17 +37,17 @@ import (
 // timeout is the timeout of a session. The session ends up to a tick later.
 const timeout = 10 * time.Second
 
-// ping is how often the client renews its session: it sends a ping after half the time for which
-// it waits to hear from the server, and that is two thirds of the timeout (go-zookeeper/zk 1.0.4,
+// ping is the interval at which the client renews its session. It waits two thirds of the timeout
+// to hear from the server, and sends a ping after half of that time (go-zookeeper/zk 1.0.4,
 // conn.go, lines 345, 346 and 763).
 const ping = timeout * 2 / 3 / 2
 
-// Lock is the lock as its documentation shows it: what fails is tried again in the same
-// session. Nothing tells a holder that its session has ended, and nothing ends a wait.
+// Lock is the lock as its documentation shows it: a failed call is tried again in the same session.
+// Nothing tells a holder that its session has ended, and nothing ends a wait.
 var Lock = subject("zookeeper", "ZooKeeper: the Lock of go-zookeeper/zk", false)
 
-// Closing is the lock of callers who close the session after a call that failed, so that its
-// nodes go, and who give a hold up as soon as the connection is lost.
+// Closing is the lock for callers that close the session after a failed call, so that its nodes
+// end, and that give a hold up as soon as the connection is lost.
 var Closing = subject("zookeeper-closing", "ZooKeeper: the Lock of go-zookeeper/zk, in a session that ends with the first failure", true)
 
 func subject(name, about string, closing bool) locktest.Subject {
@@ -59,8 +59,9 @@ func subject(name, about string, closing bool) locktest.Subject {
 	}
 }
 
-// first is the State of a lock. The holder is the child with the lowest number, and the
-// others wait in the order of theirs. It is what the server serves, whoever has heard of it.
+// first is the State of a lock. The holder is the child with the lowest number, and the others wait
+// in the order of their numbers. This is the state of the server, whether or not the clients know
+// it.
 func first(s locktest.Snapshot, lock string) *locktest.State {
 	nodes := s.Server(0).(*server.Server).Children("/" + lock)
 	slices.SortFunc(nodes, func(a, b server.Node) int { return cmp.Compare(number(a.Path), number(b.Path)) })
@@ -106,20 +107,20 @@ type lock struct {
 	conn *zk.Conn
 	zk   *zk.Lock // made anew for each acquire
 	lost chan struct{}
-	// closing: the session is being closed.
+	// closing is set while the session is being closed.
 	closing *atomic.Bool
 }
 
-// socket is a connection that carries nothing but the request to close once the session is
-// being closed. The library decides by chance whether a request that comes then is still
-// sent; its caller is told that the connection is closed, in either case.
+// socket is a connection that carries only the request to close once the session is being closed.
+// The library decides by chance whether it still sends other requests then. In either case it tells
+// the caller that the connection is closed.
 type socket struct {
 	net.Conn
 	closing *atomic.Bool
 }
 
 func (s socket) Write(b []byte) (int, error) {
-	const opClose = 0xfffffff5 // -11, behind the length and the number of the request
+	const opClose = 0xfffffff5 // -11, after the length and the number of the request
 	if s.closing.Load() && len(b) >= 12 && binary.BigEndian.Uint32(b[8:]) != opClose {
 		return len(b), nil
 	}
@@ -142,7 +143,7 @@ func (quiet) Printf(string, ...any) {}
 // open begins a session.
 func (l *lock) open() (err error) {
 	p, lost, closing := l.c.p, make(chan struct{}), new(atomic.Bool)
-	had := false // the session was there once
+	had := false // the session has existed
 	l.lost, l.closing = lost, closing
 	p.Serves(l.name, func() {
 		l.conn, _, err = zk.Connect([]string{p.Addr(0)}, timeout, zk.WithLogger(quiet{}), zk.WithLogInfo(false),

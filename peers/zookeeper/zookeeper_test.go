@@ -8,7 +8,8 @@ import (
 
 const stories = "testdata/*/*.yaml"
 
-// What exploration with faults finds has not been looked at, so both are played without.
+// The findings of exploration with faults have not been examined, so the test plays both locks
+// without faults.
 
 func TestLock(t *testing.T) {
 	locktest.Run(t, Lock, locktest.Options{Faults: "none", Scenarios: stories})

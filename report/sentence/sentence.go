@@ -1,5 +1,5 @@
-// Package sentence writes findings for people. Judges return facts; every sentence about
-// them is made here, when it is shown. No program reads what this package writes.
+// Package sentence writes findings for people. Judges return facts; this package makes every
+// sentence about them, when it is shown. No program reads what this package writes.
 package sentence
 
 import (
@@ -44,7 +44,7 @@ func Verdict(v play.Verdict) string {
 	return v.Why
 }
 
-// detail writes a finding without what a replay and a doubt add.
+// detail writes a finding without the additions of a replay and of a doubt.
 func detail(f judges.Finding) string {
 	who, lock, when := f.Thread, f.Lock, at(f.AtNs)
 	switch d := f.Detail.(type) {
@@ -203,7 +203,7 @@ func ending(e judges.Ending) string {
 	return ": the server never ended that hold, or never knew of it"
 }
 
-// together writes the work of two threads at one time, as a clause.
+// together writes that two threads worked at the same time, as a clause.
 func together(t *judges.Together) string {
 	if t == nil {
 		return ""
@@ -218,7 +218,7 @@ func together(t *judges.Together) string {
 	return text + ": they held no lock in common"
 }
 
-// bound says why a waiter may get nothing for so long, as a clause.
+// bound writes why a waiter may wait for so long, as a clause.
 func bound(b judges.Bound) string {
 	switch {
 	case b.RoundTrip > 0:
@@ -254,7 +254,7 @@ var disturbances = map[judges.DisturbanceKind]string{
 	judges.DisturbedGivenBack:   "a grant that no replica had",
 }
 
-// removable names the excuses without which a run can be repeated; "": there are none.
+// removable names the excuses that a replay can leave out; "" if there are none.
 func removable(excuses []model.Excuse) string {
 	var names []string
 	for _, e := range excuses {
@@ -266,7 +266,7 @@ func removable(excuses []model.Excuse) string {
 	return strings.Join(slices.Compact(names), " and ")
 }
 
-// Excuse writes what excuses a finding: which fault, when.
+// Excuse writes the fault that excuses a finding, with its time.
 func Excuse(e model.Excuse) string {
 	switch c := e.Cause; c.Kind {
 	case model.CauseFault:

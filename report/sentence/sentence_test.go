@@ -15,7 +15,7 @@ func TestEachDetailHasASentence(t *testing.T) {
 	seen := map[string]string{}
 	for _, d := range judges.Details {
 		switch d.(type) {
-		case judges.Unplaceable, judges.BlindOnly, judges.Unmet, judges.Defect: // its values are its sentence
+		case judges.Unplaceable, judges.BlindOnly, judges.Unmet, judges.Defect: // its sentence consists of its values
 			continue
 		}
 		got := sentence.Finding(judges.Finding{Facts: model.Facts{Lock: "orders", Thread: "a/1"}, Detail: d})
@@ -39,11 +39,11 @@ func TestADetailWithoutASentencePanics(t *testing.T) {
 	_ = sentence.Finding(judges.Finding{Detail: struct{}{}})
 }
 
-// A doubt comes before the finding, and what a replay showed after it.
+// A doubt comes before the finding, and the result of a replay after it.
 func TestWhatReplaysAndDoubtsAdd(t *testing.T) {
 	f := judges.Finding{Convicted: true, Doubt: judges.Doubt{Uncertainty: 2e6}, Detail: judges.Defect{Text: "it broke"}, Excuses: []model.Excuse{
 		{Fault: 2, Cause: model.Cause{Kind: model.CauseFaultAt, Fault: "pause of a", AtNs: 3e9}},
-		{Cause: model.Cause{Kind: model.CauseOverstayed, Thread: "a/1", Lease: 1e9}}, // no replay can leave it out
+		{Cause: model.Cause{Kind: model.CauseOverstayed, Thread: "a/1", Lease: 1e9}}, // no replay can leave this cause out
 		{Clocks: true, Cause: model.Cause{Kind: model.CauseClocks}},
 		{Fault: 2, Cause: model.Cause{Kind: model.CauseFaultAt, Fault: "pause of a", AtNs: 3e9}},
 	}}

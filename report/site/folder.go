@@ -25,8 +25,8 @@ type Folder struct {
 	before, now map[string]bool
 }
 
-// Open makes the folder dir. It refuses a folder that has files and is no site. A site is to be
-// written once, which closes the folder.
+// Open makes the folder dir. It refuses a folder that has files and is no site. The caller must
+// write one site into the folder, which closes it.
 func Open(dir string) (*Folder, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err

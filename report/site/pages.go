@@ -98,7 +98,7 @@ func (b *builder) render(d *document) Page {
 	return p
 }
 
-// front writes the front page: the README, and behind its first paragraph what the site has.
+// front writes the front page: the README, with the parts of the site after its first paragraph.
 func (b *builder) front() error {
 	p := Page{Front: true}
 	if text, err := b.Repository.ReadFile(readme); err == nil {

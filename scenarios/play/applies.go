@@ -84,9 +84,9 @@ func About(sc *scenarios.Scenario) []string {
 }
 
 // Claims returns an error if a scenario asks about a property that the lock does not claim: a state
-// that each run must reach, an outcome that a step must have, or a promise. Nothing can be said of the
-// lock then. It returns nil if the scenario expects that the lock breaks a promise that it makes,
-// since that can be said of it whatever else it does not claim.
+// that each run must reach, an outcome that a step must have, or a promise. The run then shows nothing
+// about the lock. Claims returns nil if the scenario expects the lock to break a promise that it
+// makes, since the run shows that, whatever the lock does not claim.
 func Claims(sc *scenarios.Scenario, l *subject.Subject) error {
 	if breaksItsOwn(sc, l) {
 		return nil
@@ -138,7 +138,7 @@ func Claims(sc *scenarios.Scenario, l *subject.Subject) error {
 }
 
 // breaksItsOwn reports whether a scenario expects that a lock breaks a promise that it makes. The
-// outcomes that the author wants of the steps are no promise of a lock.
+// outcomes that steps want are not promises of the lock.
 func breaksItsOwn(sc *scenarios.Scenario, l *subject.Subject) bool {
 	e, params := sc.Expect[l.Expected()], Params(sc, l)
 	return (e.Class == scenarios.Bug || e.Class == scenarios.Limit) && slices.ContainsFunc(e.Judges, func(judge string) bool {

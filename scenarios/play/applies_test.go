@@ -143,8 +143,8 @@ func TestWhatIsExpectedIsPlayed(t *testing.T) {
 	}
 }
 
-// A scenario that asks what a lock does not claim says nothing of the lock, also where it names
-// the lock.
+// A scenario that asks about a property that a lock does not claim says nothing of the lock, even
+// if it names the lock.
 func TestWhatALockDoesNotClaimIsNotAsked(t *testing.T) {
 	waived := model.Promises{model.JudgeHoldCount: {Waived: true, Source: "it has no re-entry to count"}}
 	all := model.Traits{Fair: true, Deadlines: true}

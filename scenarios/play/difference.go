@@ -84,8 +84,8 @@ func shownEvent(e *model.Event) string {
 	return string(line)
 }
 
-// shownWriters returns the functions that are named of those that wrote a request: the user's own,
-// or else the innermost.
+// shownWriters chooses, from the functions that wrote a request, those to name: the user's own, or
+// else the innermost.
 func shownWriters(code []string) []string {
 	shown := sim.OwnWriters(code)
 	if len(shown) == 0 {

@@ -108,7 +108,8 @@ func TestWhatCallersOfALockSeeOfAFault(t *testing.T) {
 				bare:  "a/1 lock granted@2ms, b/1 lock error@2s, a/1 unlock released@5.002s, b/2 try_lock granted@6.002s",
 				plain: "a/1 lock granted@2ms, b/1 lock error@2s, a/1 unlock released@5.002s, b/2 try_lock granted@6.002s",
 			}},
-		// go-redis reads on, whatever its context says; Redisson gives the answer up.
+		// go-redis waits for the answer although its context has ended; Redisson gives the answer
+		// up.
 		{"interrupt: of a call that is answered", interrupt("1001500us"),
 			"", map[string]string{
 				bare:  "b/1 lock granted@1.002s, b/2 try_lock granted@7.002s",

@@ -21,7 +21,7 @@ type LiveRun struct {
 	Verdict
 	// Programs are the programs that played, each with its version.
 	Programs []string
-	// Logs is the folder with the logs of the processes; "": they are gone.
+	// Logs is the folder with the logs of the processes; "" if they were removed.
 	Logs string
 	// Note says what the reader of the verdict should know, such as that the run was played
 	// twice; "": nothing.

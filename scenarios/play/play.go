@@ -88,10 +88,10 @@ func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim
 
 // Lengths are the lengths of the last phases of a run.
 type Lengths struct {
-	// Quiet is the time without a fault or a step after which all leave. Settle takes its
+	// Quiet is the time without a fault or a step after which all clients leave. Settle takes its
 	// place when every thread is done and nobody waits.
 	Quiet, Settle time.Duration
-	// Drain is the time after which the leases of the threads that left are over.
+	// Drain is the time by the end of which the leases of threads that have left are over.
 	Drain time.Duration
 }
 
@@ -112,8 +112,8 @@ func LengthsOf(sc *scenarios.Scenario, l *subject.Subject) (n Lengths) {
 	return n
 }
 
-// Params returns the parameters that the judges need for a run, but for the processes and
-// the faults.
+// Params returns the parameters that the judges need for a run, except the processes and the
+// faults.
 func Params(sc *scenarios.Scenario, l *subject.Subject) model.Params {
 	p := model.Params{Lock: l.Name, Traits: l.Traits, Timing: l.Timing(sc.Watchdog), Promises: l.Promises, Latency: sc.Latency.Max}
 	if l.Kept != nil {
@@ -154,8 +154,8 @@ func longestLease(sc *scenarios.Scenario) (longest time.Duration) {
 	return longest
 }
 
-// putBack returns how far the faults put the clocks of servers back in all. A lease may end later by
-// the same time. It leaves out a step that is longer than anybody waits.
+// putBack returns the total time by which faults put the clocks of servers back. A lease may end
+// later by the same time. It leaves out a step that is longer than any wait.
 func putBack(sc *scenarios.Scenario) (all time.Duration) {
 	for _, f := range sc.Faults {
 		if f.StepsServerClock() && f.Step < 0 {

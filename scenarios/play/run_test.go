@@ -74,9 +74,9 @@ func TestEveryScenarioSaysWhatItShows(t *testing.T) {
 	}
 }
 
-// besides has goroutines wake up all the time that have nothing to do with any
-// run. Each takes the place of the one that was next, so that those that are
-// runnable at one instant change their order: as on a busy machine, but often.
+// besides starts goroutines outside any run that wake up all the time. Each takes the place of the
+// goroutine that is next to run. So goroutines that are runnable at one instant change their order,
+// as on a busy machine, but more often.
 func besides() (stop func()) {
 	done := make(chan struct{})
 	go func() {
@@ -93,7 +93,7 @@ func besides() (stop func()) {
 	return func() { close(done) }
 }
 
-// A record does not depend on the order of goroutines.
+// The order of goroutines does not change a record.
 func TestWhatRunsBesideDoesNotMatter(t *testing.T) {
 	h := sim.NewHost(t)
 	every := 3 / longtest.Size(t, 1, 3)
@@ -392,8 +392,8 @@ func TestARunKnowsTheParts(t *testing.T) {
 	}
 }
 
-// A call may fail at the instant at which it is made. Steps that are repeated until an instant come
-// to an end all the same.
+// A call may fail at the instant at which it is made. Steps that are repeated until an instant
+// still come to an end.
 func TestARepetitionWhoseCallsFailAtOnceEnds(t *testing.T) {
 	v := Run(sim.NewHost(t), scenariotest.Parse(t, `lockstep: 1
 name: t

@@ -68,7 +68,7 @@ func TestTheTrackRecordIsWhole(t *testing.T) {
 	}
 }
 
-// Undoing the one change that repaired a bug changes exactly the row of that bug.
+// Undoing the one change that repaired a bug changes the row of that bug, and no other.
 func TestUndoingARepairTurnsItsRow(t *testing.T) {
 	release := func(version string) *redisson.Release {
 		r, err := redisson.Find(version)
@@ -94,7 +94,7 @@ func TestUndoingARepairTurnsItsRow(t *testing.T) {
 		}
 		return cells
 	}
-	as := map[string]map[string]bool{} // of each release, as it is
+	as := map[string]map[string]bool{} // of each unchanged release
 	for _, c := range []struct {
 		lock, row string
 		undo      func(*redisson.Release)

@@ -43,7 +43,7 @@ type Verdict struct {
 	// Why says what an undecided or nondeterministic run lacks, or why a scenario does
 	// not apply; else "". It is also "" if a finding leaves the run undecided, see Doubtful.
 	Why string
-	// Lacks is why a scenario does not apply, see Misfit.
+	// Lacks is the reason why a scenario does not apply, see Misfit.
 	Lacks  string
 	Played Played
 	// replays are the replays that convicted a finding, by ExcuseKey.
@@ -58,12 +58,12 @@ func (v Verdict) Digest() string {
 	return v.Played.Record.Digest()
 }
 
-// Names reports whether the scenario names the lock. If it does not, no outcome is expected but
-// that the lock keeps its promises.
+// Names reports whether the scenario names the lock. If it does not, the lock is expected to keep
+// its promises.
 func (v Verdict) Names() bool { return slices.Contains(v.Scenario.Locks, v.Lock.Expected()) }
 
-// Run plays one seed of a scenario on a lock and judges it. A scenario that does not
-// apply to the lock is not played, and neither is one that asks what the lock does not claim.
+// Run plays one seed of a scenario on a lock and judges it. It does not play a scenario that does
+// not apply to the lock, nor one that asks about a property that the lock does not claim.
 func Run(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) Verdict {
 	if err := Plays(sc, l); err != nil {
 		return NotApplicable(sc, l, seed, err)
@@ -240,7 +240,7 @@ func Convict(sc *scenarios.Scenario, j *judges.Judgement, asked []string, again 
 		}
 		without := removeExcuses(sc, f.Excuses)
 		if without == nil {
-			continue // the caller excuses it; there is no fault to leave out
+			continue // a caller is the excuse, so there is no fault to leave out
 		}
 		key := ExcuseKey(f.Excuses)
 		replay, ok := replays[key]
@@ -319,8 +319,8 @@ func removeExcuses(sc *scenarios.Scenario, excuses []model.Excuse) *scenarios.Sc
 	return &less
 }
 
-// ordersWithout returns the world's mode. If the fate that the chooser gave to a message
-// excuses the finding, the mode gives none.
+// ordersWithout returns the world's mode. If a message that the chooser lost or delayed excuses the
+// finding, the chooser of that mode may do so no more.
 func ordersWithout(sc *scenarios.Scenario, o *sim.Orders, excuses []model.Excuse) *sim.Orders {
 	if o != nil && slices.ContainsFunc(excuses, func(e model.Excuse) bool { return e.Fault == sim.FateFault(len(sc.Faults)) }) {
 		return &sim.Orders{}

@@ -89,7 +89,7 @@ func TestTwoSubjectsOfOneNameAreRefused(t *testing.T) {
 	}
 }
 
-// A lock is played and judged when all fields that may be nil are nil.
+// A lock can be played and judged even if all fields that may be nil are nil.
 func TestAllButTheRequiredFieldsMayBeZero(t *testing.T) {
 	full := own()
 	state := protocol(full).State

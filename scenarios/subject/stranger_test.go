@@ -22,8 +22,8 @@ import (
 	simredis "lockstep/sim/redis"
 )
 
-// The scripts of a fair and fenced lock whose name is in no table. The hold is a hash.
-// Waiters ask every 50 ms and stand in a list until they hold the lock.
+// The scripts of a fair and fenced lock that no table names. The hold is a hash. Waiters ask every
+// 50 ms and stand in a list until they hold the lock.
 const (
 	ticketAcquire = `
 if redis.call('HGET', KEYS[1], 'owner') == ARGV[1] then return redis.call('HGET', KEYS[1], 'token') end

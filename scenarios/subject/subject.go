@@ -49,8 +49,8 @@ type Subject struct {
 	// Kept returns the keys that may remain after all clients have left. If Kept is nil,
 	// no key may remain.
 	Kept func(lock string) []string
-	// Token returns the fencing token of the hold that an owner has by what its client
-	// knows. Nil: the lock tells none.
+	// Token returns the fencing token of the hold that an owner has, as its client knows it. Nil:
+	// the lock returns no tokens.
 	Token func(l lockimpl.Lock, o lockimpl.Owner) (int64, error)
 	// Channel returns the channel on which a release of the lock is published to one
 	// waiter (process/thread), or to "all". It returns "" if there is no such channel. If
@@ -79,8 +79,8 @@ type Subject struct {
 	// Control reports whether the lock is a control, on which any finding is a fault
 	// of Lockstep.
 	Control bool
-	// Setups are the setups of real servers for which Open makes a client, beside that of
-	// a world: see Options.Setup.
+	// Setups are the setups of real servers for which Open makes a client, besides that of a world:
+	// see Options.Setup.
 	Setups []string
 	// Port is the lock that stands for this one in a simulated world, if this one runs
 	// on real servers only. Scenarios expect of this lock what they expect of its port.
@@ -126,8 +126,8 @@ type Campaign struct {
 type Options struct {
 	Addrs    []string      // of the servers, or of those that Setup says
 	Watchdog time.Duration // of the world
-	// Setup says how the servers at Addrs belong together. "": they know nothing of one
-	// another. A world has no other setup. See Subject.Setups.
+	// Setup says how the servers at Addrs form a whole. "": they know nothing of one another. A
+	// world has no other setup. See Subject.Setups.
 	Setup string
 	ClientOptions
 }
@@ -167,8 +167,8 @@ func (s *Subject) Timing(watchdog time.Duration) model.Timing {
 	return t
 }
 
-// Commands returns the names of the commands that the servers of the lock know, each once
-// and in order. It returns nil if a server does not tell.
+// Commands returns the names of the commands that the servers of the lock know, each once and in
+// order. It returns nil if a server does not list its commands.
 func (s *Subject) Commands() []string {
 	if s.Servers == nil {
 		return nil
@@ -185,8 +185,8 @@ func (s *Subject) Commands() []string {
 	return slices.Compact(all)
 }
 
-// Drawing returns what campaigns draw for clients of the first server of the lock that tells
-// it. It returns zero if none does.
+// Drawing returns what campaigns draw for clients, from the first server of the lock that says so.
+// It returns zero if none does.
 func (s *Subject) Drawing() sim.Drawing {
 	if s.Servers != nil {
 		for _, n := range s.Servers.New(nil, ServerOptions{}).Nodes {

@@ -1,6 +1,6 @@
-// Package goredis lets go-redis clients live in a world: their options, the hook
-// that ties commands to operations, and the answers to what go-redis does beside
-// its callers. The clients themselves run unmodified.
+// Package goredis lets go-redis clients live in a world: their options, the hook that ties commands
+// to operations, and the answers to what go-redis does besides its callers. The clients themselves
+// run unmodified.
 package goredis
 
 import (
@@ -18,16 +18,15 @@ import (
 	"lockstep/sim"
 )
 
-// silent drops what go-redis would log: failing to dial is what a partition is
-// for.
+// silent drops the messages that go-redis logs, since failures to dial are intended in a partition.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
 func init() { redis.SetLogger(silent{}) }
 
-// bufferSize is less than go-redis's own 32 KiB: a run makes connections by the
-// dozen and sends little. Longer texts go in pieces, at the same instant.
+// bufferSize is less than go-redis's default of 32 KiB, since a run makes dozens of connections and
+// sends little. Longer texts are sent in pieces, at the same instant.
 const bufferSize = 512
 
 // Options are the options with which a go-redis client of p lives in the world and
@@ -55,12 +54,11 @@ func Options(p *sim.Process, addr string) *redis.Options {
 	}
 }
 
-// isProbe reports whether the dial under way is one with which go-redis's pool finds
-// out whether to dial again. The pool probes once a second after as many failures as
-// it is large. Probes begin at the instant of a failure, as the next try of the
-// caller that failed does, so that they need an instant of their own. Nobody waits
-// for them, so that they may take time. Only the stack of their caller tells them
-// from other dials.
+// isProbe reports whether the dial under way is one with which go-redis's pool finds out whether to
+// dial again. After as many failures as its size, the pool probes once a second. A probe begins at
+// the instant of a failure, and so does the next try of the failed caller, so the probe needs an
+// instant of its own. Nobody waits for a probe, so it may take time. Only the stack of its caller
+// distinguishes it from other dials.
 func isProbe() bool {
 	var callers [8]uintptr
 	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
@@ -119,12 +117,12 @@ func NewClusterClient(p *sim.Process, opt *redis.Options, addrs []string) *redis
 	})
 }
 
-// noteHook ties commands to operations: it sees the context that a lock passed and
-// the words that will soon arrive on some connection.
+// noteHook ties commands to operations: it sees the context that a lock passed, and the words of
+// the command that will soon arrive on a connection.
 type noteHook struct {
 	p      *sim.Process
 	c      *redis.Client
-	gaveUp atomic.Bool // the context of a command was over when the command was
+	gaveUp atomic.Bool // the context of a command had ended when the command ended
 }
 
 func (*noteHook) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -154,15 +152,15 @@ func (h *noteHook) over(ctx context.Context) {
 	}
 }
 
-// mayHaveWaited reports whether a command may have waited for a connection. go-redis
-// takes a timer out of a pool of the whole program for that. Its statistics do not
-// count the waits that ended because the caller gave up.
+// mayHaveWaited reports whether a command may have waited for a connection. For such a wait
+// go-redis takes a timer from a pool of the whole program. Its statistics do not count waits that
+// ended because the caller gave up.
 func (h *noteHook) mayHaveWaited() bool {
 	stats := h.c.PoolStats()
 	return h.gaveUp.Load() || stats.WaitCount > 0 || stats.Timeouts > 0
 }
 
-// words writes a command as Process.Sending wants it.
+// words writes a command in the form for Process.Sending.
 func words(cmd redis.Cmder) string {
 	b := make([]byte, 0, 256)
 	for i, a := range cmd.Args() {

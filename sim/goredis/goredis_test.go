@@ -14,7 +14,7 @@ import (
 
 const addr = "192.0.2.1:6379"
 
-// incr adds one to a number, in a call of its own.
+// incr adds one to a number, as an operation of its own.
 func incr(th *sim.Thread, c *redis.Client, timeout time.Duration) {
 	th.Call(sim.Operation{}, func(ctx context.Context) (model.Outcome, error) {
 		if timeout > 0 {
@@ -29,8 +29,8 @@ func incr(th *sim.Thread, c *redis.Client, timeout time.Duration) {
 	})
 }
 
-// A timer of one bubble in go-redis's pool kills the next bubble that takes it
-// out, so each case is played twice: the second run finds what the first left.
+// A timer of one bubble in go-redis's pool kills the next bubble that takes it out, so each case is
+// played twice: the second run finds the timer that the first left.
 func TestAWaitForAConnectionIsNoticed(t *testing.T) {
 	for _, c := range []struct {
 		name    string

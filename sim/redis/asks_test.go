@@ -13,8 +13,8 @@ import (
 	"lockstep/sim"
 )
 
-// Goroutines that wake together ask in the order of their words, and the world knows who
-// asked, whoever writes.
+// Goroutines that wake together ask in the order of their words, and the world knows which asked,
+// whichever goroutine writes.
 func TestThoseWhoAskGoOnInTurn(t *testing.T) {
 	for seed := range uint64(20) {
 		s := newStage()

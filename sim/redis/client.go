@@ -7,11 +7,11 @@ import (
 	mserver "github.com/alicebob/miniredis/v2/server"
 )
 
-// version is the release of Redis that HELLO names. The world's own commands are
-// compared with a server of that major version.
+// version is the release of Redis that HELLO names. Tests compare the commands of this package with
+// a server of this major version.
 const version = "7.2.0"
 
-// client answers CLIENT where miniredis does not. It reports whether it did.
+// client answers the forms of CLIENT that miniredis does not know. It reports whether it answered.
 func (s *Server) client(c *conn, args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -61,7 +61,8 @@ func (s *Server) client(c *conn, args []string) bool {
 	return true
 }
 
-// greet returns the reply to a HELLO that miniredis took. miniredis says its own name.
+// greet returns the reply to a HELLO that miniredis accepted, since miniredis would give its own
+// name.
 func (c *conn) greet(words []string) []byte {
 	if i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, "SETNAME") }); i > 0 && i+1 < len(words) {
 		c.peer.ClientName = words[i+1]
@@ -92,7 +93,7 @@ func (c *conn) greet(words []string) []byte {
 	return c.take()
 }
 
-// noCluster answers CLUSTER: the server is on its own.
+// noCluster answers CLUSTER: the server is no node of a cluster.
 func noCluster(peer *mserver.Peer, args []string) {
 	if len(args) == 0 {
 		peer.WriteError("ERR wrong number of arguments for 'cluster' command")

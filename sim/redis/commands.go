@@ -2,8 +2,8 @@ package redis
 
 import "strings"
 
-// Commands implements sim.Commanded. A rule meets each of them, and of HELLO one that asks
-// for RESP3.
+// Commands implements sim.Commanded. A rule can match each of them, but a HELLO only if it asks for
+// RESP3.
 func (*Server) Commands() []string { return commandNames }
 
 // commandNames are the names of the commands that the server knows, in order.

@@ -15,7 +15,7 @@ import (
 // answers little on each.
 const bufferSize = 512
 
-// conn is the server's side of a client's connection. For miniredis it is a Peer.
+// conn is the server's side of a client's connection. It is a Peer of miniredis.
 type conn struct {
 	id      sim.ConnID
 	peer    *mserver.Peer
@@ -33,12 +33,12 @@ type conn struct {
 
 	mu  sync.Mutex
 	buf []byte // the bytes that miniredis wrote and take has not returned
-	// awaited is set while execute waits for a reply, which it takes from buf.
+	// awaited is set while execute waits for a reply, which comes in buf.
 	awaited bool
 }
 
-// pushing lists the connections that miniredis wrote to without being asked. It writes
-// from the scheduler and from a goroutine per subscriber.
+// pushing lists the connections to which miniredis wrote without a request. It writes from the
+// scheduler and from a goroutine per subscriber.
 type pushing struct {
 	mu   sync.Mutex
 	list []*conn

@@ -18,7 +18,7 @@ import (
 	"lockstep/sim"
 )
 
-// dialled gives a thread of process a a bare connection.
+// dialled opens a bare connection for a thread of process a.
 func dialled(t *testing.T, s *stage, b func(th *sim.Thread, c net.Conn)) sim.Result {
 	t.Helper()
 	return s.does("a/1", func(th *sim.Thread, _ *redis.Client) {
@@ -32,7 +32,7 @@ func dialled(t *testing.T, s *stage, b func(th *sim.Thread, c net.Conn)) sim.Res
 	}).run(sim.NewHost(t))
 }
 
-// read gives what one Read brings, and when.
+// read returns the bytes of one Read, with the time.
 func read(th *sim.Thread, c net.Conn) string {
 	buf := make([]byte, 1000)
 	n, err := c.Read(buf)
@@ -249,8 +249,8 @@ func TestConnectionsDialledTogetherAreNumberedByTheirFirstBytes(t *testing.T) {
 	}
 }
 
-// Whichever of several goroutines that wake together goes on first, each has
-// the same connection in the record.
+// Several goroutines that wake together have the same connections in the record, in whatever order
+// they continue.
 func TestGoroutinesThatWakeTogetherMayGoOnInAnyOrder(t *testing.T) {
 	const threads = 8
 	h := sim.NewHost(t)

@@ -51,7 +51,7 @@ func (s *Server) List(key string) []string {
 	if err != nil {
 		return nil
 	}
-	return slices.Clone(l) // miniredis returns its own, which goes on changing
+	return slices.Clone(l) // miniredis returns its own list, which later commands change
 }
 
 // SortedSet implements Keyspace.
@@ -60,7 +60,7 @@ func (s *Server) SortedSet(key string) map[string]float64 {
 	if err != nil {
 		return nil
 	}
-	return maps.Clone(z) // miniredis returns its own, which goes on changing
+	return maps.Clone(z) // miniredis returns its own map, which later commands change
 }
 
 // ExpiresMs implements Keyspace.
@@ -133,8 +133,8 @@ func (a saved) equal(b saved) bool {
 		maps.Equal(a.hash, b.hash) && slices.Equal(a.list, b.list) && maps.Equal(a.zset, b.zset)
 }
 
-// snapshot keeps a copy of the data for later failovers. It is called after every
-// possible change.
+// snapshot keeps a copy of the data for later failovers. The server calls it after every possible
+// change.
 func (s *Server) snapshot() {
 	if s.keep == 0 {
 		return
@@ -152,8 +152,8 @@ func (s *Server) snapshot() {
 	}
 }
 
-// failover goes back to the data before the last n writes. The script cache is gone
-// with the old master, and so is its clock.
+// failover restores the data before the last n writes. The script cache of the old master is lost,
+// and so is its clock.
 func (s *Server) failover(n int) {
 	s.setClock()
 	s.snapshot()
@@ -200,8 +200,8 @@ func (s *Server) flushScripts() {
 	s.run("SCRIPT", "FLUSH")
 }
 
-// Show makes At return these keys, which are those of a server outside of any world. The
-// server does nothing else from then on.
+// Show makes At return these keys, which belong to a server outside any world. The server does
+// nothing else from then on.
 func (s *Server) Show(keys Keyspace) { s.shown = keys }
 
 // At returns the keys as they are at an instant since the start, which is not before any

@@ -17,7 +17,7 @@ import (
 	"lockstep/sim"
 )
 
-// kindOf says in a word how a command ended for its client.
+// kindOf returns a word for the outcome of a command.
 func kindOf(err error) string {
 	switch {
 	case err == nil:
@@ -35,7 +35,7 @@ func kindOf(err error) string {
 	}
 }
 
-// timed performs f as an operation and says how it ended and how long it took.
+// timed performs f as an operation, and returns its outcome and its duration.
 func timed(th *sim.Thread, f func(context.Context) error) string {
 	from := clock(th)
 	kind := kindOf(operate(th, f))
@@ -54,7 +54,7 @@ func TestACrashedProcessTakesNoStepAndGetsNoMessage(t *testing.T) {
 	for _, e := range dead {
 		got = append(got, fmt.Sprint(e.Kind, " ", e.Why))
 	}
-	// What had left it before is executed; nothing comes back.
+	// Commands that had left the process before are executed, but nothing comes back.
 	equal(t, "events of a from the crash on", strings.Join(got, ", "), "fault , exec , lost process dead")
 }
 
@@ -206,9 +206,9 @@ func TestAPartition(t *testing.T) {
 	}
 }
 
-// What tries every half second through a partition does so at the instants at which
-// go-redis's pool, after so many failures, dials by itself; who is first there decides
-// whether the next command fails.
+// A client that tries every half second through a partition does so at the same instants at which
+// go-redis's pool, after many failures, dials by itself. Which of them is first decides whether the
+// next command fails.
 func TestAPoolThatDialsByItselfDoesSoAtItsOwnInstants(t *testing.T) {
 	h := sim.NewHost(t)
 	records := map[string]int{}
@@ -245,7 +245,7 @@ func TestPartitionsOfSeveral(t *testing.T) {
 	for _, c := range []struct {
 		rule   string
 		faults []model.FaultSpec
-		want   map[string]string // what each second from 1.5 s on answers
+		want   map[string]string // the answers from 1.5 s on, one per second
 	}{
 		{"one fault, two processes", []model.FaultSpec{cut(sec, sec, "a", "b")}, map[string]string{"a": "timeout ok ok ok", "b": "timeout ok ok ok"}},
 		{"two that overlap end with the later one", []model.FaultSpec{cut(sec, 3*sec, "a"), cut(2*sec, sec, "a", "b")},
@@ -263,7 +263,7 @@ func TestPartitionsOfSeveral(t *testing.T) {
 						client.Ping(context.Background()) // dials when it can
 						th.At(time.Duration(i)*sec + 1500*ms)
 						kind := kindOf(client.Incr(context.Background(), "n").Err())
-						if kind == "unreachable" { // the last one cost the connection
+						if kind == "unreachable" { // the last failure cost the connection
 							kind = "timeout"
 						}
 						got[name] = append(got[name], kind)
@@ -283,7 +283,7 @@ func TestAPublishedMessageIsLostInAPartition(t *testing.T) {
 	newStage(model.FaultSpec{Kind: model.FaultPartition, At: time.Second, For: time.Second, Processes: []string{"a"}}).
 		does("a/1", func(th *sim.Thread, c *redis.Client) { got = listen(th, c, "ch", 4*time.Second) }).
 		does("b/1", func(th *sim.Thread, c *redis.Client) {
-			// The third leaves the server in the last moment of the partition.
+			// The third message leaves the server in the last moment of the partition.
 			for i, at := range []time.Duration{500 * ms, 1500 * ms, 2*time.Second - oneWay*3/2, 2500 * ms} {
 				th.At(at)
 				c.Publish(context.Background(), "ch", i)
@@ -292,7 +292,7 @@ func TestAPublishedMessageIsLostInAPartition(t *testing.T) {
 	equal(t, "received", fmt.Sprint(got), "[0@502ms 3@2.502s]")
 }
 
-// listen subscribes and gives what arrived, and when, until some time.
+// listen subscribes, and returns the messages that arrive until an instant, with their times.
 func listen(th *sim.Thread, c *redis.Client, channel string, until time.Duration) (got []string) {
 	_ = operate(th, func(ctx context.Context) error {
 		sub := c.Subscribe(ctx, channel)
@@ -381,7 +381,7 @@ func TestARule(t *testing.T) {
 	}
 }
 
-// A client that sends again by itself meets a rule as often as it sends.
+// A rule counts each time that a client sends a command again by itself.
 func TestARuleCountsWhatAClientRepeats(t *testing.T) {
 	for _, c := range []struct {
 		rule string
@@ -437,8 +437,8 @@ func TestAHeldMessageGoesOnAtTheEndOfItsRule(t *testing.T) {
 	}
 }
 
-// a listens from the start on, and again when its connection is lost; b
-// publishes at 0.5 ms, 1 s, 2 s and 3 s.
+// Process a listens from the start on, and again after its connection is lost. Process b publishes
+// at 0.5 ms, 1 s, 2 s and 3 s.
 func TestASubscriptionLostBeforeThePublish(t *testing.T) {
 	rule := func(do string, when model.When) []model.FaultSpec {
 		when.Process = "a"
@@ -447,8 +447,8 @@ func TestASubscriptionLostBeforeThePublish(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		faults    []model.FaultSpec
-		heard     string // by a
-		receivers string // told to b
+		heard     string // received by process a
+		receivers string // the number in the reply to process b
 	}{
 		{"nothing is lost", nil, "subscribed@2ms 0@2.5ms 1@1.002s 2@2.002s 3@3.002s", "[1 1 1 1]"},
 		{"the SUBSCRIBE is dropped", rule("drop", model.When{Command: "SUBSCRIBE", Direction: "request"}), "timeout@5s", "[0 0 0 0]"},
@@ -477,7 +477,7 @@ func TestASubscriptionLostBeforeThePublish(t *testing.T) {
 				for end := 5 * time.Second; clock(th) < end; {
 					m, err := sub.ReceiveTimeout(ctx, end-clock(th))
 					if clock(th) > end {
-						break // of a dead process, at the end of the run
+						break // belongs to a dead process, at the end of the run
 					}
 					what := kindOf(err)
 					switch m := m.(type) {
@@ -688,7 +688,7 @@ func TestAFailoverLosesTheLastWrites(t *testing.T) {
 				does("a/1", func(th *sim.Thread, c *redis.Client) {
 					ctx := context.Background()
 					c.Set(ctx, "s", 1, 0)
-					c.Get(ctx, "s") // reads are no writes
+					c.Get(ctx, "s") // reads are not writes
 					c.Set(ctx, "s", 2, 0)
 					c.HSet(ctx, "h", "f", 1)
 					c.RPush(ctx, "l", "x")
@@ -747,8 +747,8 @@ func TestAFailoverUndoesChangesInPlace(t *testing.T) {
 	}
 }
 
-// Each failover loses the last writes of what the one before it left, and a
-// write is also what no client wrote.
+// Each failover loses the last writes of the data that the one before it left. A change that no
+// client made counts as a write, too.
 func TestAFailoverAndWhatWasWrittenBefore(t *testing.T) {
 	sec := time.Second
 	del := func(key string, at time.Duration) model.FaultSpec {
@@ -816,7 +816,7 @@ func TestAStalledServerAnswersAtTheEnd(t *testing.T) {
 	var a, b string
 	r := newStage(
 		model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second},
-		model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 1200 * ms, For: 500 * ms}). // ends within the first
+		model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 1200 * ms, For: 500 * ms}). // ends during the first stall
 		does("a/1", func(th *sim.Thread, c *redis.Client) {
 			th.At(1500 * time.Millisecond)
 			a = timed(th, func(ctx context.Context) error { return c.Ping(ctx).Err() })
@@ -830,8 +830,8 @@ func TestAStalledServerAnswersAtTheEnd(t *testing.T) {
 	equal(t, "executed", at(pick(r, func(e model.Event) bool { return e.Kind == model.KindExec && e.Process == "a" })[0]), 3*time.Second)
 }
 
-// A client's patience does not stop with the server, and what it gave up runs
-// all the same.
+// A client's timeout goes on during the stall of the server, and a command that it gave up still
+// runs.
 func TestAStallLongerThanTheReadTimeout(t *testing.T) {
 	var got []string
 	s := newStage(model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: time.Second, For: 2 * time.Second}).

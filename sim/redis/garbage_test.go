@@ -24,8 +24,7 @@ func incr(th *sim.Thread, c *redis.Client) {
 	_ = operate(th, func(ctx context.Context) error { return c.Incr(ctx, "n").Err() })
 }
 
-// What one run leaves to the next must not be seen there: neither its record's
-// memory nor anything else that is used again.
+// A run must not be affected by the memory that an earlier run left, such as that of its record.
 func TestARunAfterOthersIsTheSame(t *testing.T) {
 	h := sim.NewHost(t)
 	digest := func() string {

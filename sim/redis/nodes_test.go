@@ -13,8 +13,8 @@ import (
 	"lockstep/sim/goredis"
 )
 
-// Two independent servers: one process talks to both, and a fault strikes the one
-// that it names, or both when it names none.
+// Two independent servers: one process uses both. A fault strikes the server that it names, or both
+// if it names none.
 func TestTwoIndependentServers(t *testing.T) {
 	addrs := []string{"192.0.2.1:6379", "192.0.2.2:6379"}
 	at := func(f model.FaultSpec) []model.FaultSpec {
@@ -94,7 +94,7 @@ func TestTwoIndependentServers(t *testing.T) {
 	}
 }
 
-// answer is the value of a GET, or how it failed.
+// answer returns the value of a GET, or its failure.
 func answer(cmd *redis.StringCmd) string {
 	if cmd.Err() != nil {
 		return kindOf(cmd.Err())

@@ -16,10 +16,9 @@ import (
 
 var errNoCommand = errors.New("a client wrote what is no command")
 
-// AtOnce implements sim.Server. It answers HELLO as a server that knows only RESP2. The
-// answer comes at once because go-redis waits for it while it holds a mutex, which
-// simulated time cannot see. A HELLO that asks for RESP3 goes through the world like any
-// other command.
+// AtOnce implements sim.Server. It answers HELLO as a server that knows only RESP2. The answer
+// comes at once because go-redis waits for it while it holds a mutex, and simulated time cannot see
+// a wait for a mutex. A HELLO that asks for RESP3 goes through the world like any other command.
 func (*Server) AtOnce(written []byte) (reply, rest []byte) {
 	if !isHello(written) {
 		return nil, written
@@ -48,7 +47,7 @@ func (*Server) Refusal(text string) []byte { return []byte("-" + text + "\r\n") 
 // Decode implements sim.Server.
 func (*Server) Decode(text string) (r sim.Request, rest string, err error) {
 	words, rest, ok := readCommand(text)
-	if !ok { // the command is unfinished, or text is no command
+	if !ok { // the command is unfinished, or text is not a command
 		raw, err := proto.Read(bufio.NewReader(strings.NewReader(text)))
 		if err != nil {
 			return sim.Request{}, text, sim.ErrUnfinished
@@ -88,9 +87,9 @@ func RequestOf(words []string) sim.Request {
 	return r
 }
 
-// marks reports whether a command may set its connection apart from other connections,
-// or depends on an earlier command there. WAIT does not count. It depends on the command
-// before it, but the two come together.
+// marks reports whether a command may make its connection differ from others, or depends on an
+// earlier command there. WAIT does not count. It depends on the command before it, but the two come
+// together.
 func marks(name string) bool {
 	return !reading[name] && !writing[name] && !slices.Contains([]string{
 		"EVAL", "EVALSHA", "SCRIPT", "WAIT", "INFO", "EXISTS", "DEL", "UNLINK", "PUBLISH", "SPUBLISH", "PING", "ECHO", "TIME",
@@ -133,8 +132,7 @@ func readPush(text string) (channel, rest string, ok bool) {
 	return "", "", false
 }
 
-// header reads the line before an array or a bulk string and returns the size that the
-// line gives.
+// header reads the line before an array or a bulk string, and returns the size in it.
 func header(text string, kind byte) (size int, rest string, ok bool) {
 	line, rest, ok := strings.Cut(text, "\r\n")
 	if !ok || len(line) < 2 || line[0] != kind {

@@ -13,7 +13,7 @@ import (
 	"lockstep/sim"
 )
 
-// replica is a copy of the server's data that is one lag behind the server.
+// replica is a copy of the server's data that follows the server with a lag.
 type replica struct {
 	data  snapshot
 	has   int64 // the last write that reached it
@@ -69,8 +69,8 @@ func (s *Server) replicate() {
 	}
 }
 
-// send sends the data to replica i, which sends an acknowledgement back. Each message
-// takes one lag. A message has no effect if the replicas were connected anew meanwhile.
+// send sends the data to replica i, which sends an acknowledgement back. Each message takes one
+// lag. A message has no effect if the replicas were connected again meanwhile.
 func (s *Server) send(i int) {
 	r, term, write, data := s.replicas[i], s.term, s.writes, s.latest
 	s.out.Send(r.out, func(_ int64, out *sim.Effects) {
@@ -221,8 +221,8 @@ func (s *Server) promote(i int) {
 	s.resync()
 }
 
-// resync connects the replicas anew. Messages under way are lost. The whole data reaches
-// each replica after its lag.
+// resync connects the replicas again. Messages under way are lost. The whole data reaches each
+// replica after its lag.
 func (s *Server) resync() {
 	if len(s.replicas) == 0 {
 		return
@@ -237,7 +237,7 @@ func (s *Server) resync() {
 	}
 }
 
-// Describe implements sim.Server. It tells which replica a failover promotes.
+// Describe implements sim.Server. It names the replica that a failover promotes.
 func (s *Server) Describe(f model.FaultSpec) string {
 	if f.Server != model.ServerFailover || len(s.replicas) == 0 {
 		return f.String()

@@ -35,7 +35,7 @@ func uneven(lags []time.Duration, faults ...model.FaultSpec) *stage {
 	return s
 }
 
-// picks decides by stream; 0 where it does not say.
+// picks is a chooser with a fixed number per stream; 0 for others.
 type picks map[string]uint64
 
 func (p picks) Choose(stream string, n uint64) uint64 { return p[stream] % n }
@@ -44,7 +44,7 @@ func failover(at time.Duration) model.FaultSpec {
 	return model.FaultSpec{Kind: model.FaultServer, Server: "failover", At: at}
 }
 
-// await sends WAIT and says what it answered, and when.
+// await sends WAIT, and returns the answer and its time.
 func await(th *sim.Thread, c *redis.Client, n int, timeout time.Duration) string {
 	got, err := c.Wait(context.Background(), n, timeout).Result()
 	if err != nil {
@@ -112,8 +112,7 @@ func TestWaitAnswersWithTheReplicasThatHaveAcknowledged(t *testing.T) {
 	}
 }
 
-// Redis notes for each connection how far the log was at its last command,
-// whoever wrote it.
+// Redis notes for each connection the end of the log at its last command, whoever wrote the log.
 func TestWaitIsForTheWritesOfOthersToo(t *testing.T) {
 	ctx := context.Background()
 	var before, after string
@@ -164,7 +163,7 @@ func TestAWaitBlocksItsConnectionOnly(t *testing.T) {
 	equal(t, "executed", strings.Join(got, " "), "EVAL@1ms WAIT@41ms GET@41ms INCR@41ms WAIT@141ms GET@141ms")
 }
 
-// What comes while commands that a WAIT held are let go stays behind them.
+// A command that arrives while the commands behind a WAIT are released stays behind them.
 func TestCommandsBehindAWaitKeepTheirOrder(t *testing.T) {
 	h := sim.NewHost(t)
 	for seed := range uint64(20) {
@@ -221,7 +220,7 @@ func TestFailoverPromotesTheReplicaWithMost(t *testing.T) {
 		rule   string
 		lags   []time.Duration
 		faults []model.FaultSpec
-		keys   string // at 9 s, of k1 … k3 written at 1, 2 and 3 s
+		keys   string // the keys at 9 s, of k1 to k3, which were written at 1, 2 and 3 s
 		texts  string
 	}{
 		{"what had reached it is there", []time.Duration{5 * ms}, []model.FaultSpec{failover(4 * sec)},
@@ -265,8 +264,8 @@ func TestFailoverPromotesTheReplicaWithMost(t *testing.T) {
 	}
 }
 
-// One replica is enough for WAIT 1, and one more failover is enough to lose
-// what only that one had.
+// One replica is enough for WAIT 1, and one more failover is enough to lose a write that only this
+// replica had.
 func TestAnAcknowledgedWriteAndFailovers(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
@@ -306,7 +305,7 @@ func TestAfterAFailover(t *testing.T) {
 	s := replicated(2, 5*ms, failover(time.Second)).does("a/1", func(th *sim.Thread, c *redis.Client) {
 		sub := c.SSubscribe(ctx, "ch")
 		defer sub.Close()
-		// Its short time to live reaches the replicas, the longer one does not.
+		// Its short time to live reaches the replicas, but the longer one does not.
 		c.Set(ctx, "short", 1, 100*ms)
 		th.At(990 * ms)
 		early = fmt.Sprint(c.Exists(ctx, "short").Val())
@@ -343,9 +342,9 @@ func TestAKeyRunsOutAtAReplicaToo(t *testing.T) {
 	var got int64
 	replicated(1, 300*ms, failover(time.Second)).does("a/1", func(th *sim.Thread, c *redis.Client) {
 		c.Set(ctx, "k", 1, 500*ms)
-		th.At(400 * ms) // reached it, and what follows will; but not
+		th.At(400 * ms) // earlier writes reached the replica, and later ones will, but not
 		th.At(800 * ms)
-		c.Set(ctx, "k", 1, 0) // this
+		c.Set(ctx, "k", 1, 0) // this one
 		th.At(2 * time.Second)
 		c.Ping(ctx)
 		got = c.Exists(ctx, "k").Val()
@@ -398,8 +397,8 @@ func TestAWaitAndWhatHappensToItsConnection(t *testing.T) {
 		rule  string
 		lag   time.Duration
 		fault model.FaultSpec
-		want  string // for the client
-		lost  string // of WAIT and of the GET behind it
+		want  string // in the reply to the client
+		lost  string // lost messages of WAIT and of the GET after it
 		ran   string
 	}{
 		{"a restart ends it", 200 * ms, model.FaultSpec{Kind: model.FaultServer, Server: "restart", KeepData: true, At: 100 * ms}, "reset@100ms",
@@ -605,8 +604,8 @@ func TestAWorldWithReplicasRepeatsItsRecord(t *testing.T) {
 	}
 }
 
-// A connection is a stream: nothing in a pipeline passes what was written
-// before it, and no command gets the answer to another.
+// A connection is a stream: no command of a pipeline overtakes an earlier one, and none gets the
+// answer to another.
 func TestARuleOnOneCommandOfAPipeline(t *testing.T) {
 	ctx := context.Background()
 	until := 300 * ms

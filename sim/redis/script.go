@@ -17,11 +17,10 @@ import (
 	"github.com/yuin/gopher-lua/parse"
 )
 
-// miniredis makes a Lua state for every script that it runs. The state costs many
-// times as much as most scripts do. Scripts that can leave nothing behind in a state
-// run here instead, on pooled states, and answer the same. miniredis still runs the
-// other scripts, the scripts of transactions, and calls that end in an error before
-// the script begins.
+// miniredis makes a Lua state for every script that it runs. The state costs many times as much as
+// most scripts do. Scripts that can leave nothing behind in a state run here instead, on pooled
+// states, with the same answers. miniredis still runs the other scripts, the scripts of
+// transactions, and calls that end in an error before the script begins.
 
 // script is a script that a client sent to a server, or that a Config holds.
 type script struct {
@@ -133,7 +132,7 @@ func (s *Server) eval(peer *mserver.Peer, cmd string, args []string) bool {
 	}
 	in := takeInterpreter()
 	if !in.run(s, peer, sc, args[2:2+n], args[2+n:]) {
-		return true // the state is given up, with whatever the error left in it
+		return true // the state is dropped, with everything that the error left in it
 	}
 	in.giveBack()
 	if cmd == "EVAL" && !s.cached[sc.sha] {
@@ -181,8 +180,7 @@ var notFromScripts = map[string]struct{ min, max int }{
 
 const many = 1 << 30
 
-// refused answers a command that the running script may not execute. It reports whether
-// it answered.
+// refused refuses a command that the running script may not execute. It reports whether it did.
 func (s *Server) refused(peer *mserver.Peer, cmd string, args []string) bool {
 	if s.running == nil {
 		return false
@@ -302,7 +300,7 @@ func (in *interpreter) call(l *lua.LState, protected int) int {
 	}
 	in.out.Reset()
 	peer := in.peers[protected]
-	peer.Resp3, peer.SwitchResp3, peer.ClientName = false, nil, "" // of a connection, only the context outlives a command
+	peer.Resp3, peer.SwitchResp3, peer.ClientName = false, nil, "" // only the context of a connection outlives a command
 	in.server.m.Server().Dispatch(peer, words)
 	peer.Flush()
 	v, failed, _ := in.value(in.out.Bytes())
@@ -410,7 +408,7 @@ func writeLua(peer *mserver.Peer, v lua.LValue) {
 		for i := range n {
 			writeLua(peer, v.RawGetInt(i+1))
 		}
-	default: // nil, and a function as in Redis
+	default: // nil, and a function, as in Redis
 		peer.WriteNull()
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"lockstep/sim"
 )
 
-// releaseScripts gives every script of every release once, by its SHA-1.
+// releaseScripts returns every script of every release once, by its SHA-1.
 func releaseScripts() map[string]redisson.Script {
 	all := map[string]redisson.Script{}
 	for _, rel := range redisson.Releases {
@@ -40,7 +40,7 @@ func TestTheScriptsOfTheReleasesRunOnPooledStates(t *testing.T) {
 	}
 }
 
-// Whatever could change a state for those after it is left to miniredis.
+// miniredis runs each script that could change a state for later scripts.
 func TestAPooledStateCannotBeChanged(t *testing.T) {
 	for _, text := range []string{
 		"x = 1", "KEYS = {}", "redis = nil", "tostring = nil", "function f() end", "local function f() x = 1 end",
@@ -70,7 +70,7 @@ func TestAPooledStateCannotBeChanged(t *testing.T) {
 	}
 }
 
-// said writes commands as a client does.
+// said returns commands in the form in which a client writes them.
 func said(commands ...[]string) string {
 	var b strings.Builder
 	for _, words := range commands {
@@ -82,7 +82,7 @@ func said(commands ...[]string) string {
 	return b.String()
 }
 
-// ask says commands on a connection, in turn, and gives the bytes of each reply.
+// ask sends commands on a connection, one after the other, and returns the bytes of each reply.
 func ask(c net.Conn, commands [][]string) (replies []string, err error) {
 	rd := bufio.NewReader(c)
 	for _, words := range commands {
@@ -98,7 +98,7 @@ func ask(c net.Conn, commands [][]string) (replies []string, err error) {
 	return replies, nil
 }
 
-// asked is ask of a world's server, and the digest of the run.
+// asked is ask on a world's server. It also returns the digest of the run.
 func asked(t *testing.T, h *sim.Host, commands [][]string) (replies []string, digest string) {
 	t.Helper()
 	var err error
@@ -115,8 +115,8 @@ func asked(t *testing.T, h *sim.Host, commands [][]string) (replies []string, di
 	return replies, r.Record.Digest()
 }
 
-// sameAsMiniredis compares what the world and miniredis by itself answer, and
-// what is recorded, and gives the answers.
+// sameAsMiniredis compares the answers and the records of the world with those of miniredis alone,
+// and returns the answers.
 func sameAsMiniredis(t *testing.T, commands [][]string) []string {
 	t.Helper()
 	h := sim.NewHost(t)
@@ -143,12 +143,12 @@ func TestScriptsAnswerAsMiniredisDoes(t *testing.T) {
 	var commands [][]string
 	add := func(words ...string) { commands = append(commands, words) }
 	for _, text := range []string{
-		// What comes back.
+		// Values that come back.
 		"", "return", "return nil", "return false", "return true", "return 1", "return 3.99", "return -3.99", "return 1e15", "return 'x'", "return ''",
 		"return 'a\\r\\nb'", "return {}", "return {1, 2, nil, 3}", "return {nil}", "return {1, {2, {3, 'x'}}, true, false}", "return {x = 1}",
 		"return {ok = 'fine'}", "return {err = 'ERR oh no'}", "return {ok = 1}", "return {err = 'a\\nb'}", "return {1, {err = 'ERR x'}, {ok = 'y'}}", "return {err = false, 1}",
 		"return 1, 2, 3", "return unpack({4, 5})", "return tostring(3.0)", "return tostring(1e20)", "return 10 / 0", "return {1, 2, [4] = 3}",
-		// What Redis answers, in Lua.
+		// Answers of Redis, in Lua.
 		"return type(redis.call('get', 'none'))", "return redis.call('set', 'k', 'v').ok", "return redis.call('get', 'k')", "return redis.call('hgetall', 'h')",
 		"redis.call('hset', 'h', 'f', 1, 'g', 2.5) return redis.call('hmget', 'h', 'f', 'x', 'g')", "return {redis.call('mget', 'k', 'none', 'k')}",
 		"return redis.call('incr', 'n') + 1", "return redis.call('ttl', 'n')", "return redis.call('zadd', 'z', 1.5, 'm')", "return redis.call('zrange', 'z', 0, -1, 'withscores')",
@@ -168,7 +168,7 @@ func TestScriptsAnswerAsMiniredisDoes(t *testing.T) {
 		"return select('#', 1, nil, 2)", "return {next({5})}", "return rawget({7}, 1)", "return rawequal(KEYS, KEYS)",
 		"setmetatable(_G, nil) x = 1 return x", "return x", "rawset(_G, 'x', 1) return x", "return redis.setresp(2)", "return type(_G)", "return os.clock()", "return redis.replicate_commands()", "return {type(math.random), type(bit), type(struct)}",
 		"return coroutine.wrap(function() return 1 end)()", "return loadstring('return 1')()",
-		// Other connections' business.
+		// Commands that concern other connections.
 		"return redis.call('publish', 'ch', 'x')", "return redis.pcall('wait', 1, 0)", "return redis.call('blpop', 'l', 0)", "redis.call('select', 3) return redis.call('set', 'k3', 1)", "return redis.call('get', 'k3')",
 		"redis.call('select', 3) return redis.pcall('get', 'k3')", "return redis.call('info')",
 	} {
@@ -201,7 +201,7 @@ func TestScriptsAnswerAsMiniredisDoes(t *testing.T) {
 	add("SCRIPT", "FLUSH")
 	add("EVALSHA", sha(set), "1", "k", "v")
 	add("SCRIPT", "EXISTS", sha(get), sha(set))
-	add("EVAL", "error('x')", "0") // is not kept
+	add("EVAL", "error('x')", "0") // is not kept in the cache
 	add("SCRIPT", "EXISTS", sha("error('x')"))
 	add("EVAL", set, "1", "k", "v")
 	add("SCRIPT", "EXISTS", sha(get), sha(set))
@@ -221,7 +221,7 @@ func TestScriptsAnswerAsMiniredisDoes(t *testing.T) {
 	add("EVAL", set, "1", "k", "second")
 	add("SELECT", "0")
 	add("EVAL", get, "1", "k")
-	// What scripts may not do, and do wrongly.
+	// Commands that scripts may not send, or send wrongly.
 	for _, cmd := range append([]string{"HELLO", "RESET", "nobody"}, commandNames...) {
 		for n := range 4 {
 			add("EVAL", "return redis.pcall(unpack(ARGV))", "0", cmd)
@@ -239,7 +239,7 @@ func TestScriptsAnswerAsMiniredisDoes(t *testing.T) {
 // writer writes random small scripts.
 type writer struct {
 	*rand.Rand
-	// tidy keeps to what miniredis and Redis are known to agree about.
+	// tidy writes only scripts on which miniredis and Redis are known to agree.
 	tidy  bool
 	depth int
 }
@@ -340,7 +340,7 @@ func (w *writer) text() string {
 		"local function text(x) if type(x) == 'string' then return x end return type(x) end " + w.block()
 }
 
-// drawn are n random scripts, each with a random call and what it leaves.
+// drawn returns n random scripts, each with a random call, and a command that reads what it leaves.
 func drawn(seed uint64, n int, tidy bool) (commands [][]string, pooled int) {
 	w := &writer{Rand: rand.New(rand.NewPCG(seed, 0)), tidy: tidy}
 	for i := range n {
@@ -352,7 +352,7 @@ func drawn(seed uint64, n int, tidy bool) (commands [][]string, pooled int) {
 		switch n := w.IntN(4); {
 		case n == 0:
 			words = []string{"2", "h", "l", "f", "x", "1"}
-		case n == 1 || tidy: // miniredis says otherwise of an argument that is nil
+		case n == 1 || tidy: // miniredis answers differently for an argument that is nil
 			words = []string{"2", "z", "k", "-3", "5", "x"}
 		case n == 2:
 			words = []string{"0"}
@@ -387,7 +387,7 @@ func TestRandomScriptsAnswerAsMiniredisDoes(t *testing.T) {
 	}
 }
 
-// operands are values for what the head of a release's script names.
+// operands has values for the names in the heads of the releases' scripts.
 var operands = map[string][]string{
 	"lock hash": {"x"}, "queue": {"q"}, "deadlines": {"d"}, "channel": {"ch"}, "channel of the queue": {"ch"},
 	"unlock latch of this request": {"latch", "latch 2"}, "token counter": {"token"},
@@ -396,7 +396,7 @@ var operands = map[string][]string{
 	"message": {"0", "1"}, "publish command": {"PUBLISH", "SPUBLISH"}, "life of the latch in ms": {"1000", "60000"},
 }
 
-// operandsOf draws what the head of a script says of KEYS or ARGV.
+// operandsOf draws values for the KEYS or the ARGV that the head of a script names.
 func operandsOf(t *testing.T, r *rand.Rand, s redisson.Script, of string) (words []string) {
 	_, list, _ := strings.Cut(s.Text, "-- "+of+": ")
 	list, _, _ = strings.Cut(list, "\n")
@@ -464,7 +464,7 @@ func TestTheScriptsOfTheReleasesAnswerAsMiniredisDoes(t *testing.T) {
 	}
 }
 
-// Where miniredis and Redis agree, Redis agrees with what runs here. The texts of
+// For scripts on which miniredis and Redis agree, Redis answers as this package does. The texts of
 // errors differ.
 func TestRandomScriptsAnswerAsRedisDoes(t *testing.T) {
 	address := redisserver.Start(t, "redis-server").Addr

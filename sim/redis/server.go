@@ -30,14 +30,14 @@ type Config struct {
 	Scripts []string
 }
 
-// Server is a Redis server of the world. It is miniredis with the clock of Redis, which
-// goes in whole milliseconds and keeps a key through the millisecond of its expiry.
-// Server implements sim.Server.
+// Server is a Redis server of the world. It is miniredis with the clock of Redis, which counts
+// whole milliseconds and keeps a key through the millisecond of its expiry. Server implements
+// sim.Server.
 type Server struct {
 	cfg    Config
 	m      *miniredis.Miniredis
 	start  time.Time
-	orders bool // the world is in the mode of Orders: each command says which objects it touches
+	orders bool // the world is in the mode of Orders, in which each command names the objects that it touches
 	// lags is set when the arrivals at replicas are choices of Orders.
 	lags        bool
 	noShortcuts bool
@@ -58,7 +58,7 @@ type Server struct {
 	// executing is the client's command that the server executes now.
 	executing *command
 	woke      bool            // the command in executing may have woken a goroutine of miniredis, which has one per subscriber
-	ending    []string        // keys that executing let end with this millisecond
+	ending    []string        // keys that executing set to end with this millisecond
 	running   *script         // the script that executing runs in a pooled state
 	wrote     bool            // the command in executing may have changed the data
 	cached    map[string]bool // scripts that are known to be in the cache, by SHA-1
@@ -69,7 +69,7 @@ type Server struct {
 	writes   int64    // the number of writes since the start that replicas get
 	latest   snapshot // the data after the last of these writes
 	spoke    bool     // something was published since the last of these writes
-	term     int      // counts how often the replicas were connected anew
+	term     int      // counts how often the replicas were connected again
 	flushed  bool     // the script cache was emptied at least once
 	waits    []*wait  // in order of arrival
 }
@@ -115,10 +115,10 @@ func (s *Server) Start(setup sim.Setup) {
 // Stop implements sim.Server.
 func (s *Server) Stop() { s.m.Close() }
 
-// begin notes the instant and the effects of a call from the world.
+// begin notes the instant of a call from the world, and the place for its effects.
 func (s *Server) begin(nowNs int64, out *sim.Effects) { s.nowNs, s.out = nowNs, out }
 
-// run executes a command that no client sent, on a connection for that command alone.
+// run executes a command that no client sent, on a connection of its own.
 func (s *Server) run(words ...string) (reply string) {
 	var out bytes.Buffer
 	peer := mserver.NewPeer(bufio.NewWriter(&out))
@@ -147,7 +147,7 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 		s.load()
 	}
 	if s.executing == nil {
-		return false // the server's own
+		return false // a command of the server itself
 	}
 	s.wrote = s.wrote || !reading[cmd] && !keeping[cmd]
 	s.touchCommand(cmd, args)
@@ -184,8 +184,8 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 		return cmd == "PUBSUB" && direct && !c.multi && s.shards.asked(peer, args)
 	}
 	if direct && c.multi {
-		// miniredis queues only commands that it knows, and takes the time to an instant
-		// when it queues a command. It knows scripts.
+		// miniredis queues only commands that it knows, and computes the time until an instant when
+		// it queues a command. So the command is queued as a script, which miniredis knows.
 		s.m.Server().Dispatch(peer, append([]string{"EVAL", "return redis.call(unpack(ARGV))", "0", cmd}, args...))
 		return true
 	}
@@ -227,8 +227,8 @@ func instant(args []string) int {
 	return 0
 }
 
-// setToNow executes a SET whose key ends with this millisecond, and reports whether it is
-// one. Redis keeps such a key until then, and miniredis keeps it for ever. The key gets a
+// setToNow executes a SET whose key ends with this millisecond. It reports whether the command is
+// such a SET. Redis keeps such a key until then, and miniredis keeps it for ever. The key gets a
 // millisecond more, until the command of the client has been executed.
 func (s *Server) setToNow(peer *mserver.Peer, args []string) bool {
 	i := instant(args)
@@ -279,7 +279,7 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 	if string(reply) != "+QUEUED\r\n" {
 		c.seen = s.writes
 		if s.lags && len(s.replicas) > 0 && !c.subscribes && len(c.shards) == 0 {
-			out.Read(objWrites) // a later WAIT reads it; a subscriber may not send one
+			out.Read(objWrites) // a later WAIT reads it; a subscriber may not send WAIT
 		}
 	}
 	out.Changed, out.Still = s.wrote, !s.woke
@@ -289,8 +289,8 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 	return ReplyOf(reply), true
 }
 
-// execute lets miniredis execute a command and returns the reply. A command that waits
-// has no reply yet.
+// execute lets miniredis execute a command, and returns the reply. A waiting command has no reply
+// yet.
 func (s *Server) execute(c *conn, r *sim.Request) []byte {
 	c.await()
 	s.wrote, s.woke = false, !r.Program && !reading[r.Name] && !writing[r.Name] && r.Name != "DEL"
@@ -372,7 +372,7 @@ func (s *Server) setClock() {
 	s.m.SetTime(s.start.Add(time.Duration(s.nowMs())*time.Millisecond + s.ahead))
 }
 
-// setAhead makes another wall clock the server's. Keys end at the same time of that
+// setAhead changes how far the server's wall clock is ahead. Keys end at the same time of this
 // clock as before.
 func (s *Server) setAhead(ahead time.Duration) {
 	s.setClock()
@@ -440,8 +440,8 @@ func (s *Server) letExpire(move func()) {
 	s.replicate()
 }
 
-// invalidateLater tells the tracking clients of keys that no command changed. A stalled
-// server tells them at the end of the stall.
+// invalidateLater notifies the tracking clients of keys that changed without a command. A stalled
+// server does so at the end of the stall.
 func (s *Server) invalidateLater(keys []string) {
 	if len(s.tracking.clients) == 0 || len(keys) == 0 {
 		return

@@ -13,8 +13,7 @@ import (
 	"lockstep/sim"
 )
 
-// TestAKeyLivesThroughTheLastMillisecondOfItsExpiry: Redis lets a key go when
-// its clock is past the expiry, not when it reaches it.
+// Redis removes a key when its clock is past the expiry, not when it reaches it.
 func TestAKeyLivesThroughTheLastMillisecondOfItsExpiry(t *testing.T) {
 	const set = 10 * time.Millisecond // when the key is set, server clock
 	for _, c := range []struct {
@@ -34,7 +33,8 @@ func TestAKeyLivesThroughTheLastMillisecondOfItsExpiry(t *testing.T) {
 			var ttls []time.Duration
 			s := newStage().does("a/1", func(th *sim.Thread, client *redis.Client) {
 				ctx := context.Background()
-				// Half a millisecond into the server's: expiry goes by whole ones.
+				// In the middle of a millisecond of the server, since expiry counts whole
+				// milliseconds.
 				th.At(set + time.Millisecond/2 - oneWay)
 				client.Do(ctx, c.how...)
 				look := func(at time.Duration) {
@@ -147,8 +147,8 @@ func TestALocksStateIsRecordedWhenItChanges(t *testing.T) {
 	equal(t, "states", strings.Join(got, ", "), "1ms a/1 to 11 by 1, 12ms free")
 }
 
-// What happens between commands reads the server's keys too, and must read them
-// by the clock of that instant.
+// Events between commands also read the server's keys, and must read them by the clock of that
+// instant.
 func TestAnExpiryDoesNotMoveBetweenCommands(t *testing.T) {
 	for name, c := range map[string]struct {
 		replicas int

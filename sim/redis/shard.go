@@ -94,9 +94,9 @@ func confirm(c *conn, what, channel string) {
 // listening are the commands that a connection with subscriptions may send.
 var listening = []string{"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE", "UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE", "PING", "QUIT", "RESET"}
 
-// onlyListens refuses commands that a connection with subscriptions may not send. It also
-// answers PING, because such a connection gets the answer as a message. It reports
-// whether it answered the command.
+// onlyListens refuses commands that a connection with subscriptions may not send. It also answers
+// PING, since such a connection gets the answer as a message. It reports whether it answered the
+// command.
 func onlyListens(c *conn, cmd string, args []string) bool {
 	switch {
 	case len(c.shards) == 0 && !c.subscribes, c.peer.Resp3:

@@ -16,7 +16,7 @@ import (
 	"lockstep/sim"
 )
 
-// hear collects what a subscription brings until an instant.
+// hear collects the messages of a subscription until an instant.
 func hear(th *sim.Thread, sub *redis.PubSub, until time.Duration) (got []string) {
 	defer sub.Close()
 	for clock(th) < until {
@@ -106,15 +106,15 @@ func TestShardedChannelsAreApartFromTheOthers(t *testing.T) {
 	}).does("b/1", func(th *sim.Thread, c *redis.Client) {
 		th.At(time.Second)
 		n = [2]int64{c.SPublish(ctx, "ch", "s").Val(), c.Publish(ctx, "ch", "p").Val()}
-	}).with3("a").run(sim.NewHost(t))
+	}).withThreeThreads("a").run(sim.NewHost(t))
 	equal(t, "receivers", n, [2]int64{1, 2})
 	equal(t, "sharded", strings.Join(sharded, ", "), "ssubscribe ch 1@2ms, ch:s@1.002s")
 	equal(t, "plain", strings.Join(plain, ", "), "subscribe ch 1@2ms, ch:p@1.004s")
 	equal(t, "pattern", strings.Join(pattern, ", "), "psubscribe * 1@2ms, ch:p@1.004s")
 }
 
-// with3 gives a process three threads.
-func (s *stage) with3(process string) *stage {
+// withThreeThreads gives a process three threads.
+func (s *stage) withThreeThreads(process string) *stage {
 	for i := range s.Processes {
 		if s.Processes[i].Name == process {
 			s.Processes[i].Threads = 3
@@ -186,7 +186,7 @@ func TestASubscriberComesBackAfterAReset(t *testing.T) {
 			}
 		}
 	}).does("b/1", func(th *sim.Thread, c *redis.Client) {
-		th.At(20 * time.Second) // past its health checks
+		th.At(20 * time.Second) // after its health checks
 		c.Ping(ctx)
 		c.SPublish(ctx, "ch", "x")
 	}).run(sim.NewHost(t))
@@ -201,8 +201,8 @@ func TestARuleOnAShardedChannel(t *testing.T) {
 		want  string
 		hits  int
 	}{
-		// Replies to what names the channel count too: to SSUBSCRIBE, and to each
-		// SPUBLISH before its message.
+		// Replies to commands that name the channel count, too: to SSUBSCRIBE, and to each SPUBLISH
+		// before its message.
 		{"drops a message", model.FaultSpec{Do: "drop", When: model.When{Channel: "c*", Direction: "reply", Nth: 3}}, "ssubscribe ch 1@2ms, ch:2@1.004s", 1},
 		{"delays a message", model.FaultSpec{Do: "delay", For: time.Second, When: model.When{Channel: "ch", Direction: "reply", Nth: 5}}, "ssubscribe ch 1@2ms, ch:1@1.002s, ch:2@2.004s", 1},
 		{"drops a publication", model.FaultSpec{Do: "drop", When: model.When{Channel: "ch", Command: "SPUBLISH", Direction: "request", Nth: 1}}, "ssubscribe ch 1@2ms, ch:2@1.502s", 1},
@@ -227,7 +227,7 @@ func TestARuleOnAShardedChannel(t *testing.T) {
 	}
 }
 
-// talk is what two connections say in turn of sharded channels, WAIT and INFO.
+// talk has lines of two connections, in turn, about sharded channels, WAIT and INFO.
 var talk = []line{
 	{"s", "SSUBSCRIBE a"}, {"s", "SSUBSCRIBE a b"}, {"s", "SSUBSCRIBE"}, {"s", "ssubscribe c"},
 	{"s", "PING"}, {"s", "GET k"}, {"s", "SPUBLISH a x"}, {"s", "INFO"}, {"s", "WAIT 0 0"},
@@ -246,7 +246,7 @@ var talk = []line{
 	{"p", "INFO nonsense"}, {"s", "PING"},
 }
 
-// spoken writes the commands of a line, and one that marks the end of the replies.
+// spoken returns the commands of a line as bytes, with a command that marks the end of the replies.
 func spoken(line string) string {
 	var b strings.Builder
 	for _, cmd := range append(strings.Split(line, ";"), "PING end") {
@@ -263,11 +263,10 @@ func spoken(line string) string {
 	return b.String()
 }
 
-// line is what one of two connections, s and p, says. Commands in one line are written
-// at once.
+// line has commands of one of two connections, s and p. They are written at once.
 type line struct{ who, says string }
 
-// converse says lines on two connections and gives the replies.
+// converse sends lines on two connections, and returns the replies.
 func converse(talk []line, dial func() (net.Conn, error)) (replies []string, err error) {
 	conns := map[string]net.Conn{}
 	for _, who := range []string{"s", "p"} {
@@ -297,14 +296,14 @@ func converse(talk []line, dial func() (net.Conn, error)) (replies []string, err
 	return replies, nil
 }
 
-// Sharded channels, WAIT and INFO are the world's own: a real Redis without
-// replicas answers the same bytes.
+// This package itself answers sharded channels, WAIT and INFO. A real Redis without replicas
+// answers the same bytes.
 func TestOurOwnCommandsAnswerAsRedisDoes(t *testing.T) {
 	sameAsRedis(t, talk, func(reply string) string { return reply })
 }
 
-// sameAsRedis compares what a real Redis and the world's say to the lines of talk. plain
-// removes from a reply what may differ.
+// sameAsRedis compares the replies of a real Redis and of the world's to the lines of talk. plain
+// removes parts of a reply that may differ.
 func sameAsRedis(t *testing.T, talk []line, plain func(string) string) {
 	t.Helper()
 	address := redisserver.Start(t, "redis-server").Addr

@@ -14,14 +14,13 @@ import (
 	"lockstep/sim/goredis"
 )
 
-// oneWay is how long a message takes in a stage's network.
+// oneWay is the time that a message takes in a stage's network.
 const oneWay = time.Millisecond
 
 // serverConfig is the configuration of the server of a stage.
 type serverConfig = Config
 
-// stage is a world for a test: a configuration and a body for each thread that
-// has something to do.
+// stage is a world for a test: a configuration, and the bodies of the threads.
 type stage struct {
 	sim.Config
 	serverConfig
@@ -35,7 +34,7 @@ type stage struct {
 	begin  func()          // runs inside the bubble before the threads do; may be nil
 }
 
-// body is what a thread does with its process's client.
+// body is the work of a thread with its process's client.
 type body func(th *sim.Thread, c *redis.Client)
 
 // newStage has processes a and b of one thread each and an exact network.
@@ -107,7 +106,7 @@ func dial(th *sim.Thread) (net.Conn, error) {
 	return th.Process().DialContext(context.Background(), "tcp", addr)
 }
 
-// operate performs f as an operation of th and gives its error.
+// operate performs f as an operation of th, and returns its error.
 func operate(th *sim.Thread, f func(context.Context) error) (err error) {
 	th.Call(sim.Operation{Action: model.ActLock, Lock: "x"}, func(ctx context.Context) (model.Outcome, error) {
 		if err = f(ctx); err != nil {
@@ -118,16 +117,16 @@ func operate(th *sim.Thread, f func(context.Context) error) (err error) {
 	return err
 }
 
-// clock is the time since the start, without what is below a tenth of a
-// millisecond: there the world keeps the instants of its events apart.
+// clock returns the time since the start, rounded to a tenth of a millisecond, since the world
+// separates the instants of its events by less.
 func clock(*sim.Thread) time.Duration {
 	return time.Since(time.UnixMilli(sim.EpochMs)).Round(100 * time.Microsecond)
 }
 
-// at is the same for an event.
+// at returns the time of an event, rounded like clock.
 func at(e model.Event) time.Duration { return time.Duration(e.AtNs).Round(100 * time.Microsecond) }
 
-// pick gives the events of r that match.
+// pick returns the events of r that match.
 func pick(r sim.Result, match func(e model.Event) bool) []model.Event {
 	var found []model.Event
 	for _, e := range r.Record.Events {

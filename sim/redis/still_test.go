@@ -8,8 +8,8 @@ import (
 	"lockstep/sim"
 )
 
-// TestACommandIsStillUnlessItMayWakeASubscriber: the world does not wait for the server after a
-// command that is still, so it would miss a message that a goroutine of miniredis still has.
+// After a command that is Still, the world does not wait for the server. If a goroutine of
+// miniredis then still had a message, the world would miss it.
 func TestACommandIsStillUnlessItMayWakeASubscriber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Config{})

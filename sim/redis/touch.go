@@ -19,8 +19,7 @@ const (
 // write.
 func objAck(write int64) string { return fmt.Sprintf("ack of write %d", write) }
 
-// reading and writing are the commands that read or write one key only, their first
-// argument.
+// reading and writing are the commands that read or write only one key, their first argument.
 var (
 	reading = words("GET STRLEN GETRANGE PTTL TTL TYPE HGET HEXISTS HLEN HKEYS HVALS HGETALL HMGET LINDEX LLEN LRANGE ZSCORE ZRANGE ZCARD ZRANK ZCOUNT SISMEMBER SCARD SMEMBERS")
 	writing = words("SET SETNX SETEX PSETEX GETSET GETDEL INCR INCRBY DECR DECRBY APPEND PEXPIRE EXPIRE PEXPIREAT EXPIREAT PERSIST HSET HSETNX HMSET HDEL HINCRBY RPUSH LPUSH RPOP LPOP LREM LSET LTRIM LINSERT ZADD ZREM ZINCRBY SADD SREM")
@@ -79,7 +78,7 @@ func (s *Server) touchCommand(cmd string, args []string) {
 		all("channel ", args, false)
 	case cmd == "PING" || cmd == "ECHO":
 	case cmd == "WAIT":
-		// The order of two waiting commands makes no difference.
+		// The order of two waiting commands does not matter.
 		if s.lags {
 			touch(objAck(s.executing.conn.seen), false)
 		}

@@ -11,11 +11,11 @@ import (
 	"lockstep/sim"
 )
 
-// miniredis does not know CLIENT TRACKING. The world remembers the readers of each key,
-// finds out which keys a command changed, and tells their readers.
+// miniredis does not know CLIENT TRACKING. The world remembers the readers of each key, finds out
+// which keys a command changed, and notifies their readers.
 
-// invalidations is the channel of an invalidation in rules and in the record. Redis
-// gives it this name where a client of RESP2 listens to it.
+// invalidations is the channel of an invalidation in rules and in the record. Redis uses this name
+// for clients of RESP2.
 const invalidations = "__redis__:invalidate"
 
 // tracks is the tracking of one connection.
@@ -24,30 +24,30 @@ type tracks struct {
 	prefixes      []string // of bcast; none: every key
 	optIn, optOut bool
 	noLoop        bool
-	caching       string // what CLIENT CACHING said of the next command: "YES", "NO" or ""
+	caching       string // the argument of CLIENT CACHING for the next command: "YES", "NO" or ""
 }
 
 // tracking is the tracking of all connections.
 type tracking struct {
-	clients  []*conn            // those that track, by number
-	readers  map[string][]*conn // by key, those that read it since it changed last, by number
-	accesses []access           // of the command that is being executed, in order
+	clients  []*conn            // the clients that track, by number
+	readers  map[string][]*conn // by key, the clients that read it since it last changed, by number
+	accesses []access           // accesses of the command that is being executed, in order
 	// before is the data before the command that is being executed.
 	before map[string]saved
 }
 
-// access is one look of a command at a key.
+// access is one access of a command to a key.
 type access struct {
 	key   string
 	write bool
-	// signals: the command counts as a change of the key even if it leaves the key as it
-	// was. An absent key counts only if makes is set, too.
+	// signals: the command counts as a change of the key even if it does not change the key. An
+	// absent key counts only if makes is set, too.
 	signals, makes bool
-	flush          bool // every key is gone; there is no key then
+	flush          bool // every key is gone; key is empty
 }
 
-// accesses returns the keys that a command looks at. For rare commands it may report writes
-// that do not happen. This does no harm, since the data shows whether a key changed.
+// accesses returns the accesses of a command to keys. For rare commands it may report writes that
+// do not happen. This does no harm, since the data shows whether a key changed.
 func accesses(cmd string, args []string) (list []access) {
 	switch {
 	case cmd == "FLUSHALL" || cmd == "FLUSHDB":
@@ -69,7 +69,7 @@ func accesses(cmd string, args []string) (list []access) {
 		case "SETEX", "PSETEX", "GETSET", "HSET", "HMSET":
 			a.signals, a.makes = true, true
 		case "PEXPIRE", "EXPIRE", "PEXPIREAT", "EXPIREAT":
-			a.signals = len(args) == 2 // with NX, XX, GT or LT only what is seen in the data counts
+			a.signals = len(args) == 2 // with NX, XX, GT or LT only a change of the data counts
 		case "LSET":
 			a.signals = true
 		}
@@ -101,8 +101,8 @@ func (s *Server) allData() map[string]saved {
 	return data
 }
 
-// noteAccess notes the keys that a command looks at. direct says that a client sent
-// it, and no script. miniredis keeps the commands of a transaction until EXEC.
+// noteAccess notes the accesses of a command to keys. direct reports that a client sent it, and not
+// a script. miniredis keeps the commands of a transaction until EXEC.
 func (s *Server) noteAccess(c *conn, direct bool, cmd string, args []string) {
 	switch {
 	case len(s.tracking.clients) == 0:
@@ -118,7 +118,7 @@ func (s *Server) noteAccess(c *conn, direct bool, cmd string, args []string) {
 	}
 }
 
-// ran reports whether a command with that reply may have run, or run in part.
+// ran reports whether a command with this reply may have run, at least in part.
 func ran(name string, reply []byte) bool {
 	switch name {
 	case "EXEC":
@@ -129,8 +129,8 @@ func ran(name string, reply []byte) bool {
 	return len(reply) > 0 && reply[0] != '-'
 }
 
-// endTracking tells the readers of the keys that a command of c changed, and notes the keys
-// that it read. ran is false for a command that did not run.
+// endTracking notifies the readers of the keys that a command of c changed, and notes the keys that
+// it read. ran is false for a command that did not run.
 func (s *Server) endTracking(c *conn, ran bool) {
 	t := &s.tracking
 	if t.before == nil {
@@ -205,8 +205,8 @@ func (t *tracking) changed(key string, after map[string]saved) bool {
 	return slices.ContainsFunc(t.accesses, func(a access) bool { return a.key == key && a.signals && (there || a.makes) })
 }
 
-// remembers reports whether the keys that c reads are remembered. It ends what CLIENT
-// CACHING said.
+// remembers reports whether the server must remember the keys that c reads. It ends the effect of
+// CLIENT CACHING.
 func (c *conn) remembers() bool {
 	t := c.tracks
 	if t == nil {
@@ -237,8 +237,8 @@ func (t *tracking) remember(key string, c *conn) {
 	}
 }
 
-// invalidate tells whoever read one of the keys, and forgets the readers. by is the
-// connection that changed them; nil: none did.
+// invalidate notifies the readers of the keys, and forgets them. by is the connection that changed
+// the keys; nil: none did.
 func (s *Server) invalidate(keys []string, by *conn) {
 	t := &s.tracking
 	for _, k := range keys {
@@ -264,8 +264,8 @@ func (t *tracks) covers(key string) bool {
 	return len(t.prefixes) == 0 || slices.ContainsFunc(t.prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-// invalidate writes that the keys are no longer what c has read; nil: no key is. A
-// client of RESP2 is not told.
+// invalidate writes that the keys have changed since c read them; nil: all keys have. A client of
+// RESP2 gets nothing.
 func (c *conn) invalidate(keys []string) {
 	if !c.peer.Resp3 {
 		return

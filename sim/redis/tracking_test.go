@@ -14,8 +14,8 @@ import (
 	"lockstep/sim"
 )
 
-// cached is what two connections say in turn of RESP3, CLIENT and what they have read. A
-// PING after each line brings what was pushed meanwhile.
+// cached has lines of two connections, in turn, about RESP3, CLIENT and the keys that they have
+// read. A PING after each line brings the messages that were pushed meanwhile.
 var cached = []line{
 	{"s", "HELLO 3 X"}, {"s", "HELLO 3 AUTH default"}, {"s", "CLIENT TRACKINGINFO"}, {"s", "HELLO 3"}, {"s", "HELLO 3 SETNAME n"}, {"s", "CLIENT GETNAME"},
 	{"s", "GET k"}, {"s", "SET k v"}, {"s", "GET k"}, {"s", "HSET h f v"}, {"s", "HGETALL h"}, {"s", "SMEMBERS h2"}, {"s", "SADD h2 a"}, {"s", "SMEMBERS h2"},
@@ -34,47 +34,47 @@ var cached = []line{
 	{"s", "SET k own"}, {"s", "GET k"}, {"s", "SET k own"}, {"s", "PING"}, {"s", "MGET k h3"}, {"p", "SET h3 v"}, {"s", "PING"}, {"p", "INCR n"}, {"s", "GET n"}, {"p", "INCR n"}, {"s", "PING"},
 	{"s", "HGET h f"}, {"p", "HSET h f v"}, {"s", "PING"}, {"s", "HGET h f"}, {"p", "HSETNX h f w"}, {"s", "PING"}, {"p", "HDEL h nothing"}, {"s", "PING"}, {"p", "HDEL h f"}, {"s", "PING"},
 
-	// Scripts and transactions read and write on behalf of who sends them.
+	// Scripts and transactions read and write on behalf of their sender.
 	{"s", "EVAL \"redis.call('SET',KEYS[1],'a') return redis.call('GET',KEYS[1])\" 1 k"}, {"s", "PING"}, {"p", "SET k b"}, {"s", "PING"},
 	{"s", "EVAL \"redis.call('GET',KEYS[1]) return redis.call('DEL',KEYS[1])\" 1 k"}, {"s", "PING"}, {"p", "SET k b"}, {"s", "PING"},
 	{"s", "EVAL \"redis.call('SET',KEYS[1],'a','NX') return redis.call('GET',KEYS[1])\" 1 k"}, {"s", "PING"}, {"p", "DEL k"}, {"s", "PING"},
 	{"s", "MULTI;GET k;GET n;EXEC"}, {"p", "MULTI;SET k 1;SET n 2;EXEC"}, {"s", "PING"}, {"s", "MULTI;GET k;DISCARD"}, {"p", "SET k 3"}, {"s", "PING"},
 	{"s", "GET k"}, {"s", "MULTI;SET k 4;GET k;EXEC"}, {"s", "PING"},
 
-	// A flush tells everybody of every key.
+	// A flush notifies every client of every key.
 	{"p", "FLUSHALL"}, {"s", "PING"}, {"s", "FLUSHALL"}, {"s", "PING"}, {"s", "CLIENT TRACKING OFF"}, {"s", "GET k"}, {"p", "SET k 1"}, {"s", "PING"},
 
-	// Without one's own changes, on demand, and against demand.
+	// Tracking without one's own changes, tracking on demand, and exceptions from tracking.
 	{"s", "CLIENT TRACKING ON NOLOOP"}, {"s", "GET k"}, {"s", "SET k 2"}, {"s", "PING"}, {"p", "SET k 3"}, {"s", "PING"}, {"s", "GET k"}, {"p", "SET k 3"}, {"s", "PING"}, {"s", "CLIENT TRACKING OFF"},
 	{"s", "CLIENT TRACKING ON OPTIN"}, {"s", "CLIENT CACHING NO"}, {"s", "GET k;CLIENT CACHING YES;CLIENT TRACKINGINFO;GET n;GET m"}, {"p", "MSET k 4 n 4 m 4"}, {"s", "PING"},
 	{"s", "CLIENT CACHING YES;MULTI;GET k;PTTL n;EXEC;GET m"}, {"p", "SET k 1"}, {"s", "PING"}, {"p", "SET n 1"}, {"s", "PING"}, {"p", "SET m 1"}, {"s", "PING"},
 	{"s", "CLIENT TRACKING ON OPTOUT"}, {"s", "CLIENT TRACKING OFF"},
 	{"s", "CLIENT TRACKING ON OPTOUT NOLOOP"}, {"s", "CLIENT TRACKINGINFO"}, {"s", "CLIENT CACHING YES"}, {"s", "CLIENT CACHING NO;GET k;GET n"}, {"p", "SET k 1"}, {"p", "SET n 1"}, {"s", "PING"}, {"s", "CLIENT TRACKING OFF"},
 
-	// By prefix, whoever read what.
+	// Tracking by prefix, whatever the client has read.
 	{"s", "CLIENT TRACKING ON BCAST PREFIX k PREFIX m"}, {"s", "CLIENT TRACKINGINFO"}, {"p", "SET ka 1"}, {"s", "PING"}, {"p", "SET n 1"}, {"s", "PING"}, {"p", "DEL none ka"}, {"s", "PING"},
 	{"p", "FLUSHDB"}, {"s", "PING"}, {"s", "CLIENT TRACKING OFF"}, {"s", "CLIENT TRACKING ON BCAST NOLOOP"}, {"s", "CLIENT TRACKINGINFO"}, {"s", "SET ka 1"}, {"s", "PING"}, {"p", "SET ka 1"}, {"s", "PING"},
 	{"s", "CLIENT TRACKING OFF"}, {"s", "CLIENT TRACKINGINFO"},
 
-	// A client of RESP3 may subscribe and go on.
+	// A client of RESP3 may subscribe and still send commands.
 	{"s", "SSUBSCRIBE c"}, {"p", "SPUBLISH c m"}, {"s", "GET n"}, {"s", "PING"},
 
-	// A client of RESP2 is not told.
+	// A client of RESP2 gets no notification.
 	{"p", "CLIENT TRACKING ON"}, {"p", "GET n"}, {"s", "SET n 5"}, {"p", "PING"},
 }
 
-// numbers are the release and the connection's number in the reply to HELLO.
+// numbers matches the release and the connection's number in the reply to HELLO.
 var numbers = regexp.MustCompile(`(\$7\r\nversion\r\n)\$\d+\r\n[^\r]*|(\$2\r\nid\r\n):\d+`)
 
 func TestTrackingAnswersAsRedisDoes(t *testing.T) {
 	sameAsRedis(t, cached, func(reply string) string { return numbers.ReplaceAllString(reply, "$1$2") })
 }
 
-// push is the message that says of a key that it changed.
+// push is the message that key k changed.
 const push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n"
 
-// A client hears of a key that a fault or the end of its lease removes, when the network
-// lets it. A stream that lost a message is reset as soon as its client can be told.
+// A client learns of a key that a fault or the end of its lease removes, as soon as the network
+// permits. A stream that lost a message is reset as soon as its client can be told.
 func TestAnInvalidationPassesTheNetwork(t *testing.T) {
 	drop := model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Channel: invalidations}}
 	hold := model.FaultSpec{Kind: model.FaultRule, Do: "hold", When: model.When{Channel: invalidations}, Until: new(3 * time.Second)}
@@ -132,8 +132,8 @@ func TestAnInvalidationPassesTheNetwork(t *testing.T) {
 	}
 }
 
-// A stream loses no message and goes on: the reply to a later command never stands for
-// the one to an earlier.
+// A stream does not continue after the loss of a message, so the reply to a later command is never
+// taken for the reply to an earlier one.
 func TestAStreamEndsWithItsFirstLoss(t *testing.T) {
 	for _, c := range []struct{ name, first, want string }{
 		{"RESP2", "PING 1", "$1\r\n3\r\n"},

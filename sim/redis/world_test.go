@@ -20,9 +20,8 @@ import (
 	"lockstep/sim/goredis"
 )
 
-// busy is a stage with much at once: two processes of two threads, goroutines
-// within a call, a small pool, subscriptions, scripts, contexts that run out
-// and a fault of nearly every kind.
+// busy is a stage with many things at once: two processes of two threads, goroutines within a call,
+// a small pool, subscriptions, scripts, contexts that run out and a fault of nearly every kind.
 func busy(chooser sim.Chooser) *stage { return crowded(chooser, time.Microsecond) }
 
 // crowded is busy with goroutines that a call starts some time apart.
@@ -342,8 +341,8 @@ func TestAResourceIsReadWorkedOnAndWritten(t *testing.T) {
 	equal(t, "visits", strings.Join(got, ", "), "read 4, write 2, read 2, write 0, read 0")
 }
 
-// A resource refuses a token that is smaller than the greatest it has seen, from its
-// readers too, and whoever has none.
+// A resource refuses a token that is smaller than the greatest it has seen, even from readers, and
+// every request without a token.
 func TestAResourceRefusesAnOldToken(t *testing.T) {
 	var got []string
 	use := func(th *sim.Thread, token int64, work time.Duration) {
@@ -374,9 +373,9 @@ func TestAResourceRefusesAnOldToken(t *testing.T) {
 	}, "\n"))
 }
 
-// Operations that send the same words at one time are told apart, also where the
-// client sends them again: here the first, while the answers to the others are on
-// their way.
+// The world distinguishes operations that send the same words at the same time, even if the client
+// sends them again: here it does so for the first operation, while the answers to the others are
+// under way.
 func TestACommandBelongsToTheOperationThatSendsItAgain(t *testing.T) {
 	for name, command := range map[string]func(context.Context, *redis.Client) error{
 		"alone": func(ctx context.Context, c *redis.Client) error { return c.Del(ctx, "x").Err() },

@@ -1,5 +1,5 @@
-// Package queuetest has a queue in memory, which loses and repeats what a test tells it to, and
-// looks whether a queue does what every queue must do.
+// Package queuetest has a queue in memory that loses and repeats messages as a test tells it to.
+// Its function Check tests whether a queue does what every queue must do.
 package queuetest
 
 import (
@@ -15,13 +15,14 @@ import (
 
 // Engine is an engine in the memory of this process.
 type Engine struct {
-	// Wait is the time after which a task comes again whose worker says nothing; 0: 5 s.
+	// Wait is the time after which Take returns a task again whose worker gives no sign of life; 0
+	// means 5 s.
 	Wait time.Duration
-	// Fail is asked before each call of a queue, by the name of the method. The call fails with the error
-	// that it returns; nil: no call fails.
+	// Fail, if not nil, is called before each call of a queue, with the name of the method. The call
+	// fails with the error that Fail returns.
 	Fail func(method string) error
-	// Lose reports whether the next thing that a queue has accepted by a method is lost; nil:
-	// nothing is.
+	// Lose, if not nil, is called when a method of a queue has accepted something. It reports
+	// whether the queue then loses it.
 	Lose func(method string) bool
 	// Twice delivers each task twice.
 	Twice bool
@@ -36,11 +37,11 @@ type Engine struct {
 type task struct {
 	name  string
 	text  []byte
-	until time.Time // taken until then; zero: by nobody
-	more  int       // deliveries after the next one
+	until time.Time // the task is taken until then; zero if nobody has it
+	more  int       // how often it is delivered after the next time
 }
 
-// Start implements spread.Engine. The engine has one address, which Open does not look at.
+// Start implements spread.Engine. The engine has one address, and Open ignores its argument.
 func (e *Engine) Start(string, string) (string, func(), error) { return "memory", func() {}, nil }
 
 // Open implements spread.Engine.
@@ -187,7 +188,7 @@ func (q queue) Hear(ctx context.Context) (<-chan []byte, error) {
 
 func (q queue) Close() {}
 
-// taken is a task that somebody took.
+// taken is a task that a worker took.
 type taken struct {
 	queue
 	*task
@@ -224,8 +225,8 @@ func (t *taken) Return() error {
 }
 
 // Check looks whether an engine does what every queue must do. Its queue must be empty. again is
-// the time after which a task comes again whose worker says nothing. A process that stalls for as
-// long makes a difference, so a test calls Check by realtime.Case.
+// the time after which Take returns a task again whose worker gives no sign of life. A process that
+// stalls for that long may fail the check, so a test calls Check through realtime.Case.
 func Check(ctx context.Context, e spread.Engine, url string, again time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -278,20 +279,20 @@ func Check(ctx context.Context, e spread.Engine, url string, again time.Duration
 	for i, step := range []func() error{
 		none(q),
 		offer(q, "x.1", "one"),
-		offer(other, "x.1", "one"), // is there
+		offer(other, "x.1", "one"), // the queue has it already
 		offer(q, "x.2", "two"),
 		take(other, "one", &one),
 		take(q, "two", &two),
-		offer(q, "x.2", "two"), // is taken
+		offer(q, "x.2", "two"), // a worker has it
 		func() error { return two.Done() },
 		none(q),
 		func() error { return one.Return() },
 		take(q, "one", &one),
 		func() error { return one.Done() },
 		none(other),
-		offer(q, "x.1", "one"), // was done
+		offer(q, "x.1", "one"), // it was done, so it is a new task
 		take(other, "one", &two),
-		take(q, "one", &one), // the other says nothing
+		take(q, "one", &one), // the first worker gave no sign of life
 		func() error {
 			for begun := time.Now(); time.Since(begun) < 2*again; time.Sleep(again / 20) {
 				if err := one.Working(); err != nil {
@@ -320,7 +321,7 @@ func Check(ctx context.Context, e spread.Engine, url string, again time.Duration
 	return nil
 }
 
-// heard looks whether a queue hears what another one tells. Some may be lost.
+// heard checks that a queue hears what another one tells. Some may be lost.
 func heard(ctx context.Context, q, other spread.Queue) error {
 	texts, err := q.Hear(ctx)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// guard does work while nobody else does. The context that work gets ends when
-// that is no longer sure. The token numbers the hold where the lock does, else
-// it is 0.
+// guard does work while nobody else does. The context of work ends when this is no longer certain.
+// The token is the number of the hold, or 0 if the lock does not number its holds.
 type guard func(ctx context.Context, o lockimpl.Owner, work func(ctx context.Context, token int64) error) error
 
 var guardNames = []string{"plain", "fair", "fenced", "none"}
@@ -58,16 +57,15 @@ func withoutToken(l lockimpl.Lock) func(context.Context, lockimpl.Owner) (int64,
 	}
 }
 
-// locked guards work by a lock without lease: the watchdog renews the hold as
-// long as the process lives. The end of ctx ends the waiting for the lock, and
-// not the work.
+// locked guards work by a lock without lease: the watchdog renews the hold as long as the process
+// lives. The end of ctx ends the wait for the lock, but not the work.
 func locked(l lockimpl.Lock, acquire func(context.Context, lockimpl.Owner) (int64, error)) guard {
 	return func(ctx context.Context, o lockimpl.Owner, work func(context.Context, int64) error) error {
 		token, err := acquire(ctx, o)
 		if errors.Is(err, lockimpl.ErrUnknownOutcome) {
-			// It may have acquired: without an unlock the hold would be renewed
-			// for as long as the client lives. (It may even run after this unlock,
-			// if it was under way when ctx ended; the client is closed then.)
+			// The call may have acquired the lock. Without an unlock its hold would be renewed for
+			// as long as the client lives. (A command that was under way when ctx ended may even
+			// run after this unlock; then the client is closed.)
 			if undo := giveUp(l, o); undo != nil && !errors.Is(undo, lockimpl.ErrNotHeld) {
 				err = errors.Join(err, undo)
 			}
@@ -82,16 +80,16 @@ func locked(l lockimpl.Lock, acquire func(context.Context, lockimpl.Owner) (int6
 		undo := giveUp(l, o)
 		switch {
 		case errors.Is(undo, lockimpl.ErrNotHeld) && errors.Is(err, lockimpl.ErrHoldLost):
-			return err // it says so already
+			return err // its text says that already
 		case errors.Is(undo, lockimpl.ErrNotHeld):
-			// The hold was over before its context could tell.
+			// The hold was over before its context ended.
 			return errors.Join(err, fmt.Errorf("%w: %w", lockimpl.ErrHoldLost, undo))
 		}
 		return errors.Join(err, undo)
 	}
 }
 
-// giveUp unlocks, also when everything else is being cancelled.
+// giveUp unlocks, even if everything else is being cancelled.
 func giveUp(l lockimpl.Lock, o lockimpl.Owner) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -1,6 +1,5 @@
-// Stock sells goods from a counter in Redis, with many workers at once. The
-// counter is read by GET and written by SET: what keeps two workers from
-// selling the same piece is the lock alone.
+// Stock sells goods from a counter in Redis, with many workers at once. The counter is read by GET
+// and written by SET: only the lock keeps two workers from selling the same piece.
 //
 //	go run ./lockimpl/examples/stock -addr localhost:6379 -workers 8 -orders 100
 //	go run ./lockimpl/examples/stock -lock none # sells what it does not have
@@ -67,7 +66,7 @@ func parse(args []string, stderr io.Writer) (options, *redisson.Release, error) 
 	f.StringVar(&o.release, "release", "", "which `version` of Redisson's lock; default: the newest")
 	f.BoolVar(&o.verbose, "v", false, "log every sale, and what the lock's watchdog does")
 	if err := f.Parse(args); err != nil {
-		return o, nil, err // flag has told it
+		return o, nil, err // flag has printed it
 	}
 	release, err := redisson.Find(o.release)
 	switch {

@@ -36,8 +36,8 @@ func dial(t *testing.T, addr string) *redis.Client {
 	return rdb
 }
 
-// nothingLeft checks that only the key of somebody else is there, and what ends
-// by itself within seconds.
+// nothingLeft checks that the keys are those of somebody else, and keys that end by themselves
+// within seconds.
 func nothingLeft(t *testing.T, rdb *redis.Client) {
 	t.Helper()
 	keys := rdb.Keys(t.Context(), "*").Val()
@@ -97,7 +97,7 @@ func TestFewOrders(t *testing.T) {
 	}
 }
 
-// shopOn opens a shop as run does. pack gives the work between GET and SET.
+// shopOn opens a shop as run does. pack returns the work between GET and SET.
 func shopOn(t *testing.T, addr, lock string, stock int, pack func(*shop, *redisson.Client) func(context.Context) error) *shop {
 	t.Helper()
 	rdb := dial(t, addr)
@@ -142,8 +142,7 @@ func TestWithoutALockItOversells(t *testing.T) {
 	})
 }
 
-// The first order's hold is taken from it while it packs: nothing is booked, and
-// the others go on.
+// The first order loses its hold while it packs. It books nothing, and the others go on.
 func TestALostHoldStopsTheWork(t *testing.T) {
 	for _, lock := range []string{"plain", "fair", "fenced"} {
 		t.Run(lock, func(t *testing.T) {

@@ -16,10 +16,10 @@ import (
 	"lockstep/lockimpl/redisson"
 )
 
-// shop is a counter in Redis and what guards it.
+// shop is a counter in Redis and the lock that guards it.
 type shop struct {
 	rdb   *redis.Client
-	name  string // no other's
+	name  string // unique to this shop
 	guard guard
 	pack  func(context.Context) error
 	log   *slog.Logger
@@ -30,8 +30,8 @@ func (s *shop) lockName() string  { return "{" + s.name + "}:lock" }
 func (s *shop) counter() string   { return "{" + s.name + "}:left" }
 func (s *shop) lastToken() string { return "{" + s.name + "}:token" }
 
-// open fills the shelves. The counter ends by itself within a day, should this
-// program not live to remove it.
+// open fills the shelves. The counter ends by itself within a day, in case this program does not
+// live to remove it.
 func (s *shop) open(ctx context.Context, stock int) error {
 	if err := s.rdb.Set(ctx, s.counter(), stock, 24*time.Hour).Err(); err != nil {
 		return fmt.Errorf("fill the shelves: %w", err)
@@ -39,7 +39,7 @@ func (s *shop) open(ctx context.Context, stock int) error {
 	return nil
 }
 
-// left counts what is on the shelves.
+// left counts the pieces on the shelves.
 func (s *shop) left() (int, error) {
 	ctx, cancel := atTheEnd()
 	defer cancel()
@@ -50,8 +50,8 @@ func (s *shop) left() (int, error) {
 	return n, nil
 }
 
-// settle waits for the commands that are under way still: an interrupted
-// attempt may reach Redis after its caller has gone, and would make keys anew.
+// settle waits for the commands that are still under way. An interrupted attempt may reach Redis
+// after its caller has gone, and make keys again.
 func (s *shop) settle() {
 	ctx, cancel := atTheEnd()
 	defer cancel()
@@ -118,7 +118,7 @@ func (b books) balance(stock, left int) (string, bool) {
 	return text + ": the books balance", true
 }
 
-// Why an order was not sold, beside what the lock says.
+// The reasons why an order was not sold, besides the errors of the lock.
 var (
 	errSoldOut = errors.New("sold out")
 	errUnknown = errors.New("booked or not, nobody knows")
@@ -129,7 +129,7 @@ var (
 func (b *books) add(sold bool, err error) bool {
 	lost := errors.Is(err, lockimpl.ErrHoldLost) || errors.Is(err, errStale)
 	switch {
-	case sold: // err is of the unlock that came after it
+	case sold: // err belongs to the unlock after the sale
 		b.sold++
 		return err == nil || lost
 	case errors.Is(err, errSoldOut):
@@ -188,15 +188,15 @@ func (s *shop) tell(ctx context.Context, order int64, o lockimpl.Owner, sold boo
 		log.Debug("sold out")
 	case sold:
 		log.Warn("sold, and then", "err", err)
-	case ctx.Err() != nil: // it waited for the lock
+	case ctx.Err() != nil: // the order waited for the lock
 		log.Debug("not sold", "err", err)
 	default:
 		log.Warn("not sold", "err", err)
 	}
 }
 
-// sell sells one piece: look, pack, book. It may return an error although the piece is
-// sold: then the lock could not be given up.
+// sell sells one piece: look, pack, book. It may return an error although the piece is sold: then
+// the unlock failed.
 func (s *shop) sell(ctx context.Context, o lockimpl.Owner) (sold bool, err error) {
 	err = s.guard(ctx, o, func(ctx context.Context, token int64) error {
 		left, err := s.rdb.Get(ctx, s.counter()).Int()
@@ -209,9 +209,8 @@ func (s *shop) sell(ctx context.Context, o lockimpl.Owner) (sold bool, err error
 		if err := s.pack(ctx); err != nil {
 			return s.failed(ctx, "pack", err)
 		}
-		// The last look before the deed. A lock cannot do better: a process that
-		// is stopped right here, for longer than its lease, writes all the same,
-		// unless what it writes to looks at the token.
+		// The last check before the write. A lock cannot do better: a process that stops right here
+		// for longer than its lease still writes, unless the resource checks the token.
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
@@ -222,7 +221,7 @@ func (s *shop) sell(ctx context.Context, o lockimpl.Owner) (sold bool, err error
 	return sold, err
 }
 
-// bookFenced writes the counter unless a later hold has written it.
+// bookFenced writes the counter unless a later hold has already written it.
 var bookFenced = redis.NewScript(`
 -- KEYS: 1 counter, 2 newest token that wrote; ARGV: 1 pieces left, 2 token
 if tonumber(redis.call('get', KEYS[2]) or 0) > tonumber(ARGV[2]) then

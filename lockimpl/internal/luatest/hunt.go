@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Equivalent says which mutants do what the original does. Of scripts and changes
-// there may be several, with a bar between; each is how a name or a change begins.
+// Equivalent names mutants that do the same as the original. Script and Change may list several
+// prefixes of names or changes, separated by bars.
 type Equivalent struct {
 	Scripts string
 	Line    string // the whole line
@@ -24,12 +24,12 @@ func (e Equivalent) matches(script string, m Mutant) bool {
 	return begins(e.Scripts, script) && strings.HasSuffix(m.What, ": "+e.Line) && begins(e.Change, change)
 }
 
-// Hunt tells the mutants of scripts from their originals, by cases.
+// Hunt distinguishes the mutants of scripts from the originals by cases.
 type Hunt[C any] struct {
 	T           *testing.T
 	Equivalents []Equivalent
-	// Every is how many cases there are for one in which an equivalent is played, to
-	// see that it is one; 0 is 1.
+	// An equivalent mutant is played in one of Every cases, to check that it is equivalent; 0 means
+	// 1.
 	Every int
 	// Sample n takes every n-th mutant; 0 takes all. A sample need not contain every equivalent.
 	Sample int
@@ -38,8 +38,8 @@ type Hunt[C any] struct {
 	mutants, played int
 }
 
-// Script fails the test for every mutant of a script that no case tells, and for
-// every equivalent that one does. differs plays a mutant's text in a case.
+// Script fails the test for every mutant of a script that no case detects, and for every equivalent
+// mutant that a case detects. differs plays a mutant's text in a case.
 func (h *Hunt[C]) Script(name, text string, cases []C, differs func(mutant string, c C) bool) {
 	h.T.Helper()
 	if h.excused == nil {
@@ -65,7 +65,7 @@ func (h *Hunt[C]) Script(name, text string, cases []C, differs func(mutant strin
 		switch {
 		case killer >= 0 && e >= 0:
 			h.T.Errorf("%s: it is no equivalent: %s", name, m.What)
-		case killer >= 0: // what told this one may tell the next
+		case killer >= 0: // the case that detected this mutant may detect the next
 			c := cases[killer]
 			cases = slices.Insert(slices.Delete(cases, killer, killer+1), 0, c)
 		case e < 0:
@@ -74,7 +74,7 @@ func (h *Hunt[C]) Script(name, text string, cases []C, differs func(mutant strin
 	}
 }
 
-// End fails the test for every Equivalent that there was none of.
+// End fails the test for every Equivalent that matched no mutant.
 func (h *Hunt[C]) End() {
 	h.T.Helper()
 	for i, e := range h.Equivalents {

@@ -22,9 +22,9 @@ var turnedRound = map[string][]string{
 	"and": {"or"}, "or": {"and"}, "not": {""}, "true": {"false"}, "false": {"true"}, "+": {"-"},
 }
 
-// Mutants changes a script once at every place: a line deleted, a comparison
-// turned round or moved by one, and and or, true and false swapped, a not or a minus dropped,
-// a sum made a difference, a number one greater.
+// Mutants changes a script once at every place: a line deleted, a comparison reversed or moved by
+// one, "and" and "or" swapped, true and false swapped, a "not" or a minus dropped, a sum made a
+// difference, a number raised by one.
 func Mutants(text string) (all []Mutant) {
 	start := 0
 	for i, line := range strings.SplitAfter(text, "\n") {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The changes are what they say: on a script of one line of each sort.
+// On a script of one line of each kind, each mutant has the change that it names.
 func TestMutants(t *testing.T) {
 	var got []string
 	const text = "-- a comment == 1\nif not (a == 0 and -1 > b - c) then\n    call('x == 1', KEYS[1])\nend\n"

@@ -12,8 +12,8 @@ import (
 	"lockstep/lockimpl/redisserver"
 )
 
-// StartServer starts a server, such as redis-server, for the time of a test, and
-// gives a client of it; see redisserver.Start.
+// StartServer starts a server, such as redis-server, for the time of a test, and returns a client
+// of it; see redisserver.Start.
 func StartServer(t *testing.T, program string) *redis.Client {
 	t.Helper()
 	t.Cleanup(runtime.GC) // its timers are not for the bubbles

@@ -22,7 +22,7 @@ type user struct {
 	thread *sim.Thread
 }
 
-// play runs a cell and a client in each of these processes, each of which has one thread.
+// play runs a cell, and a client in each of these processes. Each process has one thread.
 func play(t *testing.T, faults []model.FaultSpec, bodies map[string]func(u user)) {
 	t.Helper()
 	nodes := server.Servers().Nodes()
@@ -58,7 +58,7 @@ func play(t *testing.T, faults []model.FaultSpec, bodies map[string]func(u user)
 			})
 		}
 	})
-	if want := len(bodies) - len(faults); ended != want { // each fault is the crash of one
+	if want := len(bodies) - len(faults); ended != want { // each fault is the crash of one process
 		t.Errorf("%d clients came to their end, want %d", ended, want)
 	}
 }
@@ -66,7 +66,7 @@ func play(t *testing.T, faults []model.FaultSpec, bodies map[string]func(u user)
 // at waits for an instant.
 func (u user) at(d time.Duration) { u.thread.At(d) }
 
-// try takes the lock, or says that it is busy.
+// try takes the lock, or returns 0 if it is busy.
 func (u user) try(shared bool) (generation uint64) {
 	u.t.Helper()
 	generation, err := u.TryAcquire(context.Background(), lock, shared)
@@ -132,7 +132,7 @@ func TestASharedLock(t *testing.T) {
 	})
 }
 
-// The lock-delay is the one that was set last before the holder failed.
+// The lock-delay that was set last before the failure of the holder applies.
 func TestSetLockDelay(t *testing.T) {
 	const opened, set = 50 * time.Second, 5 * time.Second
 	ctx := context.Background()

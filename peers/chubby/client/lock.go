@@ -19,8 +19,7 @@ var (
 // ID is the name of the session.
 func (s *Session) ID() string { return s.id }
 
-// Open makes the file of a lock if there is none, with that lock-delay, which is a minute at
-// most.
+// Open makes the file of a lock if there is none, with the lock-delay delay, a minute at most.
 func (s *Session) Open(ctx context.Context, lock string, delay time.Duration) error {
 	return s.done(ctx, server.Request{Do: server.Open, Lock: lock, Delay: delay})
 }
@@ -36,7 +35,8 @@ func (s *Session) Acquire(ctx context.Context, lock string, shared bool) (genera
 	return s.acquire(ctx, server.Request{Do: server.Acquire, Lock: lock, Shared: shared})
 }
 
-// TryAcquire is Acquire that does not wait. It returns ErrBusy if the lock is not to be had.
+// TryAcquire is Acquire that does not wait. It returns ErrBusy if the session cannot have the lock
+// now.
 func (s *Session) TryAcquire(ctx context.Context, lock string, shared bool) (generation uint64, err error) {
 	return s.acquire(ctx, server.Request{Do: server.Acquire, Lock: lock, Shared: shared, Try: true})
 }
@@ -56,8 +56,8 @@ func (s *Session) acquire(ctx context.Context, q server.Request) (uint64, error)
 	return reply.Generation, failure(q, reply)
 }
 
-// Release gives up a hold, which its generation names. It returns ErrNotHeld if the session
-// does not have it.
+// Release gives up the hold with this generation. It returns ErrNotHeld if the session does not
+// have it.
 func (s *Session) Release(ctx context.Context, lock string, generation uint64) error {
 	return s.done(ctx, server.Request{Do: server.Release, Lock: lock, Generation: generation})
 }
@@ -75,13 +75,13 @@ func (s *Session) GetSequencer(ctx context.Context, lock string) (server.Sequenc
 	return *reply.Sequencer, nil
 }
 
-// CheckSequencer reports whether the lock is still held as the sequencer says.
+// CheckSequencer reports whether the hold that the sequencer describes still exists.
 func (s *Session) CheckSequencer(ctx context.Context, q server.Sequencer) (valid bool, err error) {
 	reply, err := s.call(ctx, server.Request{Do: server.CheckSequencer, Sequencer: &q}, nil)
 	return reply.Valid, err
 }
 
-// done makes a call whose reply says nothing but that it is done.
+// done makes a call whose reply only says that it is done.
 func (s *Session) done(ctx context.Context, q server.Request) error {
 	q.Session = s.id
 	reply, err := s.call(ctx, q, nil)
@@ -91,7 +91,7 @@ func (s *Session) done(ctx context.Context, q server.Request) error {
 	return failure(q, reply)
 }
 
-// failure is the error of a reply.
+// failure returns the error of a reply.
 func failure(q server.Request, r server.Reply) error {
 	switch r.Error {
 	case "":

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// Grace is how long a session whose lease may be over is tried to be kept. Calls block
-	// meanwhile.
+	// Grace is the time for which the client tries to keep a session whose lease may be over. Calls
+	// block meanwhile.
 	Grace = 45 * time.Second
 	// retry is how long the client waits before it asks the next replica.
 	retry = 500 * time.Millisecond
@@ -30,7 +30,7 @@ var ErrExpired = errors.New("chubby: the session has expired")
 type Config struct {
 	Replicas []string
 	Dial     func(ctx context.Context, addr string) (net.Conn, error)
-	// Wait lets a goroutine that a timer woke go on at an instant of its own.
+	// Wait lets a goroutine that a timer woke continue at an instant of its own.
 	Wait func()
 	// Go starts the goroutine that keeps a session alive.
 	Go func(func())
@@ -43,18 +43,18 @@ type Session struct {
 	// ctx ends with the session.
 	ctx context.Context
 	end context.CancelFunc
-	// keeping ends when no KeepAlive is to follow.
+	// keeping ends when no further KeepAlive must be sent.
 	keeping context.Context
 	leave   context.CancelFunc
 
 	mu       sync.Mutex // held for moments only; never over a call
-	master   int        // the replica that was the master last, as far as the client knows
+	master   int        // the last known master
 	epoch    uint64
 	leaseEnd time.Time
 	timer    *time.Timer   // of the jeopardy, and then of the end of the grace period
 	jeopardy chan struct{} // closed when the lease may be over
 	safe     chan struct{} // closed unless the session is in jeopardy
-	calls    *line         // for all but KeepAlives
+	calls    *line         // for all requests but KeepAlives
 	number   uint64        // of the last acquire
 }
 
@@ -83,9 +83,9 @@ func New(ctx context.Context, cfg Config) (*Session, error) {
 	return s, nil
 }
 
-// Jeopardy returns a channel that is closed when the lease of the session may be over. Whoever
-// relies on a lock of the session must stop then: it learns later whether the session is safe
-// or has expired, which Done tells. The channel is another one once the session is safe.
+// Jeopardy returns a channel that is closed when the lease of the session may be over. A holder
+// that relies on a lock of the session must stop then. It learns later whether the session is safe,
+// or has expired and so Done is closed. Once the session is safe, Jeopardy returns a new channel.
 func (s *Session) Jeopardy() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,7 +95,7 @@ func (s *Session) Jeopardy() <-chan struct{} {
 // Done returns a channel that is closed when the session is over.
 func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
 
-// extend gives the session a lease, and lets calls that block go on.
+// extend gives the session a lease, and lets blocked calls continue.
 func (s *Session) extend(end time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +112,7 @@ func (s *Session) extend(end time.Time) {
 	s.after(time.Until(end), s.endanger)
 }
 
-// after lets f run later, in the place of the function of an earlier call.
+// after lets f run later, and cancels the function of an earlier call.
 func (s *Session) after(d time.Duration, f func(*time.Timer)) {
 	if s.timer != nil {
 		s.timer.Stop()
@@ -147,7 +147,7 @@ func (s *Session) expire(t *time.Timer) {
 	}
 }
 
-// overLocked ends the session. The caller has s.mu.
+// overLocked ends the session. The caller holds s.mu.
 func (s *Session) overLocked() {
 	if s.ctx.Err() != nil {
 		return
@@ -170,7 +170,7 @@ func (s *Session) over() {
 	s.overLocked()
 }
 
-// hangUp ends the connection for calls, so that a call that waits looks for the master anew.
+// hangUp ends the connection for calls, so that a waiting call looks for the master again.
 func (s *Session) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -244,7 +244,8 @@ func (s *Session) keepAlive() {
 	}
 }
 
-// confirm notes which replica is the master. A call that waits for another one looks anew.
+// confirm notes which replica is the master. A call that waits for another replica looks for the
+// master again.
 func (s *Session) confirm(master int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -254,8 +255,8 @@ func (s *Session) confirm(master int) {
 	}
 }
 
-// next turns to the replica behind one that did not answer, unless the client knows better
-// meanwhile. A negative number stands for the replica that it turned to last.
+// next makes the client try the replica after the one that did not answer, unless the client has
+// found the master meanwhile. A negative number stands for the replica that the client tried last.
 func (s *Session) next(from int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -264,8 +265,8 @@ func (s *Session) next(from int) {
 	}
 }
 
-// follow turns to the replica that another one takes for the master. It reports false if that
-// one does not know.
+// follow makes the client try the replica that another replica names as the master. It reports
+// false if that replica names none.
 func (s *Session) follow(from int, addr string) bool {
 	for i, replica := range s.cfg.Replicas {
 		if replica == addr {
@@ -291,7 +292,8 @@ func (s *Session) pause(ctx context.Context) {
 	}
 }
 
-// dial connects with the replica that is taken for the master; nil: it cannot be reached.
+// dial connects with the replica that the client takes for the master. It returns nil if that
+// cannot be reached.
 func (s *Session) dial(ctx context.Context) *line {
 	s.mu.Lock()
 	master := s.master
@@ -370,14 +372,14 @@ func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (
 			s.over()
 			return reply, ErrExpired
 		case reply.Error == server.NotHeld && tried && q.Do == server.Release:
-			return server.Reply{}, nil // a try before this one gave it up
+			return server.Reply{}, nil // an earlier try gave it up
 		default:
 			return reply, nil
 		}
 	}
 }
 
-// line returns the connection for calls; nil: the replica cannot be reached.
+// line returns the connection for calls, or nil if the replica cannot be reached.
 func (s *Session) line(ctx context.Context) *line {
 	s.mu.Lock()
 	l := s.calls
@@ -407,9 +409,9 @@ func (s *Session) drop(l *line) {
 	}
 }
 
-// Close gives up all locks of the session and ends it. Nothing keeps the session alive from
-// then on. If the master does not say within that time that it is done, the session ends with
-// its lease, and its locks are lost as by a failure.
+// Close gives up all locks of the session and ends it. Nothing keeps the session alive from then
+// on. If the master does not confirm this within the time within, the session ends with its lease,
+// and its locks are lost as by a failure.
 func (s *Session) Close(within time.Duration) error {
 	s.leave()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -48,12 +48,12 @@ func (servers) Nodes() []sim.Node {
 	return nodes
 }
 
-// cell has all replicas, for an observer outside of the world. Through it a replica learns
-// only the addresses of the others. Everything else must be sent to it.
+// cell has all replicas, for an observer outside the world. A replica reads only the addresses of
+// the others from it. Everything else comes by messages.
 type cell struct {
 	replicas []*Replica
-	// sessionEnds and delayEnds are what masters said last of the ends of sessions and of
-	// lock-delays. A master that is gone does not say that time has stopped.
+	// sessionEnds and delayEnds have the ends of sessions and of lock-delays that a master noted
+	// last. They stay when the master is gone.
 	sessionEnds, delayEnds map[string]int64
 	flaws                  flaws
 }
@@ -89,8 +89,8 @@ func (c *cell) boot() {
 	}
 }
 
-// newest returns the database that has most of the log. What a majority has written is in it
-// as soon as anybody knows.
+// newest returns the database that has applied most of the log. It has every entry of which any
+// replica knows that a majority has written it.
 func (c *cell) newest() *database {
 	db := c.replicas[0].db
 	for _, r := range c.replicas {
@@ -101,7 +101,7 @@ func (c *cell) newest() *database {
 	return db
 }
 
-// observe notes the times that a master has.
+// observe notes the times in the memory of a master.
 func (c *cell) observe(m *master) {
 	for id, x := range m.sessions {
 		c.sessionEnds[id] = x.endsNs
@@ -116,16 +116,16 @@ type Hold struct {
 	// Session is the session that holds the lock, the first one of several that share it; "":
 	// none does.
 	Session string
-	// Delayed: nobody holds the lock, and nobody can have it before Ends.
+	// Delayed: no session holds the lock, and none can have it before Ends.
 	Delayed    bool
 	Sharers    int // the number of sessions that hold the lock
 	Generation uint64
-	// Ends is the time since the start at which the session ends unless it is kept alive, or
-	// the lock-delay.
+	// Ends is the time since the start at which the session ends unless it is kept alive, or at
+	// which the lock-delay ends.
 	Ends time.Duration
 }
 
-// Held returns what the cell of a replica holds for a lock, by what a majority has agreed upon.
+// Held returns the hold of a lock in the cell of a replica, as a majority has agreed upon it.
 func Held(r sim.Server, name string) Hold {
 	c := r.(*Replica).cell
 	l := c.newest().locks[name]

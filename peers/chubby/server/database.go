@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// database is what the replicas agree upon: sessions and locks. Each replica has one, and
-// the commands of the log change it. It knows no time: the master proposes what time brings.
+// database has the sessions and locks upon which the replicas agree. Each replica has one, and the
+// commands of the log change it. It knows no time: the master proposes the changes that time
+// causes.
 type database struct {
 	applied  uint64 // the index of the last entry
 	opened   int    // the number of sessions that were ever opened
@@ -20,8 +21,8 @@ type database struct {
 
 // session is a session of a client.
 type session struct {
-	// Finished is the number of the last acquire whose hold is over. One that comes later
-	// with such a number is late.
+	// Finished is the number of the last acquire whose hold is over. An acquire with this or a
+	// smaller number is late.
 	Finished uint64
 }
 
@@ -40,7 +41,7 @@ type lock struct {
 // holder is a hold of a session.
 type holder struct {
 	Session string
-	Number  uint64 // of the acquire
+	Number  uint64 // the number of the acquire
 }
 
 // command is an entry of the log.

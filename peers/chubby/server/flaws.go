@@ -1,14 +1,16 @@
 package server
 
-// flaws are errors that a test of the cell plants, to see that it finds them. A cell has none.
+// flaws are errors that a test plants in a cell, to check that it finds them. Other cells have
+// none.
 type flaws struct {
 	withoutLease    bool // the master serves although its lease is over
 	sameGeneration  bool // a lock has one generation for ever
 	noLockDelay     bool // a lock whose holder failed is free at once
-	expiresByItself bool // a follower ends sessions by a clock of its own, which no KeepAlive sets
+	expiresByItself bool // a follower ends sessions by its own clock, without regard to KeepAlives
 }
 
-// expireByItself proposes, on a follower, to end sessions of which it has known for a lease.
+// expireByItself makes a follower propose to end each session that it has known for the length of a
+// lease.
 func (r *Replica) expireByItself(nowNs int64) {
 	if !r.cell.flaws.expiresByItself || r.master != nil {
 		return

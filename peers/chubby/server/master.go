@@ -12,15 +12,15 @@ import (
 
 // The times of sessions (Burrows 2006, section 2.8).
 const (
-	// SessionLease is by how much the answer to a KeepAlive extends the lease of a session.
+	// SessionLease is the lease that the answer to a KeepAlive gives to a session.
 	SessionLease = 12 * time.Second
-	// AnswerBefore is how long before the end of the lease the master answers a KeepAlive.
+	// AnswerBefore is the time before the end of the lease at which the master answers a KeepAlive.
 	AnswerBefore = 2 * time.Second
 )
 
-// master is what a replica has in memory while it is the master. It begins with what is in
-// the database, and gives each session a whole lease, and each lock-delay its whole length:
-// the master before cannot have promised more (section 2.9).
+// master has the memory of a replica while it is the master. It begins with the sessions and locks
+// of the database. It gives each session a whole lease, and each lock-delay its whole length: the
+// master before cannot have promised more (section 2.9).
 type master struct {
 	r        *Replica
 	epoch    uint64
@@ -30,13 +30,13 @@ type master struct {
 	// command of the master's own has a call without a connection.
 	proposed map[uint64]*call
 	waiters  map[string][]*call // for locks, in the order in which they came
-	// early are calls that came before each session was heard of.
+	// early has the calls that came before every session had sent a KeepAlive or expired.
 	early []*call
-	// answering are KeepAlives whose answers are planned.
+	// answering has the KeepAlives whose answers are planned.
 	answering []*call
 }
 
-// lease is a session as the master has it.
+// lease has the master's facts about a session.
 type lease struct {
 	endsNs int64
 	// heard: the session has sent a KeepAlive to this master.
@@ -96,7 +96,7 @@ func (m *master) waiting() []*call {
 	return slices.CompactFunc(list, func(a, b *call) bool { return a.conn == b.conn })
 }
 
-// hungUp notes that a connection has ended. A command that is proposed goes its way.
+// hungUp notes that a connection has ended. A command that is already proposed still runs.
 func (m *master) hungUp(c sim.ConnID, out *sim.Effects) {
 	for _, x := range m.sessions {
 		if x.keepAlive != nil && x.keepAlive.conn == c {
@@ -133,7 +133,7 @@ func (m *master) nextNs() int64 {
 	return at
 }
 
-// dueNs is when something is due for a session: an answer, or its end.
+// dueNs returns the instant at which something is due for a session: an answer, or its end.
 func (x *lease) dueNs() int64 {
 	if x.keepAlive != nil {
 		return x.endsNs - int64(AnswerBefore)
@@ -141,8 +141,8 @@ func (x *lease) dueNs() int64 {
 	return x.endsNs
 }
 
-// elapse does the first thing that is due. Each has an event of its own, so that the world
-// sees which request changed what.
+// elapse does the first thing that is due. Each thing has an event of its own, so that the world
+// knows the request behind each change.
 func (m *master) elapse(nowNs int64, out *sim.Effects) {
 	for _, id := range slices.Sorted(maps.Keys(m.sessions)) {
 		x := m.sessions[id]
@@ -159,15 +159,15 @@ func (m *master) elapse(nowNs int64, out *sim.Effects) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(m.delays)) {
 		if m.delays[name] <= nowNs {
-			m.delays[name] = math.MaxInt64 // it is proposed
+			m.delays[name] = math.MaxInt64 // the end is proposed
 			m.propose(&call{Request: Request{Do: endDelay, Lock: name, Generation: m.r.db.locks[name].Generation}})
 			return
 		}
 	}
 }
 
-// extend extends a lease and answers the KeepAlive behind that. The master extends it by
-// itself: the KeepAlive may be older than the hold that it keeps.
+// extend extends a lease, and then answers the KeepAlive. The record shows an action of the master,
+// since the KeepAlive may be older than the hold that it keeps.
 func (m *master) extend(nowNs int64, x *lease, out *sim.Effects) {
 	c := x.keepAlive
 	x.keepAlive = nil
@@ -183,7 +183,7 @@ func (m *master) extend(nowNs int64, x *lease, out *sim.Effects) {
 	m.answering = append(m.answering, c)
 }
 
-// handle begins a call. It reports false where the answer comes later.
+// handle begins a call. It reports false if the answer comes later.
 func (m *master) handle(nowNs int64, conn sim.ConnID, q Request, out *sim.Effects) (reply Reply, done bool) {
 	c := &call{Request: q, conn: conn, sinceNs: nowNs}
 	x := m.sessions[q.Session]
@@ -210,8 +210,8 @@ func (m *master) handle(nowNs int64, conn sim.ConnID, q Request, out *sim.Effect
 	return m.begin(c)
 }
 
-// keepAlive takes a KeepAlive. The first one that comes to a new master is answered at once, and
-// so is one whose client did not hear the answer before.
+// keepAlive takes a KeepAlive. It answers at once if this is the first KeepAlive of the session for
+// a new master, or if the client did not get the answer to the KeepAlive before.
 func (m *master) keepAlive(nowNs int64, c *call, x *lease, out *sim.Effects) (reply Reply, done bool) {
 	if old := x.keepAlive; old != nil {
 		x.keepAlive = nil
@@ -233,7 +233,7 @@ func (m *master) keepAlive(nowNs int64, c *call, x *lease, out *sim.Effects) (re
 	return Reply{Lease: SessionLease}, true
 }
 
-// settled reports whether each session has been heard of.
+// settled reports whether every session has sent a KeepAlive or expired.
 func (m *master) settled() bool {
 	for _, x := range m.sessions {
 		if !x.heard {
@@ -243,8 +243,7 @@ func (m *master) settled() bool {
 	return true
 }
 
-// settle begins the calls that came early, once each session has been heard of. It is an
-// event of its own.
+// settle begins the early calls once the master is settled. It is an event of its own.
 func (m *master) settle(nowNs int64, out *sim.Effects) {
 	if len(m.early) == 0 || !m.settled() {
 		return
@@ -273,17 +272,17 @@ func (m *master) begin(c *call) (reply Reply, done bool) {
 		if m.r.db.locks[c.Lock] == nil {
 			return Reply{Error: Invalid}, true
 		}
-		// The same acquire, sent again.
+		// The same acquire may have been sent again.
 		m.waiters[c.Lock] = slices.DeleteFunc(m.waiters[c.Lock], func(w *call) bool { return w.Session == c.Session })
 	}
 	m.propose(c)
 	return Reply{}, false
 }
 
-// propose proposes a command, whose outcome is for c.
+// propose proposes the command of c. The outcome is the answer to c.
 func (m *master) propose(c *call) { m.proposed[m.r.propose(command{Request: c.Request})] = c }
 
-// applied reacts to a command that is in the database now.
+// applied reacts to a command that has just changed the database.
 func (m *master) applied(nowNs int64, c command, reply Reply, out *sim.Effects) {
 	out.Changed = true
 	who := &call{}
@@ -297,7 +296,7 @@ func (m *master) applied(nowNs int64, c command, reply Reply, out *sim.Effects) 
 		reply.Epoch, reply.Lease, reply.Held = m.epoch, SessionLease, time.Duration(nowNs-who.sinceNs)
 	case CloseSession, expireSession:
 		if who.conn != 0 {
-			out.Answer(who.conn, answer(reply)) // the world takes the first for what ended the holds
+			out.Answer(who.conn, answer(reply)) // the world takes the first answer for the cause of the end of the holds
 			who = &call{}
 		}
 		m.end(nowNs, c, out)
@@ -368,7 +367,7 @@ func (m *master) sequencer(q Request) Reply {
 	return Reply{Sequencer: &Sequencer{Lock: q.Lock, Shared: l.Shared, Generation: l.Generation}}
 }
 
-// check says whether a sequencer is valid: the lock is held in that mode, and has been since.
+// check reports whether a sequencer is valid: the lock has been held in that mode ever since.
 func (m *master) check(s *Sequencer) (Reply, bool) {
 	if s == nil {
 		return Reply{Error: Invalid}, true

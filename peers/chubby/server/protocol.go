@@ -15,7 +15,7 @@ import (
 // The calls of the protocol, which are the names of requests in a record. Each is a Request
 // that has the fields named here beside Do.
 const (
-	// OpenSession has no other field. The reply has Session and Lease.
+	// OpenSession has no field. The reply has Session and Lease.
 	OpenSession = "OPEN_SESSION"
 	// KeepAlive has Session, Epoch and Lost. The master answers when the lease of the session
 	// is near its end, or at once if Lost. The reply has Lease, which counts from the answer,
@@ -74,7 +74,7 @@ type Sequencer struct {
 type Request struct {
 	Do      string `json:"do"`
 	Session string `json:"session,omitempty"`
-	// Epoch is that of the master that the client takes the replica for.
+	// Epoch is the epoch of the master for which the request is meant.
 	Epoch uint64 `json:"epoch,omitempty"`
 	Lock  string `json:"lock,omitempty"`
 	// Number counts the acquires of a session. The same request, sent again, has the same
@@ -138,7 +138,7 @@ func ReadReply(from io.Reader) (r Reply, err error) {
 // AtOnce implements sim.Server. Nothing is answered at once.
 func (*Replica) AtOnce(written []byte) (reply, rest []byte) { return nil, written }
 
-// Refusal implements sim.Server. A client takes it for an answer that tells it nothing.
+// Refusal implements sim.Server. A client takes it for an answer without information.
 func (*Replica) Refusal(string) []byte { return Encode(Reply{Error: Refused}) }
 
 // Decode implements sim.Server. The words of a request are its name, its session, its lock

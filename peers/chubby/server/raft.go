@@ -14,15 +14,15 @@ import (
 const (
 	// tick is the time between two ticks of a replica. The leader sends heartbeats at each.
 	tick = time.Second
-	// electionTicks is the number of ticks without a word from the leader after which a
-	// replica may vote for another. Each waits up to as many more, by chance, before it stands
-	// for election itself.
+	// electionTicks is the number of ticks without a word from the leader after which a replica may
+	// vote for another. Each waits, by chance, up to as many more ticks before it stands for
+	// election itself.
 	electionTicks = 4
-	// Election is the time within which a replica stands for election when the leader is gone.
+	// Election is the time within which some replica stands for election after the leader is gone.
 	Election = 2 * electionTicks * tick
-	// MasterLease is how long a master serves after it sent messages that a majority has answered. A
-	// replica that has answered votes for nobody in that time: it counts whole ticks, of which
-	// the first may be short.
+	// MasterLease is the time for which a master serves after it sent messages that a majority has
+	// answered. A replica that has answered votes for nobody during that time. It counts whole
+	// ticks, of which the first may be short.
 	MasterLease = (electionTicks - 1) * tick
 )
 
@@ -40,7 +40,7 @@ type consensus struct {
 	silentNs int64
 	// As a follower: when the leader of this term sent its last message that has arrived.
 	heardNs int64
-	// As a leader: when it sent what each replica has answered last, in this term.
+	// As a leader: when it sent the last message that each replica has answered in this term.
 	answeredNs map[uint64]int64
 	committed  []*pb.Entry // not applied yet
 }
@@ -54,7 +54,7 @@ type envelope struct {
 	echoNs int64
 }
 
-// newConsensus makes the part of replica id among n that have never run.
+// newConsensus makes the part of replica id in a new consensus of n replicas.
 func newConsensus(id uint64, n int) *consensus {
 	c := &consensus{id: id, disk: raft.NewMemoryStorage()}
 	state := &pb.ConfState{}
@@ -98,7 +98,7 @@ func (c *consensus) step(nowNs int64, e envelope) {
 			return
 		}
 	}
-	// raft refuses what does not fit, such as an answer to a replica that it does not know.
+	// raft refuses unfit messages, such as an answer of an unknown replica.
 	_ = c.node.Step(e.message)
 	c.look()
 	from, term := e.message.GetFrom(), e.message.GetTerm()
@@ -122,8 +122,8 @@ func (c *consensus) look() {
 	c.term, c.soft = s.GetTerm(), s.SoftState
 }
 
-// leads reports whether the replica is the leader, and its entries of earlier terms are
-// applied: the first entry of its own term is.
+// leads reports whether the replica is the leader and has applied all entries of earlier terms. It
+// has if it has applied the first entry of its own term.
 func (c *consensus) leads(applied uint64) bool {
 	if c.soft.RaftState != raft.StateLeader || len(c.committed) > 0 {
 		return false
@@ -168,7 +168,7 @@ func (c *consensus) must(err error) {
 	}
 }
 
-// silent is a logger for raft, which panics by itself where it must.
+// silent is a logger for raft that writes nothing, but panics where raft asks for it.
 type silent struct{}
 
 func (silent) Debug(...any)                   {}

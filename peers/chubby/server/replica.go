@@ -1,6 +1,6 @@
 // Package server is a cell of five replicas for worlds of package locktest, after Burrows, The
 // Chubby lock service for loosely-coupled distributed systems (OSDI 2006). There is no public
-// program to compare it with; its tests hold it against the paper.
+// program to compare it with, so its tests compare it with the paper.
 //
 // # The cell
 //
@@ -12,11 +12,11 @@
 // # The protocol
 //
 // A frame is its length in four bytes, the highest first, and JSON: a Request or a Reply. A
-// connection carries one request at a time, so a client keeps one connection for its
-// KeepAlives and another for its calls. A replica that is not the master answers NotMaster, and
-// names the master if it knows it. A call of a session carries the epoch of the master that it
-// is for. A new master answers WrongEpoch to calls that are for an earlier master, and keeps
-// calls waiting until each session has sent a KeepAlive, or has expired (section 2.9).
+// connection carries one request at a time, so a client keeps one connection for its KeepAlives and
+// another for its calls. A replica that is not the master answers NotMaster, and names the master
+// if it knows it. A call of a session carries the epoch of the master for which it is meant. A new
+// master answers WrongEpoch to calls that are for an earlier master, and keeps calls waiting until
+// each session has sent a KeepAlive, or has expired (section 2.9).
 //
 // Other parts of the paper are left out: access control, the contents of files and their
 // cache, directories, and events. A client learns of a fail-over by the epoch, and of a lock by
@@ -41,16 +41,16 @@ type Replica struct {
 
 	raft *consensus
 	db   *database // on disk
-	// master is what the replica has in memory while it is the master; nil: it is not.
+	// master is the replica's memory while it is the master; nil: it is not.
 	master    *master
-	commands  uint64 // counts those that it proposed
+	commands  uint64 // the number of commands that it has proposed
 	stalledNs int64  // the end of the last stall
 	// applying: an event that applies the next entry is planned.
 	applying bool
 	// life counts the starts of the program.
 	life int
-	// known has when a follower first knew of each session, if it has the flaw that it ends
-	// sessions by itself.
+	// known has the instant at which a follower first knew of each session. Only the flaw
+	// expiresByItself uses it.
 	known map[string]int64
 }
 
@@ -83,7 +83,7 @@ func (r *Replica) Close(_ int64, c sim.ConnID, out *sim.Effects) {
 	}
 }
 
-// Pushed implements sim.Server. Nothing is sent without being asked.
+// Pushed implements sim.Server. The server sends nothing without a request.
 func (*Replica) Pushed(list []sim.Push) []sim.Push { return list }
 
 // Commands implements sim.Commanded.
@@ -125,8 +125,8 @@ func (r *Replica) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	}
 }
 
-// StepClock implements sim.Clocked. All times of a replica are lengths, which it counts by a
-// clock that does not step.
+// StepClock implements sim.Clocked. A replica measures only durations, by a clock that does not
+// step.
 func (*Replica) StepClock(int64, time.Duration, *sim.Effects) {}
 
 // Next implements sim.Server.
@@ -185,7 +185,7 @@ func (r *Replica) redirect() Reply {
 	return out
 }
 
-// advance lets the replica do what its raft has for it: write, send, apply.
+// advance does the work that raft has ready for the replica: it writes, sends and applies.
 func (r *Replica) advance(nowNs int64, out *sim.Effects) {
 	r.raft.ready(nowNs, func(to uint64, e envelope) {
 		out.SendTo(r.cell.replicas[to-1].addr, r.ways[to-1], e)
@@ -195,8 +195,8 @@ func (r *Replica) advance(nowNs int64, out *sim.Effects) {
 	out.Changed = true // the instant of the next tick, at least
 }
 
-// applyNext applies one entry of the log. Each has an event of its own, so that the world
-// sees the state behind each.
+// applyNext applies one entry of the log. Each has an event of its own, so that the world sees the
+// state after each.
 func (r *Replica) applyNext(nowNs int64, out *sim.Effects) {
 	if len(r.raft.committed) == 0 || r.applying {
 		return
@@ -230,7 +230,7 @@ func (r *Replica) apply(nowNs int64, index uint64, data []byte, out *sim.Effects
 	}
 }
 
-// rule makes the replica the master, or lets it be it no longer.
+// rule makes the replica the master, or ends that.
 func (r *Replica) rule(nowNs int64, out *sim.Effects) {
 	leads := r.raft.leads(r.db.applied)
 	if r.master != nil {
@@ -259,7 +259,8 @@ func (r *Replica) leased(nowNs int64) bool {
 func (r *Replica) propose(c command) (id uint64) {
 	r.commands++
 	c.By, c.ID = r.id, r.commands
-	// A leader takes every command. If the replica is none any more, its clients are told.
+	// A leader accepts every command. If the replica is no longer the leader, its clients get
+	// NotMaster.
 	_ = r.raft.node.Propose(encodeCommand(c))
 	return c.ID
 }
@@ -267,7 +268,8 @@ func (r *Replica) propose(c command) (id uint64) {
 // State implements sim.Server. Only the subject of a lock can read its state.
 func (*Replica) State(int64, string) *model.LockState { return nil }
 
-// Leftovers implements sim.Server. The cell tells of them once. The file of a lock stays.
+// Leftovers implements sim.Server. Only one replica reports them for the cell. The file of a lock
+// may stay.
 func (r *Replica) Leftovers(out *sim.Effects) {
 	if r.id != 1 {
 		return

@@ -22,13 +22,13 @@ const (
 	file  = "x"
 )
 
-// What must hold of a cell. Each is checked against what clients were told, or what the replicas
-// agreed upon, and not against what the master has in memory.
+// The promises of a cell. The test compares each with the answers to clients, or with the database
+// of the replicas, and not with the memory of the master.
 const (
-	oneMaster  = "one master"           // at no instant two replicas serve as the master
-	sessions   = "sessions last"        // a session is there until the lease that its client was told of is over
+	oneMaster  = "one master"           // two replicas never serve as the master at one instant
+	sessions   = "sessions last"        // a session lasts until the lease in the answer to its client is over
 	generation = "generations grow"     // each hold has a greater generation than the one before
-	closed     = "lock-delay"           // nobody has a lock before the lock-delay after a failed holder is over
+	closed     = "lock-delay"           // after the failure of a holder, no session has the lock before the lock-delay is over
 	one        = "one database"         // after the faults, all replicas have the same database
 	durable    = "nothing told is lost" // the cell knows each session that it opened
 )
@@ -36,17 +36,17 @@ const (
 // trial is a run of a cell with drawn faults and clients, and what it broke.
 type trial struct {
 	c      *cell
-	broken map[string]string // by what must hold, how it was broken first
-	// What the clients know.
-	ends   map[string]int64 // by session, the end of the lease that its client was told of
+	broken map[string]string // by promise, how it was first broken
+	// The knowledge of the clients.
+	ends   map[string]int64 // by session, the end of the lease in the answer to its client
 	leaves map[string]bool  // sessions that release or close by themselves
 	opened int
 	grants int
-	// What the replicas agreed upon last.
+	// The last state of the database of the replicas.
 	holder     string
-	number     uint64 // of its acquire
+	number     uint64 // the number of its acquire
 	generation uint64
-	freeNs     int64 // when the lock-delay of the last failed holder is over
+	freeNs     int64 // the end of the lock-delay of the last failed holder
 }
 
 func (x *trial) breaks(what, how string, args ...any) {
@@ -55,7 +55,7 @@ func (x *trial) breaks(what, how string, args ...any) {
 	}
 }
 
-// check looks at the cell whenever something may have changed.
+// check checks the cell. The world calls it whenever something may have changed.
 func (x *trial) check(nowNs int64) {
 	now := time.Duration(nowNs)
 	var serve []uint64
@@ -108,10 +108,10 @@ type caller struct {
 	conn   net.Conn
 	master int
 	epoch  uint64
-	sentNs int64 // when it sent what was answered last
+	sentNs int64 // when it sent the last request that was answered
 }
 
-// ask asks one replica after the other until one answers as the master does, for 15 s at most.
+// ask asks one replica after the other until the master answers, for 15 s at most.
 func (c *caller) ask(q Request) (r Reply, answered bool) {
 	for until := c.now() + int64(15*time.Second); c.now() < until; {
 		q.Epoch = c.epoch
@@ -153,13 +153,13 @@ func (c *caller) try(q Request) (r Reply, err error) {
 	return ReadReply(c.conn)
 }
 
-// extend notes the lease that a reply tells of.
+// extend notes the lease in a reply.
 func (c *caller) extend(session string, r Reply) {
 	c.x.ends[session] = max(c.x.ends[session], c.sentNs+int64(r.Held+r.Lease))
 }
 
-// session opens a session, has the lock if it can, keeps that for a while, and leaves it in
-// one way or another.
+// session opens a session, takes the lock if it can, keeps it for a while, and ends the hold in one
+// of several ways.
 func (c *caller) session(chance *rand.Rand) {
 	r, ok := c.ask(Request{Do: OpenSession})
 	if !ok || r.Error != "" {
@@ -278,7 +278,7 @@ func TestACellKeepsWhatItPromises(t *testing.T) {
 	}
 }
 
-// Each flaw breaks what it must within the trials of TestACellKeepsWhatItPromises.
+// Each flaw breaks its promise within the trials of TestACellKeepsWhatItPromises.
 func TestPlantedFlawsAreFound(t *testing.T) {
 	for _, c := range []struct {
 		name    string

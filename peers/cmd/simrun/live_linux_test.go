@@ -12,7 +12,7 @@ import (
 )
 
 // onRealServers are locks on each kind of server that this program starts, with the programs that
-// must be there, each before its Debian package.
+// must be installed, each with its Debian package.
 var onRealServers = []struct {
 	lock     string
 	programs [][2]string
@@ -73,7 +73,7 @@ func TestLocksOnOtherServersPlayLive(t *testing.T) {
 	}
 }
 
-// What a real server cannot do is said before anything starts.
+// A message names what a real server cannot do before anything starts.
 func TestWhatIsNotPossibleOnOtherServersIsSaid(t *testing.T) {
 	for _, c := range []struct{ lock, fault, want string }{
 		{"etcd-mutex", "{at: 1s, server: restart, keep_data: false}", "server 1 of etcd-mutex does not start again as the same member without its data"},
@@ -101,7 +101,7 @@ func TestWhatIsNotPossibleOnOtherServersIsSaid(t *testing.T) {
 	}
 }
 
-// below returns the processes that work in a folder.
+// below returns the processes whose working directory is in a folder.
 func below(t *testing.T, dir string) (pids []string) {
 	t.Helper()
 	all, err := filepath.Glob("/proc/[0-9]*/cwd")

@@ -31,7 +31,7 @@ func main() {
 	locktest.Main(locks()...)
 }
 
-// storiesOf are the scenarios of a package, as a collection of its name.
+// storiesOf has the scenarios of a package, which are a collection with its name.
 type storiesOf struct {
 	collection string
 	files      fs.FS
@@ -45,7 +45,7 @@ func stories() []storiesOf {
 	}
 }
 
-// locks returns the locks of this module. Each says when to take it, for the survey.
+// locks returns the locks of this module. Each has an advice when to take it, for the survey.
 func locks() []locktest.Subject {
 	return []locktest.Subject{
 		advise(redsync.Subject(1), "Take it where a second owner after a long pause costs time and not data, and few clients wait. "+

@@ -39,7 +39,7 @@ func simrun(t *testing.T, args ...string) (code int, out, stderr string) {
 	return cmd.ProcessState.ExitCode(), o.String(), e.String()
 }
 
-// Simrun tells where a lock of this module is known.
+// For a lock of this module, Lockstep's own simrun names the program that knows it.
 func TestSimrunKnowsTheNamesOfTheLocks(t *testing.T) {
 	var names []string
 	for _, s := range locks() {
@@ -54,7 +54,7 @@ func TestSimrunKnowsTheNamesOfTheLocks(t *testing.T) {
 	}
 }
 
-// Simrun tells which of these locks are possible live.
+// Lockstep's own simrun knows which of these locks are possible live.
 func TestSimrunKnowsWhichLocksArePossibleLive(t *testing.T) {
 	if commandline.Live == nil {
 		t.Skip("nothing is possible live on this system")
@@ -94,7 +94,7 @@ func TestSimrunHasTheBenchmarks(t *testing.T) {
 	}
 }
 
-// A rule on messages names a command that the servers of the lock know, whatever they are.
+// A rule on messages may name any command that the servers of the lock know.
 func TestARuleNamesACommandOfTheLocksServers(t *testing.T) {
 	for _, c := range []struct{ locks, command, want string }{
 		{"memcached-add", "add", ""},
@@ -190,8 +190,8 @@ func TestAFaultThatAServerLacksIsRefused(t *testing.T) {
 	}
 }
 
-// A campaign plays in processes of its own, which know the lock as well. What it keeps
-// can be played again.
+// A campaign plays in processes of its own, which know the lock as well. Its recordings can be
+// played again.
 func TestACampaignOfSomebodysLock(t *testing.T) {
 	dir := t.TempDir()
 	code, out, stderr := simrun(t, "explore", "--lock", "redsync-1", "--faults", "all", "--runs", "200", "--seed", "2", "--jobs", "2", "--out", dir)

@@ -26,7 +26,7 @@ func TestHousekeeping(t *testing.T) {
 	}
 }
 
-// An observer of etcd misses no revision.
+// The observer of etcd misses no revision.
 func TestTheObserverTellsEachRevision(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// These tests start the real server on a socket, and time is real. They show what the worlds
-// show, without the worlds. None of them depends on how long anything takes.
+// These tests start the real server on a socket, in real time. They show without the worlds what
+// the worlds show. None depends on how long anything takes.
 
 // start starts a server that flushes its files, and returns its address.
 func start(t *testing.T) string {
@@ -50,7 +50,7 @@ func connect(t *testing.T, addr string, options ...grpc.DialOption) (*clientv3.C
 	return c, s
 }
 
-// deaf is a connection that hears nothing any more once it has sent a text.
+// deaf is a connection that receives nothing after it has sent a certain text.
 type deaf struct {
 	net.Conn
 	text   []byte
@@ -81,9 +81,9 @@ func (d *deaf) Close() error {
 	return d.Conn.Close()
 }
 
-// Lock deletes its key if it gives up while it waits for the keys in front. It does not if it
-// gives up while its transaction is under way. All others wait behind the key then, until
-// the session is over.
+// Lock deletes its key if it gives up while it waits for the keys in front. It does not delete it
+// if it gives up while its transaction is under way. Then all others wait behind the key until the
+// session is over.
 func TestAnAcquireGivenUpInItsTransactionLeavesItsKey(t *testing.T) {
 	addr := start(t)
 	sent := make(chan struct{})
@@ -93,7 +93,7 @@ func TestAnAcquireGivenUpInItsTransactionLeavesItsKey(t *testing.T) {
 	}))
 	other, b := connect(t, addr)
 	written := other.Watch(t.Context(), "orders/", clientv3.WithPrefix(), clientv3.WithCreatedNotify())
-	<-written // the watch is there
+	<-written // the watch exists
 
 	giveUp, cancel := context.WithCancel(t.Context())
 	returned := make(chan error, 1)
@@ -126,7 +126,7 @@ func TestATryThatIsRefusedRefusesAnother(t *testing.T) {
 	_, a := connect(t, addr, grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 		if _, ok := req.(*etcdserverpb.DeleteRangeRequest); ok {
 			close(deleting)
-			<-goOn // as a slow network would have it
+			<-goOn // as with a slow network
 		}
 		return invoke(ctx, method, req, reply, cc, opts...)
 	}))

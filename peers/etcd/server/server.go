@@ -1,5 +1,5 @@
-// Package server is etcd in a world: the real server, unmodified, of one member, with its
-// gRPC services on a listener in memory.
+// Package server runs etcd in a world: the real server, unmodified, with one member and its gRPC
+// services on a listener in memory.
 //
 // Its data directory (package disk) is not flushed.
 package server
@@ -115,8 +115,8 @@ func (s *Server) begin(dir string) error {
 	return nil
 }
 
-// watch calls changed for whatever changes a key, such as the end of a lease, with the revision that
-// the store has next or already.
+// watch calls changed for each change of a key, such as the end of a lease. Its argument is the
+// revision of the change, which the store may not have yet.
 func (m *member) watch(changed func(revision int64)) error {
 	watch := m.etcd.KV().NewWatchStream()
 	if _, err := watch.Watch(context.Background(), 0, []byte{0}, []byte{}, 0); err != nil {
@@ -155,7 +155,8 @@ func serve(dir string, l net.Listener) (*member, error) {
 	return m, nil
 }
 
-// configuration is what etcd is with its default flags, but for the flushing of files.
+// configuration returns the configuration of etcd with its default flags, except for the flushing
+// of files.
 func configuration(dir string) config.ServerConfig {
 	urls := types.MustNewURLs([]string{"http://localhost:2380"})
 	return config.ServerConfig{
@@ -265,14 +266,14 @@ func (m *member) entries(prefix string, revision int64) ([]Entry, error) {
 	return list, nil
 }
 
-// endOf is the first key behind those with a prefix.
+// endOf returns the first key after all keys with a prefix.
 func endOf(prefix string) []byte {
 	end := []byte(prefix)
 	end[len(end)-1]++
 	return end
 }
 
-// lessor is the keeper of the leases, which etcd shows to nobody to the millisecond.
+// lessor returns the keeper of the leases. The API of etcd does not show leases to the millisecond.
 func (m *member) lessor() lease.Lessor {
 	field := reflect.ValueOf(m.etcd).Elem().FieldByName("lessor")
 	return *(*lease.Lessor)(unsafe.Pointer(field.UnsafeAddr()))

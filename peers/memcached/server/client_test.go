@@ -15,7 +15,7 @@ import (
 	"lockstep/sim"
 )
 
-// listen lets the server of the world serve connections outside of a world, in real time. It returns
+// listen lets the server of the world serve connections outside any world, in real time. It returns
 // its address.
 func listen(t *testing.T) string {
 	t.Helper()
@@ -26,7 +26,7 @@ func listen(t *testing.T) string {
 	t.Cleanup(func() { _ = l.Close() })
 	s, start := New(), time.Now()
 	s.Start(sim.Setup{Start: start})
-	var mu sync.Mutex // the server has no lock of its own
+	var mu sync.Mutex // the server has no mutex of its own
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -57,7 +57,7 @@ func listen(t *testing.T) string {
 // user is a program that uses gomemcache.
 type user struct {
 	*memcache.Client
-	items map[string]*memcache.Item // as it read them last, with their ids
+	items map[string]*memcache.Item // as the user read them last, with their ids
 }
 
 func newUser(addr string) *user {
@@ -66,7 +66,7 @@ func newUser(addr string) *user {
 	return &user{c, map[string]*memcache.Item{}}
 }
 
-// saying is what the client tells of an item and an error.
+// saying writes an item and an error that the client returned.
 func saying(it *memcache.Item, err error) string {
 	if it == nil {
 		return fmt.Sprint(err)
@@ -74,7 +74,7 @@ func saying(it *memcache.Item, err error) string {
 	return fmt.Sprintf("%q flags %d id %d, %v", it.Value, it.Flags, it.CasID, err)
 }
 
-// do makes a call of the client and says what it returns.
+// do makes a call of the client and writes its result.
 func (u *user) do(call, key, value string, flags uint32, expiration int32, by uint64) string {
 	it := &memcache.Item{Key: key, Value: []byte(value), Flags: flags, Expiration: expiration}
 	switch call {
@@ -128,8 +128,8 @@ func (u *user) do(call, key, value string, flags uint32, expiration int32, by ui
 	return saying(nil, u.Ping())
 }
 
-// The client that the locks use is told the same by both servers: drawn sequences of its calls, of
-// two users, with the ids of the items that they read.
+// For drawn sequences of calls by two users, the client of the locks returns the same on both
+// servers. The calls use the ids of the items that the users read.
 func TestGomemcacheIsToldTheSame(t *testing.T) {
 	calls := []string{
 		"get", "get", "get", "get-and-touch", "get-multi", "set", "set", "add", "add", "add", "replace", "append", "prepend",
@@ -152,8 +152,8 @@ func TestGomemcacheIsToldTheSame(t *testing.T) {
 		for range 5 + r.IntN(25) {
 			i, call := r.IntN(2), one(calls...)
 			key := one("a", "b", "c", "lock", "lock", strings.Repeat("k", 249+r.IntN(3)), "a key")
-			// No sequence counts to 2^63: there memcached looks for a minus sign behind the number,
-			// also in what an earlier item left in that memory.
+			// No sequence counts to 2^63: from there on memcached looks for a minus sign after the
+			// number, even in memory that an earlier item left behind.
 			value := one("", "owner-1", "owner-2", "7", "9223372036854775000", "two\r\nlines")
 			flags, expiration, by := uint32(r.IntN(3)), []int32{0, 0, 1000, -1}[r.IntN(4)], uint64(r.IntN(20))
 			want := real[i].do(call, key, value, flags, expiration, by)

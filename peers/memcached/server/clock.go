@@ -4,13 +4,13 @@ import "time"
 
 const second = int64(time.Second)
 
-// clock is the clock by which items end. It stands still between two ticks, which come
-// once a second, and shows whole seconds of the machine's monotonic clock. A wall clock
-// that is set changes nothing of it.
+// clock is the clock by which items end. It stands still between two ticks, which come once a
+// second, and shows whole seconds of the machine's monotonic clock. Setting the wall clock does not
+// change it.
 type clock struct {
 	bootNs int64 // when the server started
-	tickNs int64 // the first tick since the server started or stood still
-	shows  int64 // from the tick before tickNs on
+	tickNs int64 // the first tick after the server started or stood still
+	shows  int64 // the time that it shows until tickNs
 	// started is the Unix time at which shows was 0. Absolute times are counted from it.
 	started int64
 }
@@ -36,13 +36,13 @@ func (c *clock) shown(tick int64) int64 {
 	return atStart + (c.tickNs+tick*second-c.bootNs)/second
 }
 
-// reaches returns the instant at which the clock shows that time or a later one.
+// reaches returns the instant at which the clock first shows the time rel or a later one.
 func (c *clock) reaches(rel int64) int64 {
 	return c.tickNs + max(0, rel-c.shown(0))*second
 }
 
-// stall lets the server stand still. The tick that is due within the stall comes at its
-// end, and the next ones a second later each.
+// stall lets the server stand still. A tick that is due within the stall comes at its end, and each
+// next one a second later.
 func (c *clock) stall(nowNs, untilNs int64) {
 	shows, next := c.at(nowNs), c.tickNs
 	if nowNs >= next {
@@ -53,11 +53,11 @@ func (c *clock) stall(nowNs, untilNs int64) {
 	}
 }
 
-// aMonth is the greatest expiry that counts from now on, in seconds. A greater one is a Unix
+// aMonth is the greatest expiry that counts from now on, in seconds. A greater number is a Unix
 // time.
 const aMonth = 30 * 24 * 60 * 60
 
-// rel returns the time of the clock at which an item with that expiry ends; 0: never.
+// rel returns the time of the clock at which an item with the expiry exptime ends; 0: never.
 func (c *clock) rel(nowNs int64, exptime int32) int64 {
 	e := int64(exptime)
 	if e < 0 {

@@ -41,7 +41,7 @@ func memcached(t *testing.T) string {
 	return addr
 }
 
-// ours is a connection to a server of the world that nothing lies between.
+// ours is a direct connection to a server of the world.
 type ours struct {
 	s      *Server
 	buffer string
@@ -57,7 +57,7 @@ func (o *ours) send(nowNs int64, text string) (answer string) {
 	for o.buffer != "" && !o.closed {
 		r, rest, err := o.s.Decode(o.buffer)
 		if err != nil {
-			break // unfinished: the server has no other error
+			break // the request is unfinished: there is no other error
 		}
 		o.buffer = rest
 		reply, _ := o.s.Handle(nowNs, 1, &r, &sim.Effects{})
@@ -70,7 +70,7 @@ func (o *ours) send(nowNs int64, text string) (answer string) {
 // drawer draws requests.
 type drawer struct {
 	*rand.Rand
-	ids []string // that the server has told
+	ids []string // ids in answers of the server
 }
 
 func (d *drawer) one(of ...string) string { return of[d.IntN(len(of))] }
@@ -96,8 +96,8 @@ func (d *drawer) exptime() string {
 
 func (d *drawer) number() string {
 	if d.IntN(5) == 0 {
-		// Nothing of 2^63 or more: memcached looks for a minus sign behind the value of
-		// such a number, in memory that held other values.
+		// Nothing of 2^63 or more: memcached looks for a minus sign after such a number, in memory
+		// that held other values.
 		return d.one("18446744073709551616", "-0", "-1", "+7", " 12", "12 ab", "ab", "0x1", "1\t", "-18446744073709551615", "00000000000000000000000000012")
 	}
 	return strconv.Itoa(d.IntN(1200))
@@ -143,7 +143,7 @@ func (d *drawer) request() string {
 	if d.IntN(25) == 0 {
 		size = d.one("-1", "0", "1", "7", "x", "2147483646", "2147483647", "4294967297")
 	}
-	if d.IntN(300) == 0 { // with a good line: what follows a bad one must not be long
+	if d.IntN(300) == 0 { // with a correct line, since the data after a wrong line must not be long
 		data = strings.Repeat("z", 1_048_510+d.IntN(8))
 		return fmt.Sprintf("%s %s %s 0 %d\r\n%s\r\n", d.one("set", "add", "append"), d.one("a", "b"), d.one("0", "7"), len(data), data)
 	}
@@ -168,8 +168,8 @@ func (d *drawer) learn(answer string) {
 	}
 }
 
-// The server of the world answers as the real program does, byte by byte, ids included:
-// drawn sequences of requests on two connections.
+// For drawn sequences of requests on two connections, the server of the world answers as the real
+// program does, byte by byte, ids included.
 func TestTheServerAnswersAsMemcachedDoes(t *testing.T) {
 	addr := memcached(t)
 	server, start := New(), time.Now()
@@ -197,7 +197,7 @@ func TestTheServerAnswersAsMemcachedDoes(t *testing.T) {
 			want := here[i].send(int64(time.Since(start)), text)
 			if want == "" && !here[i].closed {
 				silent++
-				text += "version\r\n" // which comes back when the request is done, or ends its data block
+				text += "version\r\n" // its answer shows that the request is done; or it ends the data block
 				want = here[i].send(int64(time.Since(start)), "version\r\n")
 			}
 			d.learn(want)
@@ -208,7 +208,7 @@ func TestTheServerAnswersAsMemcachedDoes(t *testing.T) {
 				t.Fatalf("sequence %d:\n%s", sequence, strings.Join(told, "\n"))
 			}
 			if strings.HasPrefix(got, "VALUE") && !here[i].closed {
-				// memcached has let the items go when it answers the next request. Until
+				// memcached has released the items of a request when it answers the next one. Until
 				// then incr and decr give an item another length.
 				_, _ = there[i].Write([]byte("version\r\n"))
 				if got, want := hear(there[i], len(here[i].send(0, "version\r\n")), false), "VERSION "+Version+"\r\n"; got != want {
@@ -216,7 +216,7 @@ func TestTheServerAnswersAsMemcachedDoes(t *testing.T) {
 				}
 			}
 		}
-		for i := range there { // nothing may come behind the answers
+		for i := range there { // nothing may follow the answers
 			_ = there[i].(*net.TCPConn).CloseWrite()
 			if rest := hear(there[i], 0, true); rest != "" {
 				t.Fatalf("sequence %d: memcached also says %q on connection %d:\n%s", sequence, rest, i, strings.Join(told, "\n"))
@@ -260,7 +260,7 @@ func TestRareRequestsAreAnsweredAsByMemcached(t *testing.T) {
 	}
 }
 
-// hear reads so many bytes, or until the end of the connection.
+// hear reads n bytes, or until the end of the connection.
 func hear(c net.Conn, n int, toTheEnd bool) string {
 	_ = c.SetReadDeadline(time.Now().Add(5 * time.Second))
 	var b bytes.Buffer
@@ -283,16 +283,16 @@ type timed struct {
 	text string
 }
 
-// Items end at the same tick as in the real program. The sequences run at one time, in real
-// time, halfway between two ticks. Those that differ are repeated: a stall of the program puts its
-// ticks off.
+// Items end at the same tick as in the real program. The sequences run side by side in real time,
+// and send their requests halfway between two ticks. A sequence that differs is repeated, since a
+// stall of the program delays its ticks.
 func TestItemsEndWhenThoseOfMemcachedDo(t *testing.T) {
 	longtest.Only(t)
-	const sequences, programs = 300, 8 // a program of its own for each sequence that flushes
+	const sequences, programs = 300, 8 // each sequence that flushes has a program of its own
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	var compared, late, requests atomic.Int32
-	// run plays a sequence, and gives what was told up to a difference.
+	// run plays a sequence, and returns the answers up to a difference.
 	run := func(addr string, number, try int, flushes bool, tick time.Time, uptime int64) (difference string) {
 		nowNs := func(at time.Duration) int64 { return (uptime-2)*second + int64(at) }
 		server := New()
@@ -328,7 +328,7 @@ func TestItemsEndWhenThoseOfMemcachedDo(t *testing.T) {
 		pending = append(pending, number)
 	}
 	realtime.Case(t, "items", func(try int) string {
-		byProgram := map[int][]int{} // 0: the one that no sequence flushes
+		byProgram := map[int][]int{} // 0: the program that no sequence flushes
 		for _, number := range pending {
 			program := max(0, number-sequences+1)
 			byProgram[program] = append(byProgram[program], number)
@@ -382,7 +382,7 @@ func (d *drawer) sequence(key string, flushes bool, tick time.Time) []timed {
 				text = fmt.Sprintf("gat %s %s", exptime(), key)
 			case flushes && k < 8:
 				text = "flush_all " + d.one("0", "1", "2", "2", "3")
-				flushes = false // a second one with a delay would bring back what the first removed
+				flushes = false // a second flush with a delay would bring back the items that the first one removed
 			default:
 				text = d.one("incr ", "decr ") + key + " 5"
 			}
@@ -392,8 +392,8 @@ func (d *drawer) sequence(key string, flushes bool, tick time.Time) []timed {
 	return list
 }
 
-// nextTick waits for the next tick of the server's clock, and returns the uptime that it
-// shows from there on.
+// nextTick waits for the next tick of the server's clock, and returns the uptime that the clock
+// shows from then on.
 func nextTick(t *testing.T, addr string) (tick time.Time, uptime int64) {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
@@ -418,7 +418,7 @@ func nextTick(t *testing.T, addr string) (tick time.Time, uptime int64) {
 	}
 }
 
-// A restart forgets ids, too, and a stall puts the ticks off.
+// A restart also forgets ids, and a stall delays the ticks.
 func TestTheClockOfTheServer(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	server := New()

@@ -11,10 +11,10 @@ import (
 // The limits of the protocol.
 const (
 	maxKey = 250
-	// maxLine is the length of a line without an end at which the server gives a
-	// connection up, unless the line asks for many keys.
+	// maxLine is the length of an unfinished line at which the server closes the connection, unless
+	// the line asks for many keys.
 	maxLine = 2048
-	// maxItem is the size of an item with everything that the server keeps beside its
+	// maxItem is the maximal size of an item with everything that the server keeps besides its
 	// value: itemHead bytes, the key and a NUL, flags if there are any, and the line end.
 	maxItem   = 1 << 20
 	itemHead  = 56
@@ -27,9 +27,8 @@ func (*Server) AtOnce(written []byte) (reply, rest []byte) { return nil, written
 // Refusal implements sim.Server.
 func (*Server) Refusal(text string) []byte { return []byte("SERVER_ERROR " + text + lineEnd) }
 
-// Decode implements sim.Server. The words of a request are its line and, if it has one, its
-// data block. A line that is no command is a request, too: the server answers it with an
-// error.
+// Decode implements sim.Server. The words of a request are its line and, if it has one, its data
+// block. A line that is not a command is a request, too, which the server answers with an error.
 func (*Server) Decode(text string) (r sim.Request, rest string, err error) {
 	line, rest, ok := strings.Cut(text, "\n")
 	if !ok {
@@ -69,7 +68,7 @@ func split(line string) []string {
 	return strings.FieldsFunc(line, func(c rune) bool { return c == ' ' })
 }
 
-// endless is the name of a request that is a line without an end.
+// endless is the name of a request that is an unfinished line.
 const endless = "LINE"
 
 // head is the line before a data block.
@@ -137,8 +136,8 @@ func parseInt(text string) (n int64, ok bool) {
 	return n, err == nil
 }
 
-// number splits a text into a sign and digits. The digits are empty if the text has none
-// or something else than white space behind them.
+// number splits a text into a sign and digits. The digits are empty if the text has none, or if
+// something other than white space follows them.
 func number(text string) (negative bool, digits string) {
 	text = strings.TrimLeft(text, space)
 	negative = strings.HasPrefix(text, "-")

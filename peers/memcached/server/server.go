@@ -1,6 +1,6 @@
-// Package server is a Memcached server for worlds of package locktest. It speaks the text
-// protocol and keeps the clock of memcached 1.6: items end at a tick, which comes once a
-// second, and up to a second before the time that was asked for is over.
+// Package server is a Memcached server for worlds of package locktest. It speaks the text protocol
+// and keeps the clock of memcached 1.6: items end at a tick, which comes once a second, which is up
+// to a second before the expiry that was asked for.
 //
 // A test sends the same requests to the real program, and compares each answer byte by byte.
 package server
@@ -25,17 +25,18 @@ const Version = "1.6.18"
 // Server is a Memcached server of the world. It implements sim.Server.
 type Server struct {
 	start time.Time
-	ahead time.Duration // of the wall clock
+	ahead time.Duration // how far the wall clock is ahead
 	clock clock
 	items map[string]*item
-	cas   uint64 // the last id that was given
+	cas   uint64 // the last id that was used
 
 	// Items that were stored at oldestTime or before, or got a smaller id than oldestCAS,
 	// are flushed as soon as the clock shows oldestTime.
 	oldestTime int64 // 0: nothing was flushed
 	oldestCAS  uint64
 
-	// shown, if not nil, has the items of a real server, which this one stands for in a live run.
+	// shown, if not nil, returns the items of the real server in whose place this one is read in a
+	// live run.
 	shown func(key string) (value string, endsNs int64, ok bool)
 }
 
@@ -82,7 +83,7 @@ func (*Server) Open(sim.ConnID) {}
 // Close implements sim.Server.
 func (*Server) Close(int64, sim.ConnID, *sim.Effects) {}
 
-// Pushed implements sim.Server. The server sends nothing without being asked.
+// Pushed implements sim.Server. The server sends nothing without a request.
 func (*Server) Pushed(list []sim.Push) []sim.Push { return list }
 
 // Commands implements sim.Commanded.
@@ -107,8 +108,8 @@ func (*Server) Lacks(f model.FaultSpec) string {
 // Describe implements sim.Server.
 func (*Server) Describe(f model.FaultSpec) string { return f.String() }
 
-// Strike implements sim.Server. A key that is deleted is one that the server evicted, or
-// that an operator removed. A key that expires is one that an operator touched.
+// Strike implements sim.Server. The fault that deletes a key is an eviction, or an operator who
+// removes the key. The fault that lets a key expire is an operator who touches it.
 func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	out.Changed = true
 	out.Write(sim.ObjectServer)
@@ -134,8 +135,8 @@ func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	}
 }
 
-// StepClock implements sim.Clocked. Items end by another clock, which does not step. Only a
-// program that starts later knows of the step.
+// StepClock implements sim.Clocked. Items end by another clock, which does not step. Only a program
+// that starts later notices the step.
 func (s *Server) StepClock(_ int64, by time.Duration, _ *sim.Effects) { s.ahead += by }
 
 // keys returns the keys in order.
@@ -178,8 +179,8 @@ func (s *Server) Next() (atNs int64, ok bool) {
 	return atNs, atNs < math.MaxInt64
 }
 
-// Tick implements sim.Server. It removes the items that have ended. The real program
-// removes them when somebody asks for them.
+// Tick implements sim.Server. It removes the items that have ended. The real program removes them
+// when a request asks for them.
 func (s *Server) Tick(nowNs int64, out *sim.Effects) {
 	for _, key := range s.removeEnded(nowNs, out) {
 		out.Record(model.Event{Kind: model.KindExpire, Key: key})
@@ -199,7 +200,7 @@ func (s *Server) removeEnded(nowNs int64, out *sim.Effects) (gone []string) {
 	return gone
 }
 
-// find returns the item of a key; nil if there is none, or it has ended.
+// find returns the item of a key; nil if there is none, or if it has ended.
 func (s *Server) find(nowNs int64, key string) *item {
 	it := s.items[key]
 	if it == nil {
@@ -259,7 +260,7 @@ func (s *Server) Handle(nowNs int64, _ sim.ConnID, r *sim.Request, out *sim.Effe
 	s.Tick(nowNs, out)
 	x := &execution{s: s, nowNs: nowNs, out: out}
 	text := x.run(r)
-	s.removeEnded(nowNs, out) // the request ended them: they did not run out
+	s.removeEnded(nowNs, out) // the request ended these items; they did not run out
 	switch {
 	case x.closes:
 		return sim.Reply{None: true, Closes: true}, true
@@ -286,12 +287,12 @@ type execution struct {
 	closes  bool     // the server closes the connection
 }
 
-// count reports whether the request has so many words, its name included.
+// count reports whether the number of words, the name included, is between least and most.
 func (x *execution) count(least, most int) bool {
 	return least <= len(x.words) && len(x.words) <= most
 }
 
-// mayBeSilent notes whether the last word asks for no answer.
+// mayBeSilent notes whether the last word is noreply.
 func (x *execution) mayBeSilent() { x.noReply = x.words[len(x.words)-1] == "noreply" }
 
 // run executes the request and returns the answer without the end of its last line.
@@ -311,7 +312,7 @@ func (x *execution) run(r *sim.Request) string {
 		return execute(x)
 	}
 	if !strings.ContainsAny(x.words[0][:1], "acdgimst") && strings.HasPrefix(x.words[len(x.words)-1], "HTTP/") {
-		x.closes = true // a browser
+		x.closes = true // the request comes from a browser
 	}
 	return errUnknown
 }
@@ -324,7 +325,7 @@ var commands = map[string]func(*execution) string{
 	"version": (*execution).version, "verbosity": (*execution).verbosity, "stats": (*execution).stats, "quit": (*execution).quit,
 }
 
-// commandNames are the names of the commands as Request.Name has them, in order.
+// commandNames are the names of the commands in the form of Request.Name, in order.
 var commandNames = func() []string {
 	var names []string
 	for name := range commands {
@@ -350,7 +351,7 @@ func (x *execution) find(key string) *item {
 	return x.s.find(x.nowNs, key)
 }
 
-// newID gives a new id.
+// newID returns a new id.
 func (x *execution) newID() uint64 {
 	x.out.Write("ids")
 	x.s.cas++
@@ -372,7 +373,7 @@ func (x *execution) unlink(key string) {
 	delete(x.s.items, key)
 }
 
-// get answers with the items of the keys from a word on.
+// get answers with the items of the keys, which begin at a word.
 func (x *execution) get(from int, ids bool) string {
 	if len(x.words) <= from {
 		return errUnknown
@@ -380,7 +381,7 @@ func (x *execution) get(from int, ids bool) string {
 	return x.values(x.words[from:], ids, func(*item) {})
 }
 
-// values answers with the items of keys, and calls each for every one.
+// values answers with the items of keys, and calls each for every item.
 func (x *execution) values(keys []string, ids bool, each func(*item)) string {
 	var b bytes.Buffer
 	for _, key := range keys {
@@ -416,7 +417,7 @@ func (x *execution) getAndTouch() string {
 	return x.values(x.words[2:], x.words[0] == "gats", func(it *item) { x.setEnd(it, exptime) })
 }
 
-// setEnd gives an item another end.
+// setEnd gives an item a new end.
 func (x *execution) setEnd(it *item, exptime int64) {
 	x.out.Changed = true
 	x.out.Write(sim.ObjectServer)
@@ -435,7 +436,7 @@ func (x *execution) store() string {
 	old := x.find(h.key)
 	if !fits(h.key, h.flags, h.size) {
 		if x.words[0] == "set" && old != nil {
-			x.unlink(h.key) // not to keep what is out of date
+			x.unlink(h.key) // so that no outdated item remains
 		}
 		return errTooLarge
 	}
@@ -532,8 +533,8 @@ func (x *execution) touch() string {
 	return "TOUCHED"
 }
 
-// add executes incr and decr. The value keeps its length if the new number is not longer,
-// with spaces behind the number.
+// add executes incr and decr. If the new number is shorter, spaces after it keep the length of the
+// value.
 func (x *execution) add() string {
 	if !x.count(3, 4) {
 		return errUnknown
@@ -610,7 +611,7 @@ func (x *execution) verbosity() string {
 	return "OK"
 }
 
-// stats answers with the few statistics that the world has.
+// stats answers with the few statistics that exist in a world.
 func (x *execution) stats() string {
 	if len(x.words) > 1 {
 		if x.words[1] == "reset" {

@@ -12,8 +12,8 @@ import (
 	"lockstep/sim"
 )
 
-// told plays a world in which a client sends requests, one every 100 ms, and tells of what
-// it hears and which keys run out. A request that is empty waits for two seconds.
+// told plays a world in which a client sends requests, one every 100 ms. It returns the answers,
+// and the keys that run out. An empty request waits for two seconds.
 func told(t *testing.T, requests ...string) string {
 	t.Helper()
 	var heard []string
@@ -58,7 +58,7 @@ func told(t *testing.T, requests ...string) string {
 	return strings.Join(heard, ", ")
 }
 
-// An item runs out at a tick. One that a request ends does not run out.
+// An item runs out at a tick. An item that a request ends does not run out.
 func TestInAWorld(t *testing.T) {
 	for _, c := range []struct {
 		name, want string

@@ -35,8 +35,8 @@ func install(dir string, log io.Writer, start func(*exec.Cmd) error) error {
 	return nil
 }
 
-// launch starts the real program on the data of a folder, and returns when it serves the table of
-// locks on a socket of its own, and at an address if that is not empty.
+// launch starts the real program on the data of a folder. It returns when the program serves the
+// table of locks on a socket of its own, and at the address addr, unless that is empty.
 func launch(dir, addr string, log io.Writer, start func(*exec.Cmd) error) (*external.Process, *sql.DB, error) {
 	socket := filepath.Join(dir, "s")
 	args := []string{"--no-defaults", "--user=root", "--datadir=" + filepath.Join(dir, "data"), "--socket=" + socket, "--pid-file=" + filepath.Join(dir, "pid"), "--innodb-log-file-size=4M"}

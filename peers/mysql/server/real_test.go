@@ -43,7 +43,7 @@ func mariadb(t *testing.T) *sql.DB {
 	return db
 }
 
-// ours starts the server of the world outside of a world, in real time.
+// ours starts the server of the world outside any world, in real time.
 func ours(t *testing.T) *sql.DB {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -96,7 +96,7 @@ func (p *party) open(t *testing.T, i int) {
 	p.conns[i] = c
 }
 
-// reopen ends a session and begins another in its place, when the server has noticed.
+// reopen ends a session, and begins another in its place once the server has noticed.
 func (p *party) reopen(t *testing.T, i int) {
 	t.Helper()
 	old := p.ids[i]
@@ -117,8 +117,8 @@ func (p *party) reopen(t *testing.T, i int) {
 	}
 }
 
-// step is a statement of one session. Rows: it is asked for its answer, else for the number
-// of rows that it changed.
+// step is a statement of one session. With rows the answer is its rows, otherwise the number of
+// rows that it changed.
 type step struct {
 	conn  int
 	query string // "": the session ends and another begins
@@ -127,7 +127,7 @@ type step struct {
 
 func (s step) String() string { return fmt.Sprintf("%d: %s", s.conn, s.query) }
 
-// do executes a step and returns the answer, in which sessions are known by their place.
+// do executes a step and returns the answer, in which a session is named by its place.
 func (p *party) do(t *testing.T, s step) string {
 	t.Helper()
 	if s.query == "" {
@@ -152,7 +152,7 @@ func (p *party) do(t *testing.T, s step) string {
 		return "NULL"
 	}
 	if strings.Contains(s.query, "RELEASE_ALL_LOCKS") {
-		return "released" // MariaDB counts levels, and the server of the world names
+		return "released" // MariaDB counts levels, and the server of the world counts names
 	}
 	if strings.Contains(s.query, "IS_USED_LOCK") {
 		for i, id := range p.ids {
@@ -184,7 +184,7 @@ func draw(r *rand.Rand, conns int) step {
 		s.query = "SELECT RELEASE_ALL_LOCKS()"
 	case 9:
 		if r.IntN(3) == 0 {
-			s.query = "" // the session ends
+			s.query = "" // end the session
 		} else {
 			s.query = "SELECT " + one("RELEASE_LOCK(NULL)", "IS_FREE_LOCK('none')", "IS_USED_LOCK('none')", "RELEASE_LOCK('none')", "GET_LOCK('orders', 0) + GET_LOCK('orders', 0)")
 		}
@@ -202,7 +202,8 @@ func draw(r *rand.Rand, conns int) step {
 	return s
 }
 
-// The server of the world, and MariaDB. Starting MariaDB takes seconds, so one serves all.
+// These tests compare the server of the world with MariaDB. Starting MariaDB takes seconds, so one
+// serves all tests.
 func TestBesideMariaDB(t *testing.T) {
 	real, world := mariadb(t), ours(t)
 	t.Run("drawn statements are answered alike", func(t *testing.T) { drawn(t, real, world) })
@@ -237,11 +238,11 @@ func drawn(t *testing.T, mariadb, ours *sql.DB) {
 	t.Logf("%d sequences, %d statements", sequences, statements)
 }
 
-// waits lets a statement wait for a user lock, in real time: until an unlock, the end of the
-// session, or the end of the wait.
+// waits compares statements that wait for a user lock, in real time, until an unlock, the end of
+// the session, or the end of the wait.
 func waits(t *testing.T, mariadb, ours *sql.DB) {
 	for _, c := range []struct {
-		end  step // 200 ms after the wait began; conn 2: nobody ends it
+		end  step // 200 ms after the wait began; conn 2: nothing ends the wait
 		wait string
 		want string
 	}{
@@ -271,7 +272,7 @@ func waits(t *testing.T, mariadb, ours *sql.DB) {
 	}
 }
 
-// unlike has the statements that are answered otherwise. docs/servers.md lists them, and the
+// unlike compares the statements whose answers differ. docs/servers.md lists them, and the
 // sequences leave them out.
 func unlike(t *testing.T, mariadb, ours *sql.DB) {
 	real, world := newParty(t, mariadb, 1), newParty(t, ours, 1)

@@ -1,5 +1,5 @@
-// Package server is MySQL in a world: github.com/dolthub/go-mysql-server, unmodified, with
-// its tables in memory, on a listener in memory.
+// Package server runs MySQL in a world: github.com/dolthub/go-mysql-server, unmodified, with its
+// tables in memory, on a listener in memory.
 package server
 
 import (
@@ -56,17 +56,18 @@ type Server struct {
 	starts int // how often it has started
 
 	mu    sync.Mutex    // held for moments only
-	ahead time.Duration // of its wall clock
+	ahead time.Duration // how far its wall clock is ahead
 	data  *memory.Database
 	now   *life
-	holds map[string]hold        // by the name of a lock, as of the last look
+	holds map[string]hold        // by the name of a lock, as of the last reading
 	ends  map[string]*time.Timer // by the name of a lock, at the end of its lease
 
-	// shown, if not nil, is what a real server holds, which this one stands for in a live run.
+	// shown, if not nil, has the locks of the real server in whose place this one is read in a live
+	// run.
 	shown *shown
 }
 
-// shown is what a server holds, by the names of locks.
+// shown has the locks that a server holds, by their names.
 type shown struct {
 	Rows    map[string]Row
 	Holders map[string]string
@@ -151,7 +152,7 @@ func (s *Server) clock() time.Time {
 	return time.Now().Add(s.ahead)
 }
 
-// run executes a statement as nobody's.
+// run executes a statement that belongs to no session.
 func (l *life) run(statement string) error {
 	ctx := l.session()
 	_, rows, _, err := l.engine.Query(ctx, statement)
@@ -167,7 +168,7 @@ func (l *life) run(statement string) error {
 	return rows.Close(ctx)
 }
 
-// end stops the server. Nothing of it waits for it.
+// end stops the server. It does not wait for the end.
 func (l *life) end() {
 	_ = l.server.Close()
 	for _, id := range l.sessions() {
@@ -216,9 +217,9 @@ func (*Server) Lacks(f model.FaultSpec) string {
 // Describe implements sim.StreamServer.
 func (*Server) Describe(f model.FaultSpec) string { return f.String() }
 
-// Strike implements sim.StreamServer. After a restart all sessions are over, and with them
-// the user locks. An operator who deletes a key deletes the row of that name and kills the
-// session that has the user lock of that name.
+// Strike implements sim.StreamServer. After a restart all sessions are over, and with them the user
+// locks. The fault that deletes a key is an operator who deletes the row of that name, and kills
+// the session that has the user lock of that name.
 func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
 	s.mu.Lock()
 	l, data := s.now, s.data
@@ -241,7 +242,7 @@ func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
 	s.must(s.begin(data))
 }
 
-// must panics if the server cannot do what a fault asks of it.
+// must panics if the server cannot carry a fault out.
 func (*Server) must(err error) {
 	if err != nil {
 		panic(fmt.Sprintf("mysql: a fault of the server: %v", err))
@@ -278,8 +279,8 @@ func (s *Server) table() []sql.Row {
 	return t.GetPartition("0")
 }
 
-// Row returns the row of a lock; nil: it has none. The world is told when the lease of the
-// row ends.
+// Row returns the row of a lock, or nil if it has none. It makes the world read the state again
+// when the lease of the row ends.
 func (s *Server) Row(lock string) *Row {
 	if s.shown != nil {
 		if r, ok := s.shown.Rows[lock]; ok {
@@ -305,10 +306,9 @@ func (s *Server) Row(lock string) *Row {
 	return &Row{Owner: r[1].(string), Expires: left, Token: r[3].(uint64)}
 }
 
-// Holder returns who has the user lock of that name ("": nobody), how often, and who waits
-// for it, in the order of their sessions. Each is named after the statement with which it
-// asked: the number of the start of the server, of the session, and of the statement within
-// the session.
+// Holder returns the owner of a user lock ("" for none), and its waiters in the order of their
+// sessions. Each is named after the statement with which it asked: by the number of the server's
+// start, of the session, and of the statement within the session.
 func (s *Server) Holder(lock string) (owner string, waiting []string) {
 	if s.shown != nil {
 		return s.shown.Holders[lock], s.shown.Waiting[lock]
@@ -337,8 +337,8 @@ func (l *life) nameOf(session uint32, statement int) string {
 // State implements sim.StreamServer. The locks of a subject are read with Holder and Row.
 func (*Server) State(int64, string) *model.LockState { return nil }
 
-// Leftovers implements sim.StreamServer. A row of a lock that is free is no leftover: it
-// has the newest token.
+// Leftovers implements sim.StreamServer. The row of a free lock is no leftover, since it has the
+// newest token.
 func (s *Server) Leftovers(out *sim.Effects) {
 	now := s.clock()
 	for _, r := range s.table() {
@@ -348,7 +348,7 @@ func (s *Server) Leftovers(out *sim.Effects) {
 	}
 }
 
-// statement is what a session asked last.
+// statement is the last statement of a session.
 type statement struct {
 	session uint32
 	number  int    // within the session, from 1
@@ -357,7 +357,7 @@ type statement struct {
 	wait    sim.Instant
 }
 
-// statements is the list of processes of the server. It keeps what each session asked last.
+// statements is the list of processes of the server. It keeps the last statement of each session.
 type statements struct {
 	sql.ProcessList
 	locks   *sql.LockSubsystem
@@ -370,9 +370,9 @@ type statements struct {
 // getLock finds the name in a statement that asks for a user lock.
 var getLock = regexp.MustCompile(`(?i)\bGET_LOCK\(\s*'((?:[^'\\]|''|\\.)*)'`)
 
-// BeginQuery implements sql.ProcessList. A session that will not get its lock at once asks
-// for it every 100 µs from an instant on that no other session has: two of them that ask at
-// one instant would be served in any order.
+// BeginQuery implements sql.ProcessList. A session that does not get its lock at once asks for it
+// every 100 µs. It begins at an instant that no other session has, since two sessions that ask at
+// the same instant would be served in any order.
 func (p *statements) BeginQuery(ctx *sql.Context, query string) (*sql.Context, error) {
 	id, lock := ctx.Session.ID(), ""
 	if m := getLock.FindStringSubmatch(query); m != nil {
@@ -433,8 +433,8 @@ func (p *statements) waitingFor(lock string) []statement {
 	return list
 }
 
-// listener tells the world to look when a connection is written to or closed: a session
-// got its lock, or is over.
+// listener makes the world read the state when a connection is written to or closed, since a
+// session may then have got its lock, or be over.
 type listener struct {
 	net.Listener
 	changed func()

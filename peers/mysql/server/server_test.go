@@ -25,7 +25,7 @@ func (l silent) Close() error {
 
 func (silent) Addr() net.Addr { return &net.TCPAddr{} }
 
-// The world looks at the end of the lease of each row, whatever row it looked at last.
+// The world reads the state at the end of the lease of each row, whatever row it read last.
 func TestTheWorldIsToldOfTheEndOfEachLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []time.Duration

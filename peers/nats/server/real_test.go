@@ -16,8 +16,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// These tests start the real server on a socket, and time is real. They show what the worlds
-// show, without the worlds.
+// These tests start the real server on a socket, in real time. They show without the worlds what
+// the worlds show.
 
 // start starts a server on a directory and a port; 0 is any.
 func start(t *testing.T, dir string, port int) *server.Server {
@@ -33,7 +33,7 @@ func start(t *testing.T, dir string, port int) *server.Server {
 	return n
 }
 
-// connect returns the bucket LOCKS, which it makes if it is not there.
+// connect returns the bucket LOCKS, which it makes if it does not exist.
 func connect(t *testing.T, n *server.Server, config jetstream.KeyValueConfig, options ...nats.Option) jetstream.KeyValue {
 	t.Helper()
 	nc, err := nats.Connect(n.ClientURL(), options...)
@@ -59,8 +59,8 @@ func end(n *server.Server) {
 	n.WaitForShutdown()
 }
 
-// A server that starts again without its data counts revisions from 1. A holder from before
-// then renews, and deletes, the key of the next one.
+// A server that starts again without its data counts revisions from 1. A holder from before then
+// renews, and deletes, the key of the next holder.
 func TestARevisionComesAgainAfterTheDataIsLost(t *testing.T) {
 	first := start(t, t.TempDir(), -1)
 	port := first.Addr().(*net.TCPAddr).Port
@@ -89,7 +89,7 @@ func TestARevisionComesAgainAfterTheDataIsLost(t *testing.T) {
 	}
 }
 
-// losing is a connection that loses the first request with a text in it, and tells.
+// losing is a connection that loses the first request that contains a text, and then calls lost.
 type losing struct {
 	net.Conn
 	text string
@@ -111,8 +111,8 @@ func (l *losing) Dial(network, addr string) (c net.Conn, err error) {
 	return l, err
 }
 
-// Create asks again where the last message of a key says that the key is deleted. If that
-// request is not answered, it reports that the key exists.
+// Create sends a second request if the last message of a key says that the key is deleted. If that
+// request has no answer, it reports that the key exists.
 func TestCreateSaysThatADeletedKeyExists(t *testing.T) {
 	n := start(t, t.TempDir(), -1)
 	defer end(n)
@@ -134,7 +134,7 @@ func TestCreateSaysThatADeletedKeyExists(t *testing.T) {
 	}
 }
 
-// An update writes the key anew, without the TTL that Create gave it.
+// An update writes the key again, without the TTL that Create gave it.
 func TestAnUpdateTakesTheTTLOfAKeyAway(t *testing.T) {
 	n := start(t, t.TempDir(), -1)
 	defer end(n)
@@ -151,7 +151,7 @@ func TestAnUpdateTakesTheTTLOfAKeyAway(t *testing.T) {
 	if _, err := kv.Update(t.Context(), "updated", []byte("a"), e.Revision()); err != nil {
 		t.Fatal(err)
 	}
-	for range 100 { // until the server has removed the one that nobody updated
+	for range 100 { // until the server has removed the key that was not updated
 		if _, err = kv.Get(t.Context(), "left"); err != nil {
 			break
 		}
@@ -166,8 +166,8 @@ func TestAnUpdateTakesTheTTLOfAKeyAway(t *testing.T) {
 	}
 }
 
-// Of many who update a key of one revision at one time, one succeeds. This is what issue 3375
-// of nats-server is about.
+// Of many clients that update a revision of a key at the same time, exactly one succeeds. Issue
+// 3375 of nats-server is about this.
 func TestOneOfManyUpdatesOfARevisionSucceeds(t *testing.T) {
 	const clients, rounds = 50, 100
 	for name, storage := range map[string]jetstream.StorageType{"files": jetstream.FileStorage, "memory": jetstream.MemoryStorage} {

@@ -1,5 +1,5 @@
-// Package server is NATS in a world: the real nats-server, unmodified, alone, with a bucket
-// of JetStream's key-value store in files.
+// Package server runs NATS in a world: a single real nats-server, unmodified, with a bucket of
+// JetStream's key-value store in files.
 //
 // A crash of the server (package disk) keeps every message that it has acknowledged: it writes
 // a message to its file before it answers. It asks the system to flush its files every two
@@ -35,9 +35,9 @@ import (
 // port is where NATS serves clients.
 const port = 4222
 
-// accessUsers and accessDone are variables of the service that tells the server's stores the
-// time, rounded down to 100 ms. There is one service for each program. It must go by the
-// time of the world, so each world starts its own.
+// accessUsers and accessDone are variables of the service that gives the time to the server's
+// stores, rounded down to 100 ms. A program has one such service. It must follow the time of the
+// world, so each world starts its own.
 //
 //go:linkname accessUsers github.com/nats-io/nats-server/v2/server/ats.refs
 var accessUsers atomic.Int64
@@ -45,7 +45,7 @@ var accessUsers atomic.Int64
 //go:linkname accessDone github.com/nats-io/nats-server/v2/server/ats.done
 var accessDone chan struct{}
 
-// createClient lets a server serve a connection, as its loop that accepts connections does.
+// createClient lets a server serve a connection, as the server's own accept loop does.
 //
 //go:linkname createClient github.com/nats-io/nats-server/v2/server.(*Server).createClient
 func createClient(*server.Server, net.Conn) unsafe.Pointer
@@ -53,9 +53,9 @@ func createClient(*server.Server, net.Conn) unsafe.Pointer
 // Bucket is a bucket of the key-value store.
 type Bucket struct {
 	jetstream.KeyValueConfig
-	// OnTime makes the revisions begin with the time at which the bucket is made, in
-	// milliseconds since 1970, and not with 1. A bucket that is made anew then uses no
-	// revision again, as long as fewer are used than milliseconds pass.
+	// OnTime makes the revisions begin with the time at which the bucket is made, in milliseconds
+	// since 1970, and not with 1. A bucket that is made again then repeats no revision, unless the
+	// old one used more than one per millisecond.
 	OnTime bool
 }
 
@@ -87,8 +87,8 @@ type run struct {
 type Entry struct {
 	Value    string
 	Revision uint64
-	// Ends is when the entry is as old as it may get; zero: it stays. The server removes it
-	// then, or up to 0.35 s later.
+	// Ends is the end of the entry's TTL; zero: it has none. The server removes the entry then, or
+	// up to 0.35 s later.
 	Ends time.Time
 }
 
@@ -114,12 +114,12 @@ func options(dir string) *server.Options {
 	return &server.Options{
 		ServerName: "nats", JetStream: true, StoreDir: dir, DontListen: true, NoLog: true, NoSigs: true,
 		JetStreamMaxMemory: 1 << 30, JetStreamMaxStore: 1 << 30,
-		// The server draws when it sends a client the first PING.
+		// The server draws the time of the first PING to a client.
 		PingInterval: time.Hour, DisableShortFirstPing: true,
 	}
 }
 
-// begin starts NATS on a directory. The bucket is made if it is not there.
+// begin starts NATS on a directory. It makes the bucket if it does not exist.
 func (s *Server) begin(dir string) error {
 	l := s.setup.Listen()
 	r, err := open(dir, l, s.bucket, s.setup.Changed)
@@ -168,8 +168,7 @@ func (r *run) serve() {
 	}
 }
 
-// provide makes the bucket if it is not there, as whoever runs the server does before
-// clients come.
+// provide makes the bucket if it does not exist, as an operator does before clients come.
 func (r *run) provide(bucket Bucket) error {
 	nc, err := nats.Connect("", nats.InProcessServer(r.nats))
 	if err != nil {
@@ -187,7 +186,8 @@ func (r *run) provide(bucket Bucket) error {
 	if _, err := js.CreateKeyValue(ctx, bucket.KeyValueConfig); err != nil || !bucket.OnTime {
 		return err
 	}
-	// Only a stream can be told where to begin. It is made as the bucket's was.
+	// Only a stream takes a first sequence number. So the stream is made with the configuration of
+	// the bucket's stream.
 	stream, err := js.Stream(ctx, streamOf(bucket))
 	if err != nil {
 		return err
@@ -201,22 +201,22 @@ func (r *run) provide(bucket Bucket) error {
 	return err
 }
 
-// streamOf is the stream behind a bucket.
+// streamOf returns the name of the stream behind a bucket.
 func streamOf(b Bucket) string { return "KV_" + b.Bucket }
 
-// field returns a field of the structure that v points to. NATS shows it to nobody.
+// field returns a field of the structure that v points to. NATS does not export it.
 func field(v reflect.Value, name string) reflect.Value {
 	f := v.Elem().FieldByName(name)
 	return reflect.NewAt(f.Type(), unsafe.Pointer(f.UnsafeAddr())).Elem()
 }
 
-// storeOf returns where a stream keeps its messages.
+// storeOf returns the store with the messages of a stream.
 func storeOf(n *server.Server, stream string) server.StreamStore {
 	streams := field(field(reflect.ValueOf(n.GlobalAccount()), "js"), "streams")
 	return field(streams.MapIndex(reflect.ValueOf(stream)), "store").Interface().(server.StreamStore)
 }
 
-// watch calls changed after whatever changes a store, such as the end of an entry.
+// watch calls changed after each change of a store, such as the end of an entry.
 func watch(store server.StreamStore, changed func()) {
 	told := field(reflect.ValueOf(store), "scb")
 	tell := told.Interface().(server.StorageUpdateHandler)
@@ -281,7 +281,7 @@ func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
 	disk.Crash("nats", old.dir, f.KeepData, old.end, s.begin)
 }
 
-// Entry returns the value of a key; false: it has none. While the server is down it is the
+// Entry returns the value of a key; false: it has none. While the server is down, it returns the
 // value that the key had before.
 func (s *Server) Entry(key string) (Entry, bool) {
 	s.mu.Lock()
@@ -299,7 +299,7 @@ func (s *Server) Entry(key string) (Entry, bool) {
 	return e, ok
 }
 
-// subject is the subject of a key.
+// subject returns the subject of a key.
 func subject(bucket, key string) string { return "$KV." + bucket + "." + key }
 
 func (r *run) entry(bucket Bucket, key string) (Entry, bool) {
@@ -315,7 +315,7 @@ func (r *run) entry(bucket Bucket, key string) (Entry, bool) {
 		}
 	}
 	if header.Get("KV-Operation") != "" || header.Get(jetstream.MarkerReasonHeader) != "" {
-		return Entry{}, false // it marks that the key is gone
+		return Entry{}, false // the message marks that the key is gone
 	}
 	e := Entry{Value: string(v.FieldByName("msg").Bytes()), Revision: v.FieldByName("seq").Uint()}
 	life := bucket.TTL

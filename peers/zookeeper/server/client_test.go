@@ -19,11 +19,11 @@ import (
 	"lockstep/sim"
 )
 
-// socketed is a server of the world that serves connections outside of a world, in real time.
+// socketed is a server of the world that serves connections outside any world, in real time.
 type socketed struct {
 	addr string
 
-	mu    sync.Mutex // the server has no lock of its own
+	mu    sync.Mutex // the server has no mutex of its own
 	s     *Server
 	start time.Time
 	conns map[sim.ConnID]net.Conn
@@ -70,7 +70,8 @@ func newSocketed(t *testing.T, tickMs int64) *socketed {
 	return k
 }
 
-// do lets the server do something, and sends and ends what that asks for.
+// do calls the server, and then sends the messages and ends the connections that the effects ask
+// for.
 func (k *socketed) do(f func(nowNs int64, out *sim.Effects)) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -86,7 +87,7 @@ func (k *socketed) do(f func(nowNs int64, out *sim.Effects)) {
 	}
 }
 
-// end ends a connection. The caller has k.mu.
+// end ends a connection. The caller holds k.mu.
 func (k *socketed) end(id sim.ConnID) {
 	if c := k.conns[id]; c != nil {
 		delete(k.conns, id)
@@ -145,10 +146,10 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// program of a user: a session of the client with one server.
+// user is the program of a user: a session of the client with one server.
 type user struct {
 	*zk.Conn
-	dead    atomic.Bool // its process has ended, without a word to the server
+	dead    atomic.Bool // its process has ended without telling the server
 	socket  atomic.Pointer[net.Conn]
 	watches []<-chan zk.Event
 }
@@ -187,7 +188,7 @@ func patient[T any](call func() (T, error)) (T, error) {
 	}
 }
 
-// side is a sequence on one server.
+// side is one server in a sequence.
 type side struct {
 	root  string
 	users []*user
@@ -202,7 +203,7 @@ type op struct {
 	watch          bool
 }
 
-// do makes a call of the client and says what it returns. Paths are told without the root.
+// do makes a call of the client, and writes its result. It leaves the root out of paths.
 func (s *side) do(o op) string {
 	u, path := s.users[o.user], s.root+o.path
 	say := func(format string, args ...any) string {
@@ -247,8 +248,9 @@ func (s *side) do(o op) string {
 	return say("%v %s %v", there, s.stat(stat), err)
 }
 
-// stat is what both servers say alike of a node: not its times, and its owner by the user. The
-// numbers of transactions depend on the other sequences.
+// stat writes the facts about a node that are the same on both servers. It leaves out its times,
+// and names its owner by the user. It also leaves out the numbers of transactions, which depend on
+// other sequences.
 func (s *side) stat(x *zk.Stat) string {
 	if x == nil {
 		return "-"
@@ -265,8 +267,8 @@ func (s *side) stat(x *zk.Stat) string {
 	return fmt.Sprintf("version %d, children's %d, of %s, length %d, %d children", x.Version, x.Cversion, owner, x.DataLength, x.NumChildren)
 }
 
-// heard tells which watches of the living users have fired, and how. A read before makes sure that
-// everything has come which the server sent before its answer.
+// heard lists the watches of the living users that have fired, with their events. It reads
+// something first: when the answer comes, everything that the server sent before it has come, too.
 func (s *side) heard() string {
 	text := ""
 	for i, u := range s.users {
@@ -286,7 +288,7 @@ func (s *side) heard() string {
 	return text
 }
 
-// tree tells all nodes of the sequence.
+// tree writes all nodes of the sequence.
 func (s *side) tree(path string) string {
 	data, stat, err := s.users[0].Get(s.root + path)
 	text := fmt.Sprintf("%q: %q %s %v\n", path, data, s.stat(stat), err)
@@ -298,7 +300,7 @@ func (s *side) tree(path string) string {
 	return text
 }
 
-// drawOp draws a call of one of so many users.
+// drawOp draws a call of one of the users.
 func drawOp(r *rand.Rand, users int) op {
 	one := func(of ...string) string { return of[r.IntN(len(of))] }
 	o := op{user: r.IntN(users), call: one("create", "create", "create", "delete", "set", "get", "children", "exists"), data: one("", "x", "owner"), version: int32(max(r.IntN(6)-3, -1))}
@@ -316,21 +318,21 @@ func drawOp(r *rand.Rand, users int) op {
 	return o
 }
 
-// disturbed reports whether an answer is that of a client that lost its connection or its session,
-// since the machine was busy for too long.
+// disturbed reports whether an answer shows that the client lost its connection or its session,
+// since the machine was too busy.
 func disturbed(answer string) bool {
 	return slices.ContainsFunc([]error{zk.ErrConnectionClosed, zk.ErrNoServer, zk.ErrSessionExpired}, func(err error) bool { return strings.Contains(answer, err.Error()) })
 }
 
-// The client of the locks is told the same by both servers: drawn sequences of its calls, of three
-// users. In each sequence a process dies, the server restarts with its data, and the session of the
-// dead process ends by itself, in real time. Many sequences run at one time. One that a stall of the
-// machine disturbed is played again with another number.
+// For drawn sequences of calls by three users, the client of the locks returns the same on both
+// servers. In each sequence a process dies, the server restarts with its data, and the session of
+// the dead process ends by itself, in real time. Many sequences run side by side. A sequence that a
+// stall of the machine disturbed is played again with another number.
 func TestTheClientIsToldTheSame(t *testing.T) {
 	const (
 		tickMs    = 1000
-		mortal    = 2 * time.Second  // two ticks, the least that a session may ask for
-		living    = 20 * time.Second // twenty
+		mortal    = 2 * time.Second  // two ticks, the least timeout that a session may have
+		living    = 20 * time.Second // twenty ticks
 		patiently = 2 * time.Minute
 	)
 	real, world := newProgram(t, tickMs), newSocketed(t, tickMs)
@@ -378,7 +380,7 @@ func TestTheClientIsToldTheSame(t *testing.T) {
 							return
 						}
 					}
-					for u := range sides[n].users { // each has a session, and the mortal one a node
+					for u := range sides[n].users { // each has a session, and the mortal user has a node
 						if _, err := patient(func() (bool, error) { there, _, err := sides[n].users[u].Exists(root); return there, err }); err != nil {
 							t.Error(err)
 							return
@@ -391,7 +393,7 @@ func TestTheClientIsToldTheSame(t *testing.T) {
 						ids[u] = u.SessionID()
 					}
 				}
-				ended := func() bool { // the session of a living user, since a stall was longer than its timeout
+				ended := func() bool { // whether the session of a living user ended, since a stall was longer than its timeout
 					for u, id := range ids {
 						if !u.dead.Load() && u.SessionID() != id {
 							return true
@@ -436,7 +438,7 @@ func TestTheClientIsToldTheSame(t *testing.T) {
 				before.Done()
 				waiting = false
 				<-restarted
-				for n, s := range sides { // the sessions go on, and that of the dead ends
+				for n, s := range sides { // the sessions continue, and the session of the dead user ends
 					_, _ = patient(func() (bool, error) { there, _, err := s.users[1].Exists(root); return there, err })
 					gone := false
 					for began := time.Now(); !gone && time.Since(began) < patiently; time.Sleep(50 * time.Millisecond) {

@@ -6,14 +6,14 @@ import (
 	"unicode/utf16"
 )
 
-// javaSet is a set of texts with the order of java.util.HashSet, which is the order in which
-// ZooKeeper lists children and ends ephemeral nodes.
+// javaSet is a set of texts in the order of java.util.HashSet. ZooKeeper lists children and ends
+// ephemeral nodes in this order.
 type javaSet struct {
 	table   int      // the number of its buckets, a power of two
 	inOrder []string // as they were added
 }
 
-// newJavaSet returns an empty set with so many buckets, a power of two.
+// newJavaSet returns an empty set with table buckets, a power of two.
 func newJavaSet(table int) *javaSet { return &javaSet{table: table} }
 
 func (s *javaSet) add(text string) {
@@ -32,15 +32,15 @@ func (s *javaSet) remove(text string) {
 
 func (s *javaSet) clone() *javaSet { return &javaSet{s.table, slices.Clone(s.inOrder)} }
 
-// list returns the texts by bucket, and within a bucket as they were added. (A bucket of
-// more than eight texts is a tree in Java; its order is another.)
+// list returns the texts by bucket, and within a bucket as they were added. (In Java a bucket of
+// more than eight texts is a tree, in another order.)
 func (s *javaSet) list() []string {
 	list := slices.Clone(s.inOrder)
 	slices.SortStableFunc(list, func(a, b string) int { return s.bucket(a) - s.bucket(b) })
 	return list
 }
 
-// copied returns the texts in the order of a HashSet that clone made of this one.
+// copied returns the texts in the order of the HashSet that Java's method clone makes of this one.
 func (s *javaSet) copied() []string {
 	c := newJavaSet(1)
 	if least := len(s.inOrder)*4/3 + 1; least > 1 {

@@ -8,9 +8,9 @@ import (
 // errShort says that a record ends before its last field.
 var errShort = errors.New("the record is too short")
 
-// reader reads the fields of a record in jute's encoding: integers are big-endian, and a
-// length of 32 bits stands before texts, buffers and vectors. After the first field that is
-// missing, err is set and every value is zero.
+// reader reads the fields of a record in jute's encoding: integers are big-endian, and texts,
+// buffers and vectors begin with a length of 32 bits. After the first missing field, err is set and
+// every value is zero.
 type reader struct {
 	left string
 	err  error
@@ -42,7 +42,7 @@ func (r *reader) int64() int64 {
 	return 0
 }
 
-// text reads a text. A length of -1 stands for no text, which is taken for an empty one.
+// text reads a text. A length of -1 stands for no text, which reads as an empty one.
 func (r *reader) text() string {
 	if n := r.int32(); n > 0 {
 		return r.take(int(n))
@@ -62,7 +62,7 @@ func (r *reader) buffer() []byte {
 // count reads the length of a vector.
 func (r *reader) count() int {
 	n := int(r.int32())
-	if n > len(r.left) { // every element has a byte at least
+	if n > len(r.left) { // every element has at least one byte
 		r.err = errShort
 	}
 	if r.err != nil {
@@ -144,7 +144,7 @@ func (w *writer) stat(s stat) {
 	w.int64(s.pzxid)
 }
 
-// frame returns a record with its length before it.
+// frame returns the record after its length.
 func (w writer) frame() []byte {
 	return append(binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(w)), uint32(len(w))), w...)
 }

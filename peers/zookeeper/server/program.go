@@ -13,11 +13,11 @@ import (
 	"lockstep/peers/external"
 )
 
-// jar is the real program, where Debian has it.
+// jar is the real program at its place in Debian.
 const jar = "/usr/share/java/zookeeper.jar"
 
-// launch starts the real program at an address, alone, with its data and configuration in dir, so
-// many milliseconds in a tick and more options of Java. It returns when the program serves.
+// launch starts the real program at an address, as a single server, with its data and configuration
+// in dir, ticks of tickMs, and further options of Java. It returns when the program serves.
 func launch(java, dir, addr string, tickMs int, log io.Writer, start func(*exec.Cmd) error, options ...string) (*external.Process, error) {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -36,8 +36,7 @@ func launch(java, dir, addr string, tickMs int, log io.Writer, start func(*exec.
 	})
 }
 
-// ask sends one of the commands of four letters, each of which has a connection of its own, and
-// returns the answer.
+// ask sends a four-letter command on a connection of its own, and returns the answer.
 func ask(addr, command string, most time.Duration) (string, error) {
 	c, err := net.DialTimeout("tcp", addr, most)
 	if err != nil {

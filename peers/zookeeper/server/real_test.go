@@ -18,8 +18,8 @@ import (
 	"lockstep/sim"
 )
 
-// zookeeper starts the real program for the time of the test, alone and with so many
-// milliseconds in a tick, and returns its address.
+// zookeeper starts the real program for the time of the test, as a single server with ticks of
+// tickMs, and returns its address.
 func zookeeper(t *testing.T, tickMs int) string {
 	t.Helper()
 	p := newProgram(t, tickMs)
@@ -61,13 +61,13 @@ func (p *program) start() {
 	p.t.Helper()
 	var err error
 	p.running, err = launch(p.java, p.dir, p.addr, p.tickMs, &p.said, (*exec.Cmd).Start,
-		"-Dzookeeper.forceSync=no", "-Dznode.container.checkIntervalMs=3600000") // empty containers stay, however long this takes
+		"-Dzookeeper.forceSync=no", "-Dznode.container.checkIntervalMs=3600000") // empty containers stay, however long the test takes
 	if err != nil {
 		p.t.Fatalf("%v:\n%s", err, p.said.String())
 	}
 }
 
-// kill ends the program, which may not end in order.
+// kill ends the program without an orderly shutdown.
 func (p *program) kill() {
 	if p.running != nil {
 		p.running.Kill()
@@ -75,8 +75,8 @@ func (p *program) kill() {
 	}
 }
 
-// freePort returns an address that nobody has. The system gives its port to no client:
-// whoever asks for an address at which nobody listens yet might get itself.
+// freePort returns a free address whose port the system does not give to clients. Otherwise a
+// client that connects to an address at which nothing listens yet might connect to itself.
 func freePort(t *testing.T) string {
 	t.Helper()
 	for range 100 {
@@ -90,7 +90,7 @@ func freePort(t *testing.T) string {
 	return ""
 }
 
-// here is a server of the world that nothing lies between.
+// here is a server of the world without a network.
 type here struct {
 	s     *Server
 	start time.Time
@@ -147,8 +147,8 @@ type client struct {
 
 	session  int64
 	password []byte
-	seen     int64     // the last transaction of which it heard
-	told     *[]string // what all clients of a sequence said and heard
+	seen     int64     // the last transaction that it saw in an answer
+	told     *[]string // the requests and answers of all clients of a sequence
 }
 
 // dial connects a client with both.
@@ -162,7 +162,7 @@ func dial(t *testing.T, addr string, h *here, told *[]string) *client {
 	return &client{t: t, h: h, there: there, id: h.next, password: make([]byte, 16), told: told}
 }
 
-// open begins a session, or goes on with the one of c.
+// open begins a session, or continues the session of c.
 func (c *client) open(timeoutMs int32, readOnly bool) {
 	c.t.Helper()
 	var w writer
@@ -182,7 +182,7 @@ func (c *client) open(timeoutMs int32, readOnly bool) {
 		in.int32()
 		id := in.int64()
 		if c.session == 0 {
-			c.h.s.nextID = id // it comes from the clock of the machine
+			c.h.s.nextID = id // the real id comes from the clock of the machine
 		}
 		if c.session = id; id != 0 {
 			c.password = in.buffer()
@@ -221,7 +221,7 @@ func (c *client) readFrame() ([]byte, error) {
 	return append(head, body...), err
 }
 
-// same compares what both have said, but for the times of nodes.
+// same compares what both have sent, except the times of nodes.
 func (c *client) same(what string, there, here []byte) {
 	c.t.Helper()
 	*c.told = append(*c.told, fmt.Sprintf("%d: %s\n   zookeeper %q\n   here      %q", c.id, what, there, here))
@@ -241,7 +241,7 @@ func timeless(b []byte) []byte {
 	return b
 }
 
-// ask sends a request to both and compares what comes up to the answer.
+// ask sends a request to both, and compares everything that they send up to the answer.
 func (c *client) ask(what string, op int32, body writer) (code int32) {
 	c.t.Helper()
 	c.xid++
@@ -354,7 +354,7 @@ func (d *drawer) request() (what string, op int32, w writer) {
 		if what, op, w = d.write(false); op != opCheck {
 			return what, op, w
 		}
-		return d.request() // only a multi has it
+		return d.request() // only a multi has this operation
 	case 9:
 		what = "MULTI"
 		for range 1 + d.IntN(4) {
@@ -413,9 +413,9 @@ func (d *drawer) request() (what string, op int32, w writer) {
 	return fmt.Sprintf("%s %q %v", names[op], path, wait), op, w
 }
 
-// The server of the world answers as the real program does, byte by byte, with the ids and
-// passwords of sessions, the numbers of transactions and the order of children and of what
-// watches tell: drawn sequences of requests of several clients.
+// For drawn sequences of requests by several clients, the server of the world answers as the real
+// program does, byte by byte. The comparison includes the ids and passwords of sessions, the
+// numbers of transactions, and the order of children and of events of watches.
 func TestTheServerAnswersAsZooKeeperDoes(t *testing.T) {
 	const tickMs = 200_000 // no session ends, however busy the machine is
 	addr, h := zookeeper(t, tickMs), newHere()
@@ -443,7 +443,7 @@ func TestTheServerAnswersAsZooKeeperDoes(t *testing.T) {
 			i := d.IntN(len(clients))
 			c := clients[i]
 			switch d.IntN(40) {
-			case 0: // it comes back on another connection
+			case 0: // the client comes back on another connection
 				old := c
 				c = dial(t, addr, h, &log)
 				c.session, c.password, c.seen, c.xid = old.session, old.password, old.seen, old.xid
@@ -463,7 +463,7 @@ func TestTheServerAnswersAsZooKeeperDoes(t *testing.T) {
 				}
 				if h.ended[c.id] {
 					if !h.ended[old.id] {
-						continue // it still has the old connection
+						continue // the client still has the old connection
 					}
 					c = dial(t, addr, h, &log)
 					c.open(4_000_000, false)

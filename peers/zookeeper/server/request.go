@@ -47,23 +47,22 @@ var commandNames = slices.Sorted(slices.Values(append(slices.Collect(maps.Values
 
 const (
 	connectName = "CONNECT"
-	// brokenName is the name of bytes that are no request.
+	// brokenName is the name of bytes that are not a request.
 	brokenName = "BROKEN"
 )
 
 const (
 	maxFrame = 0xfffff // the default of jute.maxbuffer
-	// connectSize is the length of the request with which a client begins. One more byte
-	// says whether it takes a server that only reads.
+	// connectSize is the length of the first request of a client. One more byte may say whether the
+	// client accepts a read-only server.
 	connectSize = 4 + 8 + 4 + 8 + 4 + 16
 )
 
 // AtOnce implements sim.Server. Nothing is answered at once.
 func (*Server) AtOnce(written []byte) (reply, rest []byte) { return nil, written }
 
-// Refusal implements sim.Server. The protocol has no error with a text, and none that is for
-// no request in particular. It is half a notice of a change, so that the client gives the
-// connection up.
+// Refusal implements sim.Server. The protocol has no error with a text, nor an error that belongs
+// to no request. Refusal sends half of a notification, so that the client gives the connection up.
 func (*Server) Refusal(string) []byte {
 	var w writer
 	w.int32(-1)
@@ -87,7 +86,7 @@ func (*Server) Decode(text string) (r sim.Request, rest string, err error) {
 	}
 	frame, rest := text[4:4+size], text[4+size:]
 	in := &reader{left: frame}
-	in.int32() // the number of the request, which no record needs
+	in.int32() // skip the number of the request, which no record needs
 	op := in.int32()
 	switch name := names[op]; {
 	case isConnect(frame):
@@ -106,8 +105,8 @@ func (*Server) Decode(text string) (r sim.Request, rest string, err error) {
 	return r, rest, nil
 }
 
-// isConnect reports whether a frame is the first of a connection: version 0 of the protocol,
-// and a password of 16 bytes. Requests count from 1.
+// isConnect reports whether a frame is the first of a connection. It has version 0 of the protocol
+// and a password of 16 bytes, whereas other requests begin with their number, which counts from 1.
 func isConnect(frame string) bool {
 	if len(frame) != connectSize && len(frame) != connectSize+1 {
 		return false

@@ -1,6 +1,6 @@
-// Package server is a ZooKeeper server for worlds of package locktest: one that stands
-// alone, as ZooKeeper 3.8 does without other servers in its configuration. It has the tree
-// of nodes, sessions, ephemeral, sequential and container nodes, watches, and multi.
+// Package server is a ZooKeeper server for worlds of package locktest: a standalone server, as
+// ZooKeeper 3.8 is without other servers in its configuration. It has the tree of nodes, sessions,
+// ephemeral, sequential and container nodes, watches, and multi.
 //
 // A test sends the same requests to the real program, and compares each answer byte by byte.
 package server
@@ -21,18 +21,18 @@ const (
 	// Tick is the time between two instants at which sessions end. A client gets a session
 	// timeout between two ticks and twenty.
 	Tick = 2 * time.Second
-	// containerCheck is how often the server looks for containers that are empty.
+	// containerCheck is the interval at which the server looks for empty containers.
 	containerCheck = time.Minute
 )
 
 // Server is a ZooKeeper server of the world. It implements sim.Server.
 type Server struct {
 	start  time.Time
-	ahead  time.Duration // of the wall clock
+	ahead  time.Duration // how far the wall clock is ahead
 	tickMs int64
 	bootMs int64 // what the monotonic clock shows at the start of the world
 
-	// What the log keeps.
+	// The content of the log.
 	tree     *tree
 	sessions map[int64]*session
 
@@ -43,7 +43,8 @@ type Server struct {
 	stalledNs  int64 // the end of the last stall
 	containers int64 // the instant at which empty containers are removed next
 
-	// shown, if not nil, has the nodes of a real server, which this one stands for in a live run.
+	// shown, if not nil, returns the nodes of the real server in whose place this one is read in a
+	// live run.
 	shown func(path string) []Node
 }
 
@@ -69,8 +70,8 @@ func (s *Server) Start(setup sim.Setup) {
 	s.boot(0, false)
 }
 
-// boot starts the program. Its log has the data and the sessions. A session that it finds
-// there gets its whole timeout anew.
+// boot starts the program. Its log has the data and the sessions. Each session of the log gets its
+// whole timeout again.
 func (s *Server) boot(nowNs int64, keepData bool) {
 	s.conns, s.watches, s.pushes = map[sim.ConnID]*conn{}, newWatches(), nil
 	s.nextID = s.firstID(nowNs)
@@ -134,8 +135,8 @@ func (*Server) Lacks(f model.FaultSpec) string {
 // Describe implements sim.Server.
 func (*Server) Describe(f model.FaultSpec) string { return f.String() }
 
-// Strike implements sim.Server. The nodes that an operator deletes are those whose paths
-// match. One with children that do not match stays.
+// Strike implements sim.Server. An operator deletes the nodes whose paths match. A node with
+// children that do not match stays.
 func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	s.changed(out)
 	if f.Kind == model.FaultKey {
@@ -158,8 +159,8 @@ func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	}
 }
 
-// StepClock implements sim.Clocked. Sessions end by another clock, which does not step. Only
-// the times of nodes are of this one.
+// StepClock implements sim.Clocked. Sessions end by another clock, which does not step. Only the
+// times of nodes come from the wall clock.
 func (s *Server) StepClock(_ int64, by time.Duration, _ *sim.Effects) { s.ahead += by }
 
 // Next implements sim.Server.
@@ -174,8 +175,8 @@ func (s *Server) Next() (atNs int64, ok bool) {
 	return atNs, atNs < math.MaxInt64
 }
 
-// Tick implements sim.Server. It ends sessions whose clients nobody has heard of, and
-// removes empty containers.
+// Tick implements sim.Server. It ends sessions whose clients were silent for too long, and removes
+// empty containers.
 func (s *Server) Tick(nowNs int64, out *sim.Effects) {
 	for _, x := range s.inOrder() {
 		if s.endsNs(x) > nowNs {
@@ -201,7 +202,7 @@ func (s *Server) Tick(nowNs int64, out *sim.Effects) {
 	s.containers += (nowNs-s.containers)/int64(containerCheck)*int64(containerCheck) + int64(containerCheck)
 }
 
-// empty returns the containers that had children and have none, in order.
+// empty returns the containers that once had children and now have none, in order.
 func (s *Server) empty() []string {
 	var paths []string
 	for path, n := range s.tree.nodes {
@@ -229,7 +230,7 @@ func (*Server) changed(out *sim.Effects) {
 	out.Write(sim.ObjectServer)
 }
 
-// tell tells connections of changes that they wait for.
+// tell notifies connections of the changes that they wait for.
 func (s *Server) tell(changes []change) {
 	for _, x := range changes {
 		for _, c := range s.watches.fire(x) {
@@ -238,7 +239,7 @@ func (s *Server) tell(changes []change) {
 	}
 }
 
-// push tells a connection of a change.
+// push notifies a connection of a change.
 func (s *Server) push(c sim.ConnID, x change) {
 	if x.hidden {
 		return
@@ -248,7 +249,7 @@ func (s *Server) push(c sim.ConnID, x change) {
 	w.int64(-1)
 	w.int32(0)
 	w.int32(x.event)
-	w.int32(3) // the connection is in order
+	w.int32(3) // state: connected
 	w.text(x.path)
 	s.pushes = append(s.pushes, sim.Push{Conn: c, Channel: x.path, Bytes: w.frame()})
 }
@@ -269,10 +270,10 @@ func (s *Server) Leftovers(out *sim.Effects) {
 type Node struct {
 	Path string
 	Data []byte
-	// Owner is the id of the session of an ephemeral node; 0: the node is none.
+	// Owner is the id of the session of an ephemeral node; 0 for other nodes.
 	Owner int64
-	// Ends is the time since the start at which that session ends unless its client is
-	// heard of.
+	// Ends is the time since the start at which that session ends unless its client sends something
+	// before.
 	Ends time.Duration
 }
 
@@ -303,7 +304,7 @@ func (s *Server) Handle(nowNs int64, c sim.ConnID, r *sim.Request, out *sim.Effe
 	s.Tick(nowNs, out)
 	x := &execution{s: s, nowNs: nowNs, c: c, out: out}
 	reply := x.run(r)
-	// The server tells a client of changes before it answers the request that made them.
+	// The server notifies a client of changes before it answers the request that made them.
 	var before []byte
 	s.pushes = slices.DeleteFunc(s.pushes, func(p sim.Push) bool {
 		if p.Conn == c {
@@ -326,7 +327,7 @@ type execution struct {
 	conn  *conn
 }
 
-// hangUp is the answer to what no server answers.
+// hangUp closes the connection without an answer.
 var hangUp = sim.Reply{None: true, Closes: true}
 
 func (x *execution) run(r *sim.Request) sim.Reply {
@@ -351,15 +352,15 @@ func (x *execution) run(r *sim.Request) sim.Reply {
 	return x.answer(xid, op, in)
 }
 
-// connect begins a session, or goes on with one.
+// connect begins a session, or continues one.
 func (x *execution) connect(in *reader) sim.Reply {
 	s := x.s
 	in.int32()
 	seen, timeoutMs, id := in.int64(), in.int32(), in.int64()
 	pass := in.buffer()
-	readOnly := len(in.left) > 0 // the client knows of servers that only read
+	readOnly := len(in.left) > 0 // the client knows read-only servers
 	if seen > s.tree.zxid {
-		return hangUp // it has seen what this server has lost
+		return hangUp // the client has seen transactions that this server has lost
 	}
 	s.changed(x.out)
 	timeoutMs = int32(min(max(int64(timeoutMs), 2*s.tickMs), 20*s.tickMs))
@@ -468,7 +469,7 @@ var codeNames = map[code]string{
 	codeReconfigOff: "reconfiguration is off",
 }
 
-// reads are the requests that are no transaction.
+// reads has the requests that are not transactions.
 var reads = map[int32]func(*execution, *reader) result{
 	opPing: func(*execution, *reader) result { return result{shown: "pong"} },
 	opSync: func(_ *execution, in *reader) (r result) {
@@ -530,7 +531,7 @@ var reads = map[int32]func(*execution, *reader) result{
 	},
 }
 
-// read returns a node that everybody may read.
+// read returns a node if everybody may read it.
 func (t *tree) read(path string) (*node, code) {
 	n := t.get(path)
 	switch {
@@ -567,8 +568,8 @@ func (x *execution) list(in *reader, withStat bool) (r result) {
 	return r
 }
 
-// rewatch sets the watches that an earlier connection of the session had on a new connection.
-// The client is told at once of nodes that have changed since.
+// rewatch sets the watches of the session's earlier connection on a new connection. It notifies the
+// client at once of nodes that have changed since.
 func (x *execution) rewatch(since int64, data, exist, children []string) {
 	s := x.s
 	for _, path := range data {
@@ -612,14 +613,14 @@ func write(t *transaction, op int32, inMulti bool, in *reader) (r result) {
 		if in.err != nil {
 			return r
 		}
-		if inMulti { // there the mode decides of which type it is
+		if inMulti { // there the mode decides the type
 			op = opCreate
 			if mode == modeContainer {
 				op = opCreateContainer
 			}
 		}
 		if r.op = op; inMulti && op == opCreateContainer {
-			r.op = opCreate2 // as which it is answered
+			r.op = opCreate2 // the type of its answer
 		}
 		if path, r.err = t.create(path, data, list, mode, op == opCreateContainer); r.err == codeOK {
 			r.shown = path
@@ -662,7 +663,7 @@ func (x *execution) multi(t *transaction, in *reader) (r result) {
 		switch op {
 		case opCreate, opCreate2, opCreateContainer, opCreateTTL, opDelete, opSetData, opCheck:
 		default:
-			in.err = errShort // no length tells where the next one begins
+			in.err = errShort // no length says where the next operation begins
 		}
 		one := write(t, op, true, in)
 		if failed {

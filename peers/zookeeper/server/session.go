@@ -15,17 +15,17 @@ const millisecond = int64(time.Millisecond)
 type session struct {
 	id        int64
 	timeoutMs int32
-	// endsMs is when it ends unless somebody hears of its client before, by the clock of
-	// the server. It is a tick.
+	// endsMs is the tick, by the clock of the server, at which the session ends unless its client
+	// sends something before.
 	endsMs int64
 	conn   sim.ConnID // the connection that it has; 0: none
 }
 
-// Sessions end at a tick. The ticks are at multiples of tickMs of the machine's monotonic
-// clock, and a session that is heard of gets the first tick that is later than its timeout
-// from now on.
+// Sessions end at a tick. The ticks are at multiples of tickMs of the machine's monotonic clock,
+// and a session whose client sends something gets the first tick that is later than its timeout
+// from then on.
 
-// touch puts the end of a session off.
+// touch delays the end of a session.
 func (s *Server) touch(nowNs int64, x *session, timeoutMs int32) (moved bool) {
 	ends := (s.elapsedMs(nowNs)+int64(timeoutMs))/s.tickMs*s.tickMs + s.tickMs
 	moved = ends != x.endsMs
@@ -55,7 +55,7 @@ func (s *Server) firstID(nowNs int64) int64 {
 	return int64(uint64(s.elapsedMs(nowNs))<<24>>8 | 1<<56)
 }
 
-// password returns the password of a session, which its id decides: 16 numbers of
+// password returns the password of a session, which depends on its id: 16 numbers of
 // java.util.Random.
 func password(id int64) []byte {
 	const multiplier, mask = 0x5DEECE66D, 1<<48 - 1

@@ -13,13 +13,13 @@ type code int32
 
 const (
 	codeOK            code = 0
-	codeInconsistency code = -2 // an operation of a multi that came after the one that failed
+	codeInconsistency code = -2 // an operation of a multi after the one that failed
 	codeUnimplemented code = -6
 	codeBadArguments  code = -8
 	codeNoNode        code = -101
 	codeNoAuth        code = -102
 	codeBadVersion    code = -103
-	codeNoChildren    code = -108 // of ephemeral nodes
+	codeNoChildren    code = -108 // ephemeral nodes have no children
 	codeNodeExists    code = -110
 	codeNotEmpty      code = -111
 	codeInvalidACL    code = -114
@@ -53,7 +53,7 @@ type node struct {
 	czxid, mzxid, pzxid int64
 	ctimeMs, mtimeMs    int64
 	version, aversion   int32
-	created             int32 // children so far, from which a sequential child has its number
+	created             int32 // number of children so far, which gives a sequential child its number
 	owner               int64 // the session of an ephemeral node, containerOwner, or 0
 }
 
@@ -91,7 +91,7 @@ func (n *node) list() []string {
 	return n.children.list()
 }
 
-// allows reports whether a client may do that with the node.
+// allows reports whether clients have a permission for the node.
 func (n *node) allows(perm int32) bool {
 	return slices.ContainsFunc(n.acl, func(a acl) bool { return a.perms&perm != 0 })
 }
@@ -129,8 +129,8 @@ func newTree() *tree {
 	return t
 }
 
-// get returns the node that a request which reads finds at a path; nil: there is none. It
-// finds the root without a path, too.
+// get returns the node that a read finds at a path; nil: there is none. An empty path also finds
+// the root.
 func (t *tree) get(path string) *node {
 	if path == "" {
 		path = "/"
@@ -150,7 +150,7 @@ func (n *node) adopt(name string) {
 	n.children.add(name)
 }
 
-// clone returns a copy that changes of the tree leave alone.
+// clone returns a copy that later changes of the tree do not affect.
 func (t *tree) clone() *tree {
 	c := &tree{nodes: make(map[string]*node, len(t.nodes)), ephemerals: make(map[int64]*javaSet, len(t.ephemerals)), zxid: t.zxid}
 	for path, n := range t.nodes {
@@ -212,13 +212,12 @@ const (
 	eventChildren
 )
 
-// change is a change that watches wait for. Watches of deeds that a multi undoes see
-// nothing.
+// change is a change for which watches wait. A multi that fails fires no watches.
 type change struct {
 	event int32
 	path  string
-	// hidden: nobody may read the node, or, of eventChildren, the parent. Watches end, and
-	// nobody is told.
+	// hidden: nobody may read the node, or, for eventChildren, the parent. Watches end without a
+	// notification.
 	hidden bool
 }
 
@@ -238,8 +237,7 @@ func (t *tree) begin(timeMs, session int64) *transaction {
 	return &transaction{tree: t, zxid: t.zxid, timeMs: timeMs, session: session}
 }
 
-// fixed returns the list of a request without what stands there twice. Only world:anyone is
-// known.
+// fixed returns the list of a request without duplicates. Only world:anyone is supported.
 func fixed(list []acl) ([]acl, code) {
 	var out []acl
 	for _, a := range list {
@@ -256,14 +254,14 @@ func fixed(list []acl) ([]acl, code) {
 	return out, codeOK
 }
 
-// create makes a node and returns its path. The type of the request makes a container, and the
+// create makes a node and returns its path. Only the type of the request makes a container; the
 // mode alone does not.
 func (t *transaction) create(path string, data []byte, list []acl, mode int32, container bool) (string, code) {
 	switch {
 	case mode < modePersistent || mode > modeSequentialTTL:
 		return "", codeBadArguments
 	case mode == modeTTL || mode == modeSequentialTTL:
-		return "", codeUnimplemented // it is off unless the configuration switches it on
+		return "", codeUnimplemented // a feature that is off by default
 	case !strings.Contains(path, "/") || strings.Contains(path, "\x00"):
 		return "", codeBadArguments
 	}
@@ -310,10 +308,10 @@ func (t *transaction) create(path string, data []byte, list []acl, mode int32, c
 	return path, codeOK
 }
 
-// anyVersion stands for no condition.
+// anyVersion matches every version.
 const anyVersion = -1
 
-// delete removes a node that has that version.
+// delete removes a node if it has the version.
 func (t *transaction) delete(path string, version int32) code {
 	if !strings.Contains(path, "/") || strings.Contains(path, "\x00") || isSystem(path) {
 		return codeBadArguments
@@ -336,7 +334,7 @@ func (t *transaction) delete(path string, version int32) code {
 	return codeOK
 }
 
-// remove removes a node that is there and has no children.
+// remove removes a node that exists and has no children.
 func (t *transaction) remove(path string) {
 	parentPath, name := split(path)
 	parent, n := t.nodes[parentPath], t.nodes[path]
@@ -349,7 +347,7 @@ func (t *transaction) remove(path string) {
 	t.changes = append(t.changes, change{eventDeleted, path, n.hidden()}, change{eventChildren, parentPath, parent.hidden()})
 }
 
-// set writes the data of a node that has that version.
+// set writes the data of a node if it has the version.
 func (t *transaction) set(path string, data []byte, version int32) code {
 	n, err := t.checked(path, permWrite)
 	switch {
@@ -394,7 +392,7 @@ func (t *transaction) check(path string, version int32) code {
 	return err
 }
 
-// checked returns a node with which the client may do that.
+// checked returns a node if clients have a permission for it.
 func (t *tree) checked(path string, perm int32) (*node, code) {
 	n := t.nodes[path]
 	switch {

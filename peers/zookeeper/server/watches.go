@@ -9,7 +9,7 @@ import (
 
 // watches are the connections that wait for changes. A watch fires once.
 type watches struct {
-	data     map[string]map[sim.ConnID]bool // by path; of nodes that are not there, too
+	data     map[string]map[sim.ConnID]bool // by path, even of nodes that do not exist
 	children map[string]map[sim.ConnID]bool
 }
 
@@ -24,7 +24,7 @@ func watch(on map[string]map[sim.ConnID]bool, path string, c sim.ConnID) {
 	on[path][c] = true
 }
 
-// fire returns the connections to tell of a change, in order, and forgets that they wait.
+// fire returns the connections to notify of a change, in order, and ends their watches.
 func (w *watches) fire(x change) []sim.ConnID {
 	told := map[sim.ConnID]bool{}
 	take := func(from map[string]map[sim.ConnID]bool) {

@@ -58,7 +58,7 @@ func (c *handles) GetLock(name string) (lockimpl.Lock, error) {
 }
 
 // A handleLock is one lock of a client that works by handles. Its other methods are those of the
-// lock, to which a handle is no owner that has a number.
+// lock, which do not know the owner of a handle.
 type handleLock struct {
 	byHandles
 	c *handles
@@ -93,7 +93,8 @@ func (l handleLock) TryLock(ctx context.Context, o lockimpl.Owner) (bool, error)
 	return l.tryOnce(ctx, o, 0)
 }
 
-// TryLockTimed implements lockimpl.Lock. A wait is a context that ends, as callers of Acquire bound it.
+// TryLockTimed implements lockimpl.Lock. It turns the wait into a context that ends, as callers of
+// Acquire do.
 func (l handleLock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (bool, error) {
 	if opt.Wait == 0 {
 		return l.tryOnce(ctx, o, opt.Lease)
@@ -116,9 +117,9 @@ func (l handleLock) tryOnce(ctx context.Context, o lockimpl.Owner, lease time.Du
 	return true, nil
 }
 
-// Unlock implements lockimpl.Lock. It releases once more if the outcome of a release is unknown, as
-// a careful caller does: the answer to either is the outcome of the call. After an earlier call whose
-// outcome stayed unknown nobody can tell which of the calls gave the hold up.
+// Unlock implements lockimpl.Lock. It releases once more if the outcome of a release is unknown, as a
+// careful caller does: the answer to either is the outcome of the call. After an earlier call whose
+// outcome stayed unknown, nobody can know which of the calls gave the hold up.
 func (l handleLock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
 	h := l.handle(o)
 	if h == nil {

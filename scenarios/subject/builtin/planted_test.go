@@ -67,9 +67,9 @@ func TestAnEditThatDoesNotFit(t *testing.T) {
 		edit planted.Edit
 		says string
 	}{
-		{"a text that no script has", planted.Edit{Of: []string{"unlock"}, Old: "no such text"}, "stands in none of the scripts unlock"},
-		{"one that a script has twice", planted.Edit{Of: []string{"unlock"}, Old: "redis.call"}, "times in the script unlock"},
-		{"one of another script", planted.Edit{Of: []string{"unlock"}, Old: "redis.call('pttl'"}, "stands in none"},
+		{"a text that no script has", planted.Edit{Scripts: []string{"unlock"}, Old: "no such text"}, "stands in none of the scripts unlock"},
+		{"one that a script has twice", planted.Edit{Scripts: []string{"unlock"}, Old: "redis.call"}, "times in the script unlock"},
+		{"one of another script", planted.Edit{Scripts: []string{"unlock"}, Old: "redis.call('pttl'"}, "stands in none"},
 	} {
 		_, err := plant(&planted.Bug{Name: "x", Base: "redisson@4.7.0", Edit: &c.edit})
 		if err == nil || !strings.Contains(err.Error(), "planted bug x: ") || !strings.Contains(err.Error(), c.says) {

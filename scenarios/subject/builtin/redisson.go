@@ -106,7 +106,7 @@ func (l redissonLock) subject() *subject.Subject {
 		Replies:    true,
 		Campaign:   subject.Campaign{Commands: l.commands(), Channels: channels},
 	}
-	if l.handles { // it is the same lock: tables show it once
+	if l.handles { // it is the same lock, which tables show once
 		s.Name, s.About, s.Unlisted = l.name+"-handle@"+l.rel.Version, s.About+", by handles", true
 		s.Campaign.NoReentry = true
 	}
@@ -177,8 +177,9 @@ func redissonByHandles(object func(*redisson.Client, string) (lockimpl.Lock, err
 	}, nil
 }
 
-// ofThread is a lock whose new owners are numbers that show the thread. The watchdog of a client renews
-// the holds of several threads at once, so a command may name owners of other threads than its sender.
+// ofThread is a lock that derives the numbers of new owners from the thread. The watchdog of a client
+// renews the holds of several threads at once, so a command may name owners of other threads than its
+// sender.
 type ofThread struct {
 	lockimpl.Handled
 	thread lockimpl.Owner
@@ -200,7 +201,7 @@ type family struct {
 	traits     model.Traits
 	handled    bool                         // its newest release is also played by handles
 	everywhere bool                         // also in the topologies of more than one server
-	has        func(*redisson.Release) bool // nil: every release has it
+	has        func(*redisson.Release) bool // nil: all
 	object     func(*redisson.Client, string) (lockimpl.Lock, error)
 }
 

@@ -54,7 +54,7 @@ func (l referenceLock) subject() *subject.Subject {
 		s.Advice += " The fair lock serves waiters in order, and each waiter sends a heartbeat while it waits."
 	}
 	if l.watched {
-		// It is the same lock. Tables show it once.
+		// It is the same lock, which tables show once.
 		s.Name, s.About, s.Unlisted = "reference-watched", "ours, with owners that watch the contexts of their holds", true
 	}
 	if l.handles {
@@ -146,7 +146,7 @@ func (c watchedReference) GetLock(name string) (lockimpl.Lock, error) {
 // A watchedLock tells its owners of the end of a hold by the context of the hold.
 type watchedLock struct{ held }
 
-// held is a lock of package reference, under a name that leaves its methods free.
+// held is a lock of package reference. Its name differs from Lock, which is a method.
 type held interface {
 	lockimpl.Lock
 	HoldContext(context.Context, lockimpl.Owner) (context.Context, error)
