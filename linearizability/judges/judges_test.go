@@ -2132,8 +2132,8 @@ func TestLiveness(t *testing.T) {
 		{rule: "a fault ends the waiter's connection again and again", record: idle + `
 			1900 b/1 send hello nobody=y
 			1900 b/1 lost hello request connection reset
-			2800 b/1 send hello nobody=y
-			2800 b/1 lost hello request connection reset
+			2800 b/1 send renew lock=m nobody=y
+			2800 b/1 lost renew request connection reset
 			3700 b/1 gets
 			9000 server leave`},
 		{rule: "that of another process does not matter", finds: "liveness bug: b/1 waited for l from 1.002s to 3.701s while nobody believed to hold it; the bound is 1s", record: idle + `

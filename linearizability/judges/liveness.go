@@ -208,14 +208,15 @@ type heldConnection struct {
 func (r *run) heldConnections(process string) []heldConnection {
 	var out []heldConnection
 	for _, m := range r.CommandsFrom(process) {
-		if m.Call != nil || m.Script != "" || m.Listens != model.ListensNot {
+		if m.Call != nil || m.Listens != model.ListensNot {
 			continue
 		}
-		if len(m.Hits) == 0 {
-			// A fault that met another message may have ended the connection of this one.
-			if m.Lost != nil && m.Lost.Why == model.LostReset {
-				out = append(out, heldConnection{span: span{m.AtNs, m.Lost.AtNs}})
-			}
+		if m.Lost != nil && (m.Lost.Why == model.LostReset || m.Lost.Why == model.LostBehindAnother) {
+			// Its connection ended, whatever message the fault met.
+			out = append(out, heldConnection{span{m.AtNs, m.Lost.AtNs}, faultsThatMet(m)})
+			continue
+		}
+		if m.Script != "" || len(m.Hits) == 0 {
 			continue
 		}
 		to := int64(math.MaxInt64)
@@ -227,11 +228,7 @@ func (r *run) heldConnections(process string) []heldConnection {
 		case m.Executed != nil && !slices.ContainsFunc(m.Hits, func(h *model.Event) bool { return h.Dir == "reply" }):
 			to = m.Executed.AtNs // it needs no reply
 		}
-		x := heldConnection{span: span{m.AtNs, to}}
-		for _, h := range m.Hits {
-			x.faults = append(x.faults, h.Fault)
-		}
-		out = append(out, x)
+		out = append(out, heldConnection{span{m.AtNs, to}, faultsThatMet(m)})
 	}
 	// A message that the server sends by itself and on no channel, such as its greeting, begins a
 	// connection or belongs to its stream.
@@ -249,6 +246,14 @@ func (r *run) heldConnections(process string) []heldConnection {
 		}
 	}
 	return out
+}
+
+// faultsThatMet returns the numbers of the faults that met a command.
+func faultsThatMet(m *trace.Command) (faults []int) {
+	for _, h := range m.Hits {
+		faults = append(faults, h.Fault)
+	}
+	return faults
 }
 
 // served returns the times in which the server held the lock for a thread that had not asked to
