@@ -233,7 +233,7 @@ func plantedAgreement(cells []*plantedCell, args []string) []byte {
 	for _, c := range cells {
 		simulated, without := named(c.lock.simulated, c.Judge), named(c.base.simulated, c.Judge)
 		cell, cellWithout := c.not, ""
-		if c.not == "" {
+		if cell == "" {
 			live := c.lock.bugs()
 			n, wrong := named(live, c.Judge), named(c.base.bugs(), c.Judge)
 			possible++

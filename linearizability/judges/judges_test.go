@@ -2129,6 +2129,20 @@ func TestLiveness(t *testing.T) {
 			1900  c/1 return unknown
 			32900 b/1 gets
 			39000 server leave`},
+		{rule: "a fault ends the waiter's connection again and again", record: idle + `
+			1900 b/1 send hello nobody=y
+			1900 b/1 lost hello request connection reset
+			2800 b/1 send hello nobody=y
+			2800 b/1 lost hello request connection reset
+			3700 b/1 gets
+			9000 server leave`},
+		{rule: "that of another process does not matter", finds: "liveness bug: b/1 waited for l from 1.002s to 3.701s while nobody believed to hold it; the bound is 1s", record: idle + `
+			1900 c/1 send hello nobody=y
+			1900 c/1 lost hello request connection reset
+			2800 c/1 send hello nobody=y
+			2800 c/1 lost hello request connection reset
+			3700 b/1 gets
+			9000 server leave`},
 		{rule: "it excuses no wait that was too long already", finds: `
 			liveness bug: c/1 waited for l from 1.002s to 3.000s while nobody believed to hold it; the bound is 1s
 			liveness bug: b/1 waited for l from 1.002s to 4.001s while nobody believed to hold it; the bound is 1s`, record: idle + `

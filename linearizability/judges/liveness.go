@@ -202,13 +202,20 @@ type heldConnection struct {
 }
 
 // heldConnections returns the times in which a fault held up a request of the process that belongs
-// to no call, such as the beginning of a connection or of a session. Calls and renewals that are
-// sent on the connection wait for it. A request that listens to a channel holds up only the messages
-// of that channel.
+// to no call, such as the beginning of a connection or of a session, or ended its connection. Calls
+// and renewals that are sent on the connection wait for it. A request that listens to a channel holds
+// up only the messages of that channel.
 func (r *run) heldConnections(process string) []heldConnection {
 	var out []heldConnection
 	for _, m := range r.CommandsFrom(process) {
-		if m.Call != nil || m.Script != "" || m.Listens != model.ListensNot || len(m.Hits) == 0 {
+		if m.Call != nil || m.Script != "" || m.Listens != model.ListensNot {
+			continue
+		}
+		if len(m.Hits) == 0 {
+			// A fault that met another message may have ended the connection of this one.
+			if m.Lost != nil && m.Lost.Why == model.LostReset {
+				out = append(out, heldConnection{span: span{m.AtNs, m.Lost.AtNs}})
+			}
 			continue
 		}
 		to := int64(math.MaxInt64)

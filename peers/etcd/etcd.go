@@ -88,6 +88,9 @@ func newClient(p *locktest.Process) (*client, error) {
 	own, renews := p.Sim().Instant(), p.Sim().Instant()
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"http://" + p.Addr(0)}, Logger: zap.NewNop(),
+		// Requests that fail at one instant would draw their jitter in the order of a map. It is too small
+		// to change a pause; with 0 the client would take its default.
+		BackoffJitterFraction: 1e-12,
 		DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: steady, MinConnectTimeout: 20 * time.Second}),
 			dialer(p),
