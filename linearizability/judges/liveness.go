@@ -452,16 +452,14 @@ func troubled(o *trace.Call) int64 {
 	return at
 }
 
-// outlasted returns the holds that still lasted on servers that fail over when their owners were
-// told that they are gone. A client that a fault separates from its servers counts the lease from
-// an earlier instant than the servers do. Others wait until the lease on the servers is over.
+// outlasted returns the holds that still lasted on the servers when their owners were told that they
+// are gone. A client that a fault separates from servers that fail over counts the lease from an
+// earlier instant than they do. On other servers a renewal prolongs the hold whose answer the client
+// never gets. Others wait until the lease on the servers is over.
 func (r *run) outlasted(lock string) []disturbance {
-	if r.Record.Params.Recovery == 0 {
-		return nil
-	}
 	var out []disturbance
 	for _, b := range r.beliefs(lock) {
-		if b.told == nil || !r.cutOff(b.who, b.from, b.to) {
+		if b.told == nil || !r.cutOff(b.who, b.from, b.to) || r.Record.Params.Recovery == 0 && !r.renewedUnheard(lock, b) {
 			continue
 		}
 		held := r.StateAt(lock, b.to)
@@ -470,6 +468,17 @@ func (r *run) outlasted(lock string) []disturbance {
 		}
 	}
 	return out
+}
+
+// renewedUnheard reports whether a fault took the answer to the last renewal of a believed hold.
+func (r *run) renewedUnheard(lock string, b belief) bool {
+	unheard := false
+	for _, m := range r.CommandsOn(lock) {
+		if m.Script == model.RoleRenew && slices.Contains(m.Threads, b.who) && m.Executed != nil && b.from <= m.Executed.AtNs && m.Executed.AtNs <= b.to {
+			unheard = m.RepliedNs < 0 && len(m.Hits) > 0
+		}
+	}
+	return unheard
 }
 
 // cutOff reports whether a fault separated a thread from its servers in a stretch of time.

@@ -124,7 +124,12 @@ func TestServersRecover(t *testing.T) {
 			15000 server fault 1 partition of c for 1s
 			16000 server heal 1`, "30400"),
 			finds: "liveness bug: b/1 waited for l from 25.001s"},
-		{rule: "nor is that so of other servers", lock: serving, record: told(partition, "30400"),
+		{rule: "or that a renewal prolonged whose answer is lost, on any server", lock: serving, record: told(`
+			10000 a/1 send renew
+			10001 a/1 exec renew -> a/1 1 30001
+			10001 a/1 hit 1 renew
+			10001 a/1 lost renew reply dropped`, "30400")},
+		{rule: "nothing else prolongs a hold on other servers", lock: serving, record: told(partition, "30400"),
 			finds: "liveness bug: b/1 waited for l from 25.001s"},
 	})
 }
