@@ -211,8 +211,7 @@ func (r *run) heldConnections(process string) []heldConnection {
 		if m.Call != nil || m.Listens != model.ListensNot {
 			continue
 		}
-		if m.Lost != nil && (m.Lost.Why == model.LostReset || m.Lost.Why == model.LostBehindAnother) {
-			// Its connection ended, whatever message the fault met.
+		if m.LostWithConnection() { // whatever message the fault met
 			out = append(out, heldConnection{span{m.AtNs, m.Lost.AtNs}, faultsThatMet(m)})
 			continue
 		}

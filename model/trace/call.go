@@ -82,6 +82,12 @@ func (m *Command) requestEndNs() int64 {
 	return Never
 }
 
+// LostWithConnection reports whether the request or the reply was lost because its connection ended, or
+// because a message before it in its pipeline was lost.
+func (m *Command) LostWithConnection() bool {
+	return m.Lost != nil && (m.Lost.Why == model.LostReset || m.Lost.Why == model.LostBehindAnother)
+}
+
 // EndNs returns when the reply arrived, or when it or the request was lost; Never if the record
 // does not say.
 func (m *Command) EndNs() int64 {
