@@ -118,8 +118,8 @@ func ReadPlan(dir string) (Plan, Versions, error) {
 	return s.Plan, s.versions(), err
 }
 
-// Difference says in which versions v and now differ. It returns "" if results of v are those of a
-// program of now.
+// Difference says in which versions v and now differ. It returns "" if a program of the versions now
+// writes the same results.
 func (v Versions) Difference(now Versions) string {
 	var all []string
 	program := now.each()

@@ -23,7 +23,7 @@ import (
 type player interface {
 	// do makes a call on a thread. The channel gets the result when the call returns.
 	do(thread int, op string, f Fields) <-chan string
-	// interrupt interrupts the call of a thread.
+	// interrupt interrupts the call that a thread is in.
 	interrupt(thread int)
 	// owner returns the owner that the server has for the thread.
 	owner(thread int) string

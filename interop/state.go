@@ -15,7 +15,7 @@ import (
 // State is the state of the server for a sequence, in the sequence's own names.
 type State struct {
 	Locks map[string]LockState `json:"locks,omitempty"`
-	// Others are keys besides those of the locks, such as an unlock latch that was left behind.
+	// Others lists the keys that belong to no lock, such as an unlock latch that was left behind.
 	Others []string `json:"others,omitempty"`
 }
 

@@ -56,7 +56,7 @@ const (
 // can crash.
 type timedParty interface {
 	party
-	// interruptNow interrupts the call of a thread.
+	// interruptNow interrupts the call that a thread is in.
 	interruptNow(op Op) error
 	// crash ends a client as the end of its process would: its connections close, and it sends
 	// nothing more.

@@ -418,25 +418,15 @@ func writeFiles(dir string, files map[string][]byte) error {
 // process remains: Maven, which plays the test in its own JVM, ends with this program, and
 // redis-server ends with the JVM.
 func runMaven(ctx context.Context, project string) (*upstream.TestRun, error) {
-	folder, free, err := Live.Folder()
+	dir, path, free, err := guardedCopy(project)
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	dir, programs := filepath.Join(folder, "project"), filepath.Join(folder, "programs")
-	if err := os.CopyFS(dir, os.DirFS(project)); err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(programs, 0o777); err != nil {
-		return nil, err
-	}
-	if err := guarded(programs, "redis-server"); err != nil {
-		return nil, err
-	}
 	var out bytes.Buffer
 	for _, mode := range []string{"-o", "-U"} { // use what Maven has before fetching anything
 		cmd := exec.CommandContext(ctx, "mvn", mode, "-q", "-B", "-DforkCount=0", "test")
-		cmd.Env = append(os.Environ(), "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
+		cmd.Env = append(os.Environ(), path)
 		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &out, &out, time.Minute
 		out.Reset()
 		err := Live.Spawn(cmd)
@@ -460,28 +450,43 @@ func runMaven(ctx context.Context, project string) (*upstream.TestRun, error) {
 	return nil, fmt.Errorf("maven: %s", out.String())
 }
 
-// runGo plays the test of a Go module, in a copy that is removed. The copy's go.mod and go.sum, which Go
-// has completed, replace those of the module.
-func runGo(ctx context.Context, module string) (*upstream.TestRun, error) {
+// guardedCopy copies the folder of a test to a place where it may be played, and returns the copy and the
+// PATH of its processes, on which a redis-server ends with this program. free removes both.
+func guardedCopy(test string) (dir, path string, free func(), err error) {
 	folder, free, err := Live.Folder()
+	if err != nil {
+		return "", "", nil, err
+	}
+	defer func() {
+		if err != nil {
+			free()
+		}
+	}()
+	dir, programs := filepath.Join(folder, "test"), filepath.Join(folder, "programs")
+	if err = os.CopyFS(dir, os.DirFS(test)); err != nil {
+		return "", "", nil, err
+	}
+	if err = os.Mkdir(programs, 0o777); err != nil {
+		return "", "", nil, err
+	}
+	if err = guarded(programs, "redis-server"); err != nil {
+		return "", "", nil, err
+	}
+	return dir, "PATH=" + programs + string(filepath.ListSeparator) + os.Getenv("PATH"), free, nil
+}
+
+// runGo plays the test of a Go module in a copy, which is removed. Go completes go.mod and go.sum of the
+// copy, and these files then replace those in the module.
+func runGo(ctx context.Context, module string) (*upstream.TestRun, error) {
+	dir, path, free, err := guardedCopy(module)
 	if err != nil {
 		return nil, err
 	}
 	defer free()
-	dir, programs := filepath.Join(folder, "module"), filepath.Join(folder, "programs")
-	if err := os.CopyFS(dir, os.DirFS(module)); err != nil {
-		return nil, err
-	}
-	if err := os.Mkdir(programs, 0o777); err != nil {
-		return nil, err
-	}
-	if err := guarded(programs, "redis-server"); err != nil {
-		return nil, err
-	}
 	var out bytes.Buffer
 	for _, args := range [][]string{{"mod", "tidy"}, {"test", "-count=1", "-json", "."}} {
 		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "PATH="+programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
+		cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", path)
 		cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, &out, &out, time.Minute
 		out.Reset()
 		err := Live.Spawn(cmd)

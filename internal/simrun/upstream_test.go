@@ -182,7 +182,7 @@ func TestTheTriesOfAGoTestAreCounted(t *testing.T) {
 	}
 }
 
-// The locks of other libraries are those of another program.
+// This program does not have the locks of other libraries.
 func TestUpstreamOfPeersNeedsTheirProgram(t *testing.T) {
 	setLive(t, &fakeLive{})
 	code, _, stderr := call(t, "upstream", "--peers", "--out", filepath.Join(t.TempDir(), "upstream"))
