@@ -274,11 +274,7 @@ func (l *lock) Unlock(ctx context.Context) error {
 	if !l.unclear {
 		select {
 		case <-l.session.Done():
-			if err := l.c.Ctx().Err(); err != nil {
-				return err // the client is closed, and the hold lasts until its lease is over
-			}
-			l.mutex = nil // the hold was lost
-			return locktest.ErrNotHeld
+			return l.unlockLost(ctx)
 		default:
 		}
 	}
@@ -292,6 +288,24 @@ func (l *lock) Unlock(ctx context.Context) error {
 	_, _ = l.c.Revoke(ctx, l.session.Lease()) // the lease also ends by itself
 	if l.unclear {
 		return errGone
+	}
+	return nil
+}
+
+// unlockLost unlocks a hold whose session has ended for the client. The key may still exist, because
+// the client also gives a session up when it hears no answer to its renewals.
+func (l *lock) unlockLost(ctx context.Context) error {
+	if err := l.c.Ctx().Err(); err != nil {
+		return err // the client is closed, and the hold lasts until its lease is over
+	}
+	r, err := l.c.Txn(ctx).If(l.mutex.IsOwner()).Then(clientv3.OpDelete(l.mutex.Key())).Commit()
+	if err != nil {
+		l.unclear = true
+		return err
+	}
+	l.mutex = nil
+	if !r.Succeeded {
+		return locktest.ErrNotHeld
 	}
 	return nil
 }
