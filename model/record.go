@@ -90,6 +90,17 @@ type Event struct {
 	Channels []string  `json:"-"` // of KindSend and KindExec: the channels that the command names
 	Answer   Answer    `json:"-"` // of KindExec
 	Program  bool      `json:"-"` // of KindSend and KindExec: the command carries a program that the server runs
+
+	Goroutine *Goroutine `json:"-"` // of KindLeft: the goroutine that Text names; nil: no goroutine is left over
+}
+
+// Goroutine is a goroutine that has not ended when a run is over.
+type Goroutine struct {
+	// Stands is the innermost function on its stack that belongs neither to the standard library nor
+	// to the world; "": there is none.
+	Stands  string
+	Started string // the function that started it
+	Closes  string // the process whose client it closes; "": it closes none
 }
 
 // Listening is the effect of a command on the channels that its connection listens to.

@@ -254,7 +254,11 @@ func (b *builder) event(e *model.Event) {
 	case model.KindTold:
 		b.add(e, b.thread(e), "learns that its hold on "+e.Lock+" is gone")
 	case model.KindLeft:
-		b.add(e, b.server(nil), "left over: "+cmp.Or(e.Key, e.Channel, e.Text))
+		what := cmp.Or(e.Key, e.Channel, e.Text)
+		if e.Goroutine != nil {
+			what = sentence.Goroutine(e.Goroutine)
+		}
+		b.add(e, b.server(nil), "left over: "+what)
 	case model.KindDefect:
 		b.add(e, -1, "DEFECT of the harness: "+e.Text)
 	}

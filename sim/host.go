@@ -1,8 +1,10 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"path"
 	"runtime"
 	"slices"
 	"strings"
@@ -206,6 +208,50 @@ func bubbleGoroutines() []string {
 		}
 	}
 	return found
+}
+
+// leftGoroutines describes goroutines by their stacks. The runtime lists them in an order that
+// differs from run to run, so they are sorted. Unlike a stack, a description has no addresses.
+// processes are those of the world.
+func leftGoroutines(stacks []string, processes []*Process) (left []model.Goroutine) {
+	for _, stack := range stacks {
+		g := model.Goroutine{Stands: ownPlace(stack), Started: starterOf(stack)}
+		own, _ := parentage([]byte(stack))
+		if i := slices.IndexFunc(processes, func(p *Process) bool { return p.closer.Load() == own }); i >= 0 {
+			g.Closes = processes[i].cfg.Name
+		}
+		left = append(left, g)
+	}
+	slices.SortFunc(left, func(a, b model.Goroutine) int {
+		return cmp.Or(cmp.Compare(a.Started, b.Started), cmp.Compare(a.Closes, b.Closes), cmp.Compare(a.Stands, b.Stands))
+	})
+	return left
+}
+
+// starterOf returns the function that started a goroutine.
+func starterOf(stack string) string {
+	_, created, ok := strings.Cut(stack, "created by ")
+	if !ok {
+		return "unknown"
+	}
+	name, _, _ := strings.Cut(created, " in goroutine")
+	return name
+}
+
+// ownPlace returns the innermost function of a stack that belongs neither to the standard library nor
+// to the packages that play a run; "" if there is none.
+func ownPlace(stack string) string {
+	lines := strings.Split(stack, "\n")
+	for i := 1; i < len(lines); i += 2 {
+		if strings.HasPrefix(lines[i], "created by ") {
+			break
+		}
+		name := functionOf(lines[i])
+		if pkg := packageOf(name); !inLibrary(name) && pkg != here && pkg != path.Join(path.Dir(here), "locktest") {
+			return name
+		}
+	}
+	return ""
 }
 
 // stacks returns the stacks of all goroutines, the caller's first.

@@ -34,6 +34,7 @@ type Process struct {
 	spoken      int     // the number of numbered connections
 	dead        bool
 	closed      bool
+	closer      atomic.Uint64 // the goroutine in which close runs; 0: it does not run
 	pausedUntil int64
 	pauses      [][2]int64
 	cutUntil    []int64 // by node, the end of a partition; guarded by w.mu
@@ -164,7 +165,10 @@ func (p *Process) runClose() {
 			w.wake()
 		}
 	}()
+	own, _ := parentage(ownStack())
+	p.closer.Store(own)
 	p.close()
+	p.closer.Store(0)
 }
 
 // panicked is a panic of the client of a process.

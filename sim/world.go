@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"testing/synctest"
 	"time"
@@ -529,26 +528,11 @@ func (w *World) end() (clean bool) {
 		left = bubbleGoroutines() // some may have ended with their server
 	}
 	w.over = false
-	for i, g := range left {
-		left[i] = "goroutine " + topFunction(g)
-	}
-	slices.Sort(left) // the runtime lists them in an order that differs from run to run
-	for _, text := range left {
-		w.record(&model.Event{Kind: model.KindLeft, Text: text})
+	for _, g := range leftGoroutines(left, w.processes) {
+		w.record(&model.Event{Kind: model.KindLeft, Text: "goroutine " + g.Started, Goroutine: &g})
 	}
 	w.over = true
 	return len(left) == 0
-}
-
-// topFunction returns the function that started a goroutine. Unlike a stack it does
-// not depend on addresses.
-func topFunction(stack string) string {
-	_, created, ok := strings.Cut(stack, "created by ")
-	if !ok {
-		return "unknown"
-	}
-	name, _, _ := strings.Cut(created, " in goroutine")
-	return name
 }
 
 func (w *World) process(name string) *Process {

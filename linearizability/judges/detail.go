@@ -224,7 +224,10 @@ type StaleToken struct {
 type Traffic struct{ Sent, Woken int }
 
 // Leftover is a detail of tidy: a key, a channel, or the thing in Text remained after all had left.
-type Leftover struct{ Key, Channel, Text string }
+type Leftover struct {
+	Key, Channel, Text string
+	Goroutine          *model.Goroutine `json:",omitempty"` // the goroutine that Text names, if it names one
+}
 
 // Ghost is a detail of tidy: a thread that does not wait stands in the queue.
 type Ghost struct {

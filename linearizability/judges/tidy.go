@@ -24,7 +24,7 @@ func judgeTidy(r *run) []Finding {
 			continue
 		}
 		out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLeftover}, Excuses: r.clockSteps(0, e.AtNs),
-			Detail: Leftover{Key: e.Key, Channel: e.Channel, Text: e.Text}})
+			Detail: Leftover{Key: e.Key, Channel: e.Channel, Text: e.Text, Goroutine: e.Goroutine}})
 	}
 	return out
 }

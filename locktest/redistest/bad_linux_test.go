@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"reflect"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -87,6 +89,13 @@ type closing struct {
 
 func (c closing) Close() error { return c.close(c.anyClient) }
 
+func waitsForEver(anyClient) error {
+	var renewals sync.WaitGroup
+	renewals.Add(1)
+	renewals.Wait()
+	return nil
+}
+
 func init() {
 	add := func(name string, lock func(setnx) locktest.Lock, end func(anyClient) error) {
 		s := subjectOf(name, false)
@@ -109,6 +118,7 @@ func init() {
 	add("reads a pipe", func(l setnx) locktest.Lock { return &piped{l} }, nil)
 	add("uses a real socket", func(l setnx) locktest.Lock { return &real{l} }, nil)
 	add("panics in Close", plain, func(anyClient) error { panic("the adapter's own panic") })
+	add("waits for ever in Close", plain, waitsForEver)
 	add("does not close twice", plain, func(c anyClient) error {
 		if err := c.Close(); err != nil {
 			panic("closed twice")
@@ -120,9 +130,11 @@ func init() {
 
 // A sentence names such a lock and its fault, and the tests after it go on.
 func TestBadLocksAreExplained(t *testing.T) {
+	here := reflect.TypeFor[closing]().PkgPath()
 	const system = " a goroutine waits for the operating system, and simulated time does not pass meanwhile; most likely for a file, a pipe, a process, or a connection that was not dialled through the world"
 	for name, want := range map[string][]string{
-		"leaks goroutines":             {"leaks goroutines breaks tidy: ", "there still was goroutine ", ".(*leaks).Lock"},
+		"leaks goroutines":             {"leaks goroutines breaks tidy: ", "there still was a goroutine, which stood in " + here + ".(*leaks).forever and had been started by " + here + ".(*leaks).Lock"},
+		"waits for ever in Close":      {"waits for ever in Close breaks tidy: ", "every lease was over, Close of the client of process a had not returned; it stood in " + here + ".waitsForEver\n"},
 		"does not look at its context": {"does not look at its context breaks wait-bound: "},
 		"blocks for ever":              {"blocks for ever breaks liveness: a/1 waited for orders from 0.000s"},
 		"sleeps in the system":         {"sleeps in the system cannot be judged: the world stood still", ".(*asleep).Lock" + system},

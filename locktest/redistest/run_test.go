@@ -269,7 +269,7 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 // A sentence says what is wrong with a subject, and the tests after it go on.
 func TestWrongSubjectsAreExplained(t *testing.T) {
 	for name, want := range map[string][]string{
-		"draws from math/rand/v2":              {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2"},
+		"draws from math/rand/v2":              {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2", "check the stop channel", "docs/locktest.md, When the lock is nondeterministic"},
 		"panics":                               {"panics", "the adapter's own panic"},
 		"panics in Unlock":                     {" runs of panics in Unlock, run 0 the first, are undecided: harness: the lock panicked: the adapter's own panic"},
 		"does not open":                        {`does not open cannot be opened: no licence`},

@@ -126,14 +126,18 @@ func detail(f judges.Finding) string {
 	case judges.Traffic:
 		return fmt.Sprintf("%s sent %s for %s in the second from %s on, %d more than it was woken", who, counted.Of(d.Sent, "command"), lock, when, d.Sent-d.Woken)
 	case judges.Leftover:
-		what := d.Text
+		still := "there still was " + d.Text
 		switch {
 		case d.Key != "":
-			what = "key " + d.Key
+			still = "there still was key " + d.Key
 		case d.Channel != "":
-			what = "channel " + d.Channel
+			still = "there still was channel " + d.Channel
+		case d.Goroutine != nil && d.Goroutine.Closes != "":
+			still = Goroutine(d.Goroutine)
+		case d.Goroutine != nil:
+			still = "there still was " + Goroutine(d.Goroutine)
 		}
-		return fmt.Sprintf("at %s, when everybody had left and every lease was over, there still was %s", when, what)
+		return fmt.Sprintf("at %s, when everybody had left and every lease was over, %s", when, still)
 	case judges.Ghost:
 		text := fmt.Sprintf("%s stands in the queue of %s at %s, ", who, lock, when)
 		if d.Call == "" {
@@ -159,6 +163,20 @@ func detail(f judges.Finding) string {
 		return text + together(d.Together)
 	}
 	panic(fmt.Sprintf("sentence: there is no sentence about a %T", f.Detail))
+}
+
+// Goroutine describes a goroutine that is left over: a noun with its place, or a clause about a Close
+// that has not returned.
+func Goroutine(g *model.Goroutine) string {
+	switch {
+	case g.Closes != "" && g.Stands != "":
+		return "Close of the client of process " + g.Closes + " had not returned; it stood in " + g.Stands
+	case g.Closes != "":
+		return "Close of the client of process " + g.Closes + " had not returned"
+	case g.Stands != "":
+		return "a goroutine, which stood in " + g.Stands + " and had been started by " + g.Started
+	}
+	return "a goroutine, which had been started by " + g.Started
 }
 
 // returned says how a call had returned.

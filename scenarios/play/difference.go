@@ -111,7 +111,10 @@ func (d difference) String() string {
 			break
 		}
 	}
-	b.WriteString("likely causes: chance that cannot be seeded (the package functions of math/rand/v2, hash/maphash), the order of a map, " +
-		"a select of which several cases are ready, such as that of a call whose context has ended, or goroutines of the lock that race with each other")
+	b.WriteString("likely causes, and what helps (more in docs/locktest.md, When the lock is nondeterministic):\n" +
+		"  a select with several cases ready, of which Go takes any: after it, check the stop channel or ctx.Err() again, before the lock renews\n" +
+		"  chance that cannot be seeded (the package functions of math/rand/v2, hash/maphash): use crypto/rand, or give the value to Process.Value\n" +
+		"  the order of a map: sort the keys\n" +
+		"  goroutines of the lock that race with each other: let one wait for the other")
 	return b.String()
 }

@@ -246,7 +246,7 @@ func TestALockThatPanicsIsADefectAndTheRunGoesOn(t *testing.T) {
 	equal(t, "others done", len(pick(r, func(e model.Event) bool { return e.Kind == model.KindDone && e.Process == "b" })), 1)
 }
 
-func TestALeftoverGoroutineIsListedByWhoStartedIt(t *testing.T) {
+func TestALeftoverGoroutineIsListedByItsPlaceAndItsStarter(t *testing.T) {
 	h := sim.NewHost(t)
 	here := reflect.TypeFor[stage]().PkgPath()
 	for name, leak := range map[string]func(){
@@ -263,7 +263,10 @@ func TestALeftoverGoroutineIsListedByWhoStartedIt(t *testing.T) {
 			}).run(h.For(t))
 			left := pick(r, ofKind(model.KindLeft))
 			if len(left) != 1 || !strings.HasPrefix(left[0].Text, "goroutine "+here+".TestALeftoverGoroutine") {
-				t.Errorf("left: %+v", left)
+				t.Fatalf("left: %+v", left)
+			}
+			if g := left[0].Goroutine; g == nil || !strings.HasPrefix(g.Stands, here+".TestALeftoverGoroutine") || "goroutine "+g.Started != left[0].Text || g.Stands == g.Started || g.Closes != "" {
+				t.Errorf("the goroutine that is left: %+v", g)
 			}
 		})
 	}
