@@ -85,9 +85,9 @@ func (b *builder) moments() {
 		case m.Lost >= 0 && m.Why != model.LostUnwanted && m.Push:
 			add(m.Lost, "lost", "a wake-up to %s is lost (%s)", who, m.Why)
 		case m.Lost >= 0 && m.Why != model.LostUnwanted && m.Dir == "reply" && m.Exec >= 0:
-			add(m.Lost, "lost", "the server has done %s of %s, and its answer is lost (%s)", m.Name, who, m.Why)
+			add(m.Lost, "lost", "the server has done %s of %s, and its answer is lost (%s)%s", m.Name, who, m.Why, b.untilNextRenewal(m))
 		case m.Lost >= 0 && m.Why != model.LostUnwanted:
-			add(m.Lost, "lost", "%s of %s is lost before the server sees it (%s)", m.Name, who, m.Why)
+			add(m.Lost, "lost", "%s of %s is lost before the server sees it (%s)%s", m.Name, who, m.Why, b.untilNextRenewal(m))
 		case m.Hit != "":
 			add(m.Sent, "fault", "%s of %s meets a fault: %s", m.Name, who, m.Hit)
 		}

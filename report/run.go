@@ -123,6 +123,8 @@ type event struct {
 	quiet   bool     // the story as text leaves it out
 
 	check *model.Check // of a want that was not met
+	turn  bool         // the lock has another owner
+	by    int          // the call that gave it another owner; 0: none did
 }
 
 // A bar is an operation from its call to its return.

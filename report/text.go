@@ -28,56 +28,6 @@ type column struct {
 // server has the last one. Faults go across all columns. The findings stand at the end.
 func Text(r Run) string { return textOf(r, build(r)) }
 
-// Shortened returns the story that Text tells, up to the first finding and the returns of its
-// calls. It shows the last events and leaves out the earlier ones. most limits the number of events. Shortened returns
-// "" if there is no finding.
-func Shortened(r Run, most int) string {
-	v := build(r)
-	if len(v.Findings) == 0 {
-		return ""
-	}
-	end := endOf(v, v.Findings[0])
-	head, body := columnsOf(v)
-	rows := body(v.Events[:end])
-	out := head
-	if left := len(rows) - most; left > 0 {
-		rows = rows[left:]
-		out += fmt.Sprintf("%*s  %s before\n", textTime-2, "…", counted.Of(left, "event"))
-	}
-	return out + strings.Join(rows, "")
-}
-
-// afterFinding is the number of events for which a shortened timeline goes on to show how the
-// calls of its finding ended.
-const afterFinding = 10
-
-// endOf returns the number of events in a timeline of the finding f. The timeline includes all
-// events at the finding's instant. It goes on until the finding's calls have returned and the
-// commands sent by then have run, if that takes few events. It shows a command when the server runs
-// it.
-func endOf(v *view, f finding) int {
-	if f.Event < 0 {
-		return 0 // its line was cut away
-	}
-	end := f.Event + 1
-	for end < len(v.Events) && v.Events[end].AtNs == f.AtNs {
-		end++
-	}
-	var sent []int
-	for i := end - 1; i >= 0 && v.Events[i].AtNs == f.AtNs; i-- {
-		if e := v.Events[i]; e.Kind == string(model.KindSend) {
-			sent = append(sent, e.Msg)
-		}
-	}
-	for i := min(end+afterFinding, len(v.Events)) - 1; i >= end; i-- {
-		e := v.Events[i]
-		if e.Op != 0 && slices.Contains(f.Ops, e.Op) || e.Kind == string(model.KindExec) && slices.Contains(sent, e.Msg) {
-			return i + 1
-		}
-	}
-	return end
-}
-
 func textOf(r Run, v *view) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s on %s, seed %d: %s (digest %.12s)\n", r.Scenario, r.Lock, r.Seed, r.Verdict, r.Digest)

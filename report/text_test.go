@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -69,12 +70,75 @@ func TestRepeatsAreFolded(t *testing.T) {
 func TestTheShortStoryEndsAtTheFinding(t *testing.T) {
 	r := played(t, "misdelete", "setnx-del")
 	lines := strings.Split(strings.TrimSpace(report.Shortened(r, 5)), "\n")
-	if len(lines) != 7 || !strings.Contains(lines[1], "events before") || !strings.HasSuffix(lines[5], "free") || !strings.HasSuffix(lines[6], "5.017s  unlock orders: released") {
+	if len(lines) != 6 || !strings.Contains(lines[1], "events before") || !strings.HasSuffix(lines[4], "free") || !strings.HasSuffix(lines[5], "5.017s  unlock orders: released") {
 		t.Errorf("the last line is not the return of the call that the finding names:\n%s", strings.Join(lines, "\n"))
 	}
 	r.Findings = nil
 	if s := report.Shortened(r, 5); s != "" {
 		t.Errorf("a run that held has a story: %s", s)
+	}
+}
+
+// A long story shows what the finding rests on and the end, in at most so many lines.
+func TestTheShortStoryKeepsWhatTheFindingRestsOn(t *testing.T) {
+	rec := &model.Record{Params: model.Params{Lock: "any", Processes: []model.ProcessParams{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}},
+		Faults: []model.FaultSpec{{Kind: model.FaultPartition, Processes: []string{"a"}}}}}
+	msg := 0
+	renew := func(ms int64, lost bool) {
+		msg++
+		e := model.Event{AtNs: ms * 1e6, Kind: model.KindSend, Process: "a", Msg: msg, Conn: 1, Command: "PEXPIRE", Script: model.RoleRenew, Owners: []string{"a/1"}, Locks: []string{"x"}}
+		rec.Add(e)
+		if lost {
+			rec.Add(model.Event{AtNs: e.AtNs, Kind: model.KindLost, Process: "a", Msg: msg, Dir: "request", Why: "partition"})
+			return
+		}
+		e.Kind, e.Reply = model.KindExec, "1"
+		rec.Add(e)
+		rec.Add(model.Event{AtNs: e.AtNs, Kind: model.KindState, Lock: "x", State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: ms + 3000}})
+	}
+	rec.Add(model.Event{Kind: model.KindInvoke, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x"})
+	rec.Add(model.Event{AtNs: 1e6, Kind: model.KindState, Lock: "x", State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 3000}})
+	rec.Add(model.Event{AtNs: 2e6, Kind: model.KindReturn, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x", Outcome: model.Granted})
+	for i := range int64(40) {
+		renew(1000+i*100, false)
+	}
+	rec.Add(model.Event{AtNs: 5000e6, Kind: model.KindFault, Fault: 1, Process: "a", Text: "partition of a"})
+	renew(5000, true)
+	rec.Add(model.Event{AtNs: 5500e6, Kind: model.KindFaultEnd, Fault: 1, Process: "a", Text: "partition of a"})
+	for i := range int64(40) { // those of another lock explain nothing
+		op := 2 + int(i)
+		rec.Add(model.Event{AtNs: (5600 + i) * 1e6, Kind: model.KindInvoke, Process: "b", Thread: 1, Op: op, Action: model.ActLock, Lock: "y"})
+		rec.Add(model.Event{AtNs: (5600 + i) * 1e6, Kind: model.KindReturn, Process: "b", Thread: 1, Op: op, Action: model.ActLock, Lock: "y", Outcome: model.Failed})
+	}
+	rec.Add(model.Event{AtNs: 7900e6, Kind: model.KindState, Lock: "x", State: &model.LockState{}})
+	renew(9000, true)
+	r := report.Run{Lock: "any", Record: rec, Findings: []judges.Finding{{Judge: model.JudgeLease, Verdict: judges.Broken, Class: judges.ClassBug, AtNs: 7900e6,
+		Facts: model.Facts{Lock: "x", Thread: "a/1"}, Detail: judges.Defect{Text: "it is so"}, Ops: []judges.OpRef{{Process: "a", Thread: 1, Op: string(model.ActLock)}}}}}
+	const most = 20
+	story := report.Shortened(r, most)
+	rest := story
+	for _, want := range []string{
+		"0.000s  calls lock x\n", "held by a/1 ×1, until 3.000s", "lock x: granted\n", "events left out\n", "── fault: partition of a ──\n",
+		"LOST: the request of renew (PEXPIRE) (partition); the next is sent at 9.000s\n", "── over: partition of a ──\n", "7.900s", " free\n",
+	} {
+		_, after, ok := strings.Cut(strings.Join(strings.Fields(rest), " "), strings.Join(strings.Fields(want), " "))
+		if !ok {
+			t.Fatalf("%q is missing, or comes too soon, in\n%s", want, story)
+		}
+		rest = after
+	}
+	left := 0
+	for _, n := range regexp.MustCompile(`…  (\d+) events? `).FindAllStringSubmatch(story, -1) {
+		one, _ := strconv.Atoi(n[1])
+		left += one
+	}
+	rows := len(regexp.MustCompile(`(?m)^ +\d+\.\d+s  `).FindAllString(story, -1))
+	gaps := strings.Count(story, "…")
+	if rows+gaps > most || rows+left != 3+2*40+3+2*40+1 {
+		t.Errorf("%d lines of events, %d gaps, %d events left out, in\n%s", rows, gaps, left, story)
+	}
+	if whole := report.Shortened(r, 1000); strings.Contains(whole, "…") {
+		t.Errorf("a story that fits is cut:\n%s", whole)
 	}
 }
 

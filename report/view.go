@@ -27,13 +27,14 @@ type builder struct {
 	channels map[string][]string       // channel -> the locks that it belongs to
 	hears    map[string]map[int]string // channel -> connection -> process
 	ranOut   map[int64]bool            // the instants at which a key ran out
+	changes  map[string]int            // by lock, the changes that the record had so far
 	using    map[string]int            // thread and resource -> index of v.Uses
 }
 
 func build(r Run) *view {
 	b := &builder{
 		run: r, trace: trace.New(r.Record), lanes: map[string]int{}, names: map[string]int{}, msgs: map[int]int{},
-		spoken: map[string]int64{}, channels: map[string][]string{}, hears: map[string]map[int]string{}, using: map[string]int{}, ranOut: map[int64]bool{},
+		spoken: map[string]int64{}, channels: map[string][]string{}, hears: map[string]map[int]string{}, using: map[string]int{}, changes: map[string]int{}, ranOut: map[int64]bool{},
 	}
 	b.v = &view{Scenario: r.Scenario, Lock: r.Lock, Verdict: r.Verdict, Total: len(r.Record.Events), Blame: r.Blame}
 	b.plan()
@@ -156,6 +157,13 @@ func (b *builder) conn(msg int) int {
 	return 0
 }
 
+// change returns the next change of a lock, which the record has next.
+func (b *builder) change(lock string) *trace.Change {
+	c := b.trace.Changes(lock)[b.changes[lock]]
+	b.changes[lock]++
+	return c
+}
+
 // changed reports whether a message changed the server's state of a lock.
 func (b *builder) changed(m *message) bool {
 	sent := b.trace.Command(m.ID)
@@ -216,7 +224,13 @@ func (b *builder) event(e *model.Event) {
 			}
 		}
 		v.Truth = append(v.Truth, h)
-		b.add(e, b.server([]string{e.Lock}), held(s))
+		x := b.add(e, b.server([]string{e.Lock}), held(s))
+		if c := b.change(e.Lock); c.Started() || c.Ended() {
+			x.turn = true
+			if call := c.Call(); call != nil {
+				x.by = call.Op
+			}
+		}
 	case model.KindExpire:
 		b.ranOut[e.AtNs] = true
 		b.add(e, b.server(nil), "key "+e.Key+" ran out")
@@ -367,11 +381,27 @@ func (b *builder) traffic(e *model.Event) {
 			x.Kind, x.quiet = "late", true
 			return
 		}
-		b.add(e, m.Lane, lostText(m))
+		b.add(e, m.Lane, lostText(m)+b.untilNextRenewal(m))
 	case model.KindHit:
 		m.Hit = Clip(e.Text, 80)
 		b.add(e, m.Lane, fmt.Sprintf("fault met the %s of %s: %s", e.Dir, m.Name, e.Text))
 	}
+}
+
+// untilNextRenewal says when the renewal after a lost one is sent, as a clause; "" for other messages.
+// A client that waits for an answer sends none meanwhile, which no event shows.
+func (b *builder) untilNextRenewal(m *message) string {
+	lost := b.trace.Command(m.ID)
+	if lost == nil || lost.Call != nil || lost.Script != model.RoleRenew {
+		return ""
+	}
+	after, _ := slices.BinarySearchFunc(b.trace.Commands, lost.AtNs+1, func(c *trace.Command, t int64) int { return cmp.Compare(c.AtNs, t) })
+	for _, c := range b.trace.Commands[after:] {
+		if c.Call == nil && c.Script == model.RoleRenew && c.Process == lost.Process && slices.Equal(c.Locks, lost.Locks) && slices.Equal(c.Threads, lost.Threads) {
+			return "; the next is sent at " + at(c.AtNs)
+		}
+	}
+	return "; no other is sent after it"
 }
 
 func lostText(m *message) string {
