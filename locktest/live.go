@@ -39,18 +39,23 @@ func (r *runner) serveLive() {
 	os.Exit(0)
 }
 
+// livable returns the reason why a lock cannot be played on a real server; nil if it can.
+func livable(name string) error {
+	if simrun.Live == nil {
+		livecmd := path.Join(path.Dir(reflect.TypeFor[Subject]().PkgPath()), "live", "livecmd")
+		return fmt.Errorf("-lockstep.live needs Linux, and this import in the test: _ %q", livecmd)
+	}
+	if _, err := subject.Find(name); err == nil {
+		return fmt.Errorf("subject %q has the name of a built-in lock, which -lockstep.live would play instead; give it a name of its own", name)
+	}
+	return nil
+}
+
 // live plays the scenario of a recording on a real server, as often as runs says. It fails the test if
 // a run has a bug. A recording is of one schedule, and a live run has the schedule that the machine
 // gives it.
 func (r *runner) live(t *testing.T, file string, runs int) {
 	t.Helper()
-	if simrun.Live == nil {
-		livecmd := path.Join(path.Dir(reflect.TypeFor[Subject]().PkgPath()), "live", "livecmd")
-		t.Fatalf("locktest: -lockstep.live needs Linux, and this import in the test: _ %q", livecmd)
-	}
-	if _, err := subject.Find(r.s.Name); err == nil {
-		t.Fatalf("locktest: subject %q has the name of a built-in lock; give it one of its own", r.s.Name)
-	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal("locktest:", err)

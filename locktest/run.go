@@ -5,7 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"lockstep/explore/draw"
 	explored "lockstep/explore/failure"
 	"lockstep/internal/counted"
+	"lockstep/internal/input"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
 	"lockstep/report/sentence"
@@ -83,7 +83,12 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 		return explore.Plan{}, fmt.Errorf("-lockstep.live is %d; it must be at least 1", *flags.live)
 	case given["lockstep.live"] && *flags.replay == "":
 		return explore.Plan{}, errors.New("-lockstep.live plays the recording that -lockstep.replay names; give it one")
-	case *flags.hang <= 0:
+	case given["lockstep.live"]:
+		if err := livable(lock); err != nil {
+			return explore.Plan{}, err
+		}
+	}
+	if *flags.hang <= 0 {
 		return explore.Plan{}, fmt.Errorf("-lockstep.hang is %v; it must be more than 0s", *flags.hang)
 	}
 	if *flags.runs != 0 {
@@ -259,11 +264,8 @@ func (r *runner) recordings() {
 // world.
 func (r *runner) read(t *testing.T, file string) (*play.Recording, *scenarios.Scenario, *subject.Subject) {
 	t.Helper()
-	text, err := os.ReadFile(file)
+	text, err := input.Read(file, "-lockstep.replay takes a recording, such as testdata/lockstep/TEST/FINGERPRINT.lockstep")
 	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			t.Fatalf("locktest: there is no recording %s", file)
-		}
 		t.Fatal("locktest:", err)
 	}
 	rec, sc, lock, err := play.ReadRecordingOf(file, text, func(name string) (*subject.Subject, error) {
@@ -479,7 +481,11 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		}
 	}
 	total := explore.Sum(r.plan, runs)
-	t.Logf("%d schedules of %s: %s", total.Runs, r.s.Name, words(total.Words))
+	several := ""
+	if len(total.Groups) > 0 {
+		several = " (a schedule with several findings counts once here, by the worst, and below with each of them)"
+	}
+	t.Logf("%d schedules of %s: %s%s", total.Runs, r.s.Name, words(total.Words), several)
 	alike := map[odd]int{}
 	for _, one := range total.Odd {
 		alike[oddOf(one)]++

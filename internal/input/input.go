@@ -7,16 +7,20 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"strings"
+
+	"lockstep/internal/nearest"
 )
 
 // Open opens a file that a user named. An error is a sentence that begins with the name, or says
-// that there is no such file. It ends with takes, such as "check takes a history", if the user may
-// have meant another file.
+// that there is no such file, and names a file of the same folder with a similar name. It ends with
+// takes, such as "check takes a history", since the user may have meant another file.
 func Open(file, takes string) (*os.File, error) {
 	f, err := os.Open(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no file %s; %s", file, takes)
+		return nil, fmt.Errorf("there is no file %s; %s%s", file, nearest.Hint(near(file)), takes)
 	case err != nil:
 		return nil, cannot(file, err)
 	}
@@ -43,6 +47,27 @@ func Read(file, takes string) ([]byte, error) {
 		err = cannot(file, err)
 	}
 	return text, errors.Join(err, f.Close())
+}
+
+// near returns the file of the same folder and ending whose name resembles that of file; "" if there
+// is none.
+func near(file string) string {
+	ending := filepath.Ext(file)
+	others, err := os.ReadDir(filepath.Dir(file))
+	if err != nil {
+		return ""
+	}
+	var known []string
+	for _, other := range others {
+		if !other.IsDir() && filepath.Ext(other.Name()) == ending {
+			known = append(known, strings.TrimSuffix(other.Name(), ending))
+		}
+	}
+	name := nearest.Near(strings.TrimSuffix(filepath.Base(file), ending), known)
+	if name == "" {
+		return ""
+	}
+	return filepath.Join(filepath.Dir(file), name+ending)
 }
 
 // cannot says that a file cannot be read, without the name of the system call that package os puts

@@ -15,10 +15,16 @@ func TestRead(t *testing.T) {
 	if err := os.WriteFile(file, []byte("text"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	near := filepath.Join(dir, "misdelete.lockstep")
+	if err := os.WriteFile(near, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ rule, file, text, err string }{
 		{"a file", file, "text", ""},
 		{"a folder", dir, "", dir + " is a folder; check takes a history"},
 		{"nothing", filepath.Join(dir, "no"), "", "there is no file " + filepath.Join(dir, "no") + "; check takes a history"},
+		{"an ending that is misspelt", filepath.Join(dir, "misdelete.4.lokstep"), "", "there is no file " + filepath.Join(dir, "misdelete.4.lokstep") + "; check takes a history"},
+		{"a file that is misspelt", filepath.Join(dir, "misdelet.lockstep"), "", "there is no file " + filepath.Join(dir, "misdelet.lockstep") + `; did you mean "` + near + `"? check takes a history`},
 		{"a file in place of a folder", filepath.Join(file, "no"), "", filepath.Join(file, "no") + " cannot be read: " + syscall.ENOTDIR.Error()},
 	} {
 		text, err := input.Read(c.file, "check takes a history")

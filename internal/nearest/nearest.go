@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// longest limits the words that Near compares, in letters. No known word is longer.
-const longest = 60
+// longest limits the words that Near compares, in letters. The longest known words are the names of
+// recordings.
+const longest = 120
 
 // Word returns the word of known that is nearest to word, in the distance that the function distance
 // computes. Capitals count as small letters. Of several words it is the first. It returns "" if known is

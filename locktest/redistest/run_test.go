@@ -164,8 +164,12 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	if want := "exists-then-set is nondeterministic: the schedule of " + file + " gives different records, the records differ from event "; passes || !strings.Contains(differs, want) || strings.Contains(differs, "Keep the recording") {
 		t.Errorf("want %q:\n%s", want, differs)
 	}
-	if live, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.replay="+file, "-lockstep.live=1"); !strings.Contains(live, `-lockstep.live needs Linux, and this import in the test: _ "lockstep/live/livecmd"`) {
-		t.Errorf("it does not say what a live run needs:\n%s", live)
+	if live, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.replay="+file, "-lockstep.live=1"); !strings.Contains(live, `-lockstep.live needs Linux, and this import in the test: _ "lockstep/live/livecmd"`) || strings.Contains(live, " breaks ") {
+		t.Errorf("it does not say what a live run needs before it plays anything:\n%s", live)
+	}
+	misspelt := strings.Replace(file, "exclusion", "exlusion", 1)
+	if text, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.replay="+misspelt); !strings.Contains(text, "there is no file "+misspelt+`; did you mean "`+file+`"? `) {
+		t.Errorf("it does not know a recording that is misspelt:\n%s", text)
 	}
 	sentence := regexp.MustCompile(`exists-then-set breaks mutual-exclusion: .*`)
 	if first, second := sentence.FindAllString(text, -1), sentence.FindString(again); second == "" || !strings.Contains(strings.Join(first, "\n"), second) {
@@ -360,7 +364,8 @@ func TestFlagsAreChecked(t *testing.T) {
 		"-lockstep.replay=":                 "-lockstep.replay is empty; give it a recording",
 		"-lockstep.live=0":                  "-lockstep.live is 0; it must be at least 1",
 		"-lockstep.live=3":                  "-lockstep.live plays the recording that -lockstep.replay names; give it one",
-		"-lockstep.replay=no/such.lockstep": "there is no recording no/such.lockstep",
+		"-lockstep.replay=no/such.lockstep": "there is no file no/such.lockstep; -lockstep.replay takes a recording",
+		"-lockstep.replay=.":                ". is a folder; -lockstep.replay takes a recording, such as testdata/lockstep/TEST/FINGERPRINT.lockstep",
 	} {
 		text, passed := outcome(t, t.TempDir(), "exists-then-set, mended", nil, arg)
 		if passed {

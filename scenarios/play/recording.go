@@ -108,7 +108,7 @@ func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.
 		begin += end + 1
 	}
 	if len(bytes.TrimSpace(text[begin:])) == 0 {
-		return fail(begin, "the recording is empty; a recording is what simrun run --out DIR writes as DIR/SCENARIO/LOCK/SEED.lockstep")
+		return fail(begin, "the recording is empty; remove it, and write it anew: the test that found the failure does, and simrun run --out DIR")
 	}
 	if IsLive(text) {
 		return fail(begin, "this is a live run, which has no decisions and cannot be played again; simrun report draws it")
