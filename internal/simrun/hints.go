@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,6 +26,12 @@ var PeersLocks = []PeersLock{
 	{"memcached-add", true}, {"memcached-add-forever", true}, {"memcached-cas", true}, {"zookeeper", true}, {"zookeeper-closing", true}, {"etcd-mutex", true},
 	{"nats-kv", true}, {"nats-kv-on-time", true}, {"nats-kv-blind", true}, {"nats-kv-key-ttl", true}, {"chubby", false}, {"chubby-without-delay", false},
 	{"mysql-get-lock", true}, {"mysql-get-lock-pool", true}, {"mysql-row", true},
+}
+
+func init() {
+	for _, l := range PeersLocks {
+		subject.Elsewhere(l.Name)
+	}
 }
 
 // A realServerError is an error of a command that plays on a real server.
@@ -61,14 +68,14 @@ func hints(err error) (all []string) {
 	for _, err := range causes(err) {
 		switch err := err.(type) {
 		case *subject.UnknownError:
-			i := slices.IndexFunc(PeersLocks, func(l PeersLock) bool { return l.Name == err.Name })
+			i := slices.IndexFunc(PeersLocks, func(l PeersLock) bool { return l.Name == cmp.Or(err.Meant, err.Name) })
 			switch {
 			case i < 0:
 				add("%s list names all %d locks", program(), err.Known)
 			case onRealServer && !PeersLocks[i].Live:
-				add("%s, of the program in peers/, is not possible live: no program starts its servers", err.Name)
+				add("%s, of the program in peers/, is not possible live: no program starts its servers", PeersLocks[i].Name)
 			default:
-				add("the program in peers/ knows %s: (cd peers && go run ./%s list) in a clone of this project", err.Name, ours)
+				add("the program in peers/ knows %s: (cd peers && go run ./%s ...) in a clone of this project", PeersLocks[i].Name, ours)
 			}
 		case *scenarios.UnknownError:
 			add("%s list names all %d scenarios", program(), err.Known)

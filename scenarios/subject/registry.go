@@ -16,6 +16,16 @@ var registry struct {
 	sync.Mutex
 	all    []*Subject
 	byName map[string]*Subject
+
+	elsewhere []string // the names that Elsewhere got
+}
+
+// Elsewhere makes the names of locks known that another program registers. Find does not find them,
+// and suggests them for names that resemble them. A name that is registered here, too, has no effect.
+func Elsewhere(names ...string) {
+	registry.Lock()
+	defer registry.Unlock()
+	registry.elsewhere = append(registry.elsewhere, names...)
 }
 
 // Register makes subjects known under their names, in that order. It panics if a
@@ -128,9 +138,14 @@ func meant(name string) string {
 			releases[family] = append(releases[family], release)
 		}
 	}
+	if slices.Contains(registry.elsewhere, name) {
+		return ""
+	}
 	family, release, hasRelease := strings.Cut(name, "@")
-	family = nearest.Near(family, families)
+	family = nearest.Near(family, slices.Concat(families, registry.elsewhere))
 	switch {
+	case slices.Contains(registry.elsewhere, family):
+		return family
 	case family == "":
 		return nearest.Near(name, names)
 	case !hasRelease:
