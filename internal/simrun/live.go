@@ -360,7 +360,7 @@ func (a *app) liveLine(p *pair, all []play.LiveRun) {
 		}
 	}
 	params := all[0].Played.Record.Params
-	fmt.Fprintf(a.out, "    %s, each instant within %v\n", strings.Join(all[0].Programs, ", "), params.Uncertainty)
+	fmt.Fprintf(a.out, "    %s, each instant within %v\n", strings.Join(all[0].Programs, ", "), sentence.Uncertainty(params.Uncertainty))
 }
 
 // writeLive writes a run as DIR/SCENARIO/LOCK/RUN.live, and returns the name of the file.

@@ -25,7 +25,7 @@ func Finding(f judges.Finding) string {
 	}
 	switch {
 	case f.Doubt.Uncertainty > 0:
-		text = fmt.Sprintf("within the uncertainty of %v: %s", f.Doubt.Uncertainty, text)
+		text = fmt.Sprintf("within the uncertainty of %v: %s", Uncertainty(f.Doubt.Uncertainty), text)
 	case f.Doubt.StoodStill > 0:
 		text = StoodStill(f.Doubt.StoodStill) + ": " + text
 	}
@@ -33,7 +33,15 @@ func Finding(f judges.Finding) string {
 }
 
 // StoodStill says that the machine of a live run stood still.
-func StoodStill(d time.Duration) string { return fmt.Sprintf("the machine stood still for %v", d) }
+func StoodStill(d time.Duration) string {
+	return fmt.Sprintf("the machine stood still for %v", d.Round(time.Millisecond))
+}
+
+// Uncertainty returns the uncertainty of a live run's instants in whole milliseconds, rounded up, so
+// that it stays a bound.
+func Uncertainty(d time.Duration) time.Duration {
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
+}
 
 // Verdict says what an undecided or nondeterministic run lacks, or why a scenario does not
 // apply. It returns "" for other verdicts.

@@ -41,7 +41,7 @@ func TestADetailWithoutASentencePanics(t *testing.T) {
 
 // A doubt comes before the finding, and the result of a replay after it.
 func TestWhatReplaysAndDoubtsAdd(t *testing.T) {
-	f := judges.Finding{Convicted: true, Doubt: judges.Doubt{Uncertainty: 2e6}, Detail: judges.Defect{Text: "it broke"}, Excuses: []model.Excuse{
+	f := judges.Finding{Convicted: true, Doubt: judges.Doubt{Uncertainty: 1_000_001}, Detail: judges.Defect{Text: "it broke"}, Excuses: []model.Excuse{
 		{Fault: 2, Cause: model.Cause{Kind: model.CauseFaultAt, Fault: "pause of a", AtNs: 3e9}},
 		{Cause: model.Cause{Kind: model.CauseOverstayed, Thread: "a/1", Lease: 1e9}}, // no replay can leave this cause out
 		{Clocks: true, Cause: model.Cause{Kind: model.CauseClocks}},
@@ -50,7 +50,7 @@ func TestWhatReplaysAndDoubtsAdd(t *testing.T) {
 	if got, want := sentence.Finding(f), "within the uncertainty of 2ms: it broke; it happens without pause of a at 3.000s and wall clocks that differ, too"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	f.Convicted, f.Doubt = false, judges.Doubt{StoodStill: 3e8}
+	f.Convicted, f.Doubt = false, judges.Doubt{StoodStill: 300_400_000}
 	if got, want := sentence.Finding(f), "the machine stood still for 300ms: it broke"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
