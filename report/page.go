@@ -86,11 +86,17 @@ func writePage(w io.Writer, r Run, pictures []shownPicture, shared string, links
 		Processes, Judges []string
 		Pictures          []shownPicture
 		Whole, Others     int
+		Died, Closed      bool // some process died, some client closed
 		Links             []Link
 		Shared            string
 		Style             template.CSS
 		Script            template.JS
-	}{r, v, v.title(r), signs[r.Verdict], textOf(r, v), processes, named, pictures, findingsWhole, len(v.Findings) - findingsWhole, links, shared, template.CSS(pageCSS), template.JS(pageJS)})
+	}{r, v, v.title(r), signs[r.Verdict], textOf(r, v), processes, named, pictures, findingsWhole, len(v.Findings) - findingsWhole, v.ended(goneDied), v.ended(goneClosed), links, shared, template.CSS(pageCSS), template.JS(pageJS)})
+}
+
+// ended reports whether a process ended so.
+func (v *view) ended(how string) bool {
+	return slices.ContainsFunc(v.Gone, func(g gone) bool { return g.How == how })
 }
 
 // title returns a title that no other run's page has. A tab of a browser shows only the beginning, so

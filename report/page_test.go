@@ -101,6 +101,8 @@ func TestPages(t *testing.T) {
 		{"the page of a story", thePageOfAStory},
 		{"stepping", stepping},
 		{"a hold nobody knows of", aHoldNobodyKnowsOf},
+		{"the legend explains the signs", theLegendExplainsTheSigns},
+		{"names that are cut", namesThatAreCut},
 		{"filters", filters},
 		{"by keyboard", byKeyboard},
 		{"light and dark are readable", lightAndDark},
@@ -230,6 +232,53 @@ func stepping(t *testing.T, chromium context.Context) {
 		t.Error("the chosen instant is lost")
 	}
 	p.Quiet()
+}
+
+// The legend has the signs that the chart draws, and no others.
+func theLegendExplainsTheSigns(t *testing.T, chromium context.Context) {
+	for _, c := range []struct {
+		scenario, lock string
+		has, lacks     []string
+	}{
+		{"misdelete", "setnx-del", []string{"uses a resource", "a finding", "the chosen event", "a client closed"}, []string{"a process died", "fault", "two believe"}},
+		{"fair-dead-waiters-add-up", "redisson-fair@3.21.3", []string{"a process died", "fault"}, []string{"uses a resource"}},
+		{"pause-past-lease", "redisson@4.7.0", []string{"two believe to hold", "fault"}, []string{"a process died"}},
+	} {
+		legend := open(t, chromium, html(t, played(t, c.scenario, c.lock))).Text(".legend")
+		for _, want := range c.has {
+			if !strings.Contains(legend, want) {
+				t.Errorf("%s: the legend lacks %q: %s", c.scenario, want, legend)
+			}
+		}
+		for _, other := range c.lacks {
+			if strings.Contains(legend, other) {
+				t.Errorf("%s: the legend has %q: %s", c.scenario, other, legend)
+			}
+		}
+	}
+}
+
+// Names of lanes are whole where there is room, and words in boxes give way to shorter ones.
+func namesThatAreCut(t *testing.T, chromium context.Context) {
+	r := long(20)
+	r.Record.Params.Processes[0].Name = "warehouse-service"
+	p := open(t, chromium, html(t, r))
+	if got := browsertest.Eval[string](p, `document.querySelector("#names .name").firstChild.textContent`); got != "warehouse-service/1" {
+		t.Errorf("the lane has the name %q", got)
+	}
+	p.Do(chromedp.EmulateViewport(400, 800))
+	p.Frame()
+	for text, want := range map[string]string{
+		`label(1000, "lock: granted", "lock")`:               "lock: granted",
+		`label(inked("lock") + 1, "lock: granted", "lock")`:  "lock",
+		`label(inked("lock") - 4, "lock: granted", "lock")`:  "lo…",
+		`label(10, "lock: granted", "lock")`:                 "",
+		`label(inked("lock: granted"), "lock: granted", "")`: "lock: granted",
+	} {
+		if got := browsertest.Eval[string](p, text); got != want {
+			t.Errorf("%s is %q, want %q", text, got, want)
+		}
+	}
 }
 
 func filters(t *testing.T, chromium context.Context) {

@@ -209,6 +209,12 @@ type use struct {
 	ToNs   int64  `json:"to"`
 }
 
+// How a process ends.
+const (
+	goneDied   = "died"
+	goneClosed = "closed its client"
+)
+
 // gone is the end of a process, which died or closed its client.
 type gone struct {
 	Process string `json:"process"`

@@ -237,7 +237,7 @@ func (b *builder) event(e *model.Event) {
 	case model.KindFault:
 		spec := b.run.Record.Params.Fault(e.Fault)
 		if spec.Kind == model.FaultCrash {
-			v.Gone = append(v.Gone, gone{e.Process, e.AtNs, "died"})
+			v.Gone = append(v.Gone, gone{e.Process, e.AtNs, goneDied})
 		}
 		b.deafen(e.AtNs, func(_ int, process string) bool {
 			return spec.EndsConnections() || spec.Kind == model.FaultCrash && spec.Names(process)
@@ -262,7 +262,7 @@ func (b *builder) event(e *model.Event) {
 	case model.KindLeave:
 		b.add(e, -1, "all leave")
 	case model.KindClose:
-		v.Gone = append(v.Gone, gone{e.Process, e.AtNs, "closed its client"})
+		v.Gone = append(v.Gone, gone{e.Process, e.AtNs, goneClosed})
 		b.deafen(e.AtNs, func(_ int, process string) bool { return process == e.Process })
 		b.add(e, b.client(e.Process, 0, ""), "client closed")
 	case model.KindTold:

@@ -215,7 +215,7 @@ func TestALiveRecordingIsDrawn(t *testing.T) {
 		t.Errorf("the file begins %q", text[:80])
 	}
 	code, drawn, stderr := call(t, "report", file, "--text")
-	for _, want := range []string{"A live run by fake-server 1.2.3", "ended the hold of b/1", "misdelete (bug)"} {
+	for _, want := range []string{"Played live by fake-server 1.2.3, each instant within ", "ended the hold of b/1", "misdelete (bug)"} {
 		if !strings.Contains(drawn, want) {
 			t.Errorf("exit %d, %s; the report lacks %q:\n%s", code, stderr, want, drawn)
 		}

@@ -137,7 +137,7 @@ func (a *app) reportLive(file string, text []byte, o reportOptions) (int, error)
 		return 0, err
 	}
 	r := reportOf(run.Verdict, "")
-	r.About = fmt.Sprintf("A live run by %s, each instant within %v. %s", strings.Join(run.Programs, ", "), sentence.Uncertainty(run.Played.Record.Params.Uncertainty), r.About)
+	r.About = fmt.Sprintf("%s Played live by %s, each instant within %v.", r.About, strings.Join(run.Programs, ", "), sentence.Uncertainty(run.Played.Record.Params.Uncertainty))
 	return a.draw(r, run.Verdict, o, to)
 }
 

@@ -143,7 +143,8 @@ function eventShown(e) {
 
 // ---- the chart: a canvas for what lies along the axis, and above it names and
 // marks as SVG.
-const LEFT = 132, TOP = 66, RIGHT = 12, SERVER = 84;
+const TOP = 66, RIGHT = 12, SERVER = 84;
+let LEFT = 132; // the room for the names of the lanes
 const busy = new Set(D.messages.map(m => m.lane)), holders = new Set(D.beliefs.map(b => b.lane));
 const serverOf = new Map(D.lanes.map((l, i) => [l.lock, i]).filter(([, i]) => D.lanes[i].kind === "server"));
 const chart = $("chart"), canvas = $("ink"), over = $("over"), ink = canvas.getContext("2d");
@@ -151,9 +152,19 @@ let W = 1200, tall = 300, shownTall = 300, pinned = 0, geometry = [], drawn = []
 const X = u => LEFT + (u - S.u0) / (S.u1 - S.u0) * (W - LEFT - RIGHT);
 const U = x => S.u0 + (x - LEFT) / (W - LEFT - RIGHT) * (S.u1 - S.u0);
 
-function label(s, width) {
-  const n = Math.floor(width / 6.1);
-  return n < 2 ? "" : s.length <= n ? s : s.slice(0, n - 1) + "…";
+// The first of several texts, the longest first, that has room. If none has, the last one is cut.
+function label(width, ...texts) {
+  const n = Math.floor(width / 6.1), s = texts[texts.length - 1];
+  return texts.find(t => inked(t) <= width) || (n < 3 ? "" : s.slice(0, n - 1) + "…");
+}
+const widths = new Map();
+function inked(text) { // of a bold text, in pixels
+  if (!widths.has(text)) {
+    if (widths.size > 5000) widths.clear();
+    ink.font = "600 11px system-ui,sans-serif";
+    widths.set(text, ink.measureText(text).width);
+  }
+  return widths.get(text);
 }
 // A stretch of the axis cut to what is in view; null when out of it.
 function box(o) {
@@ -188,6 +199,7 @@ function dress() { // takes the colours of light or dark
 // view below when the others are too many and scroll.
 function arrange() {
   W = Math.max(320, chart.clientWidth);
+  LEFT = Math.round(Math.max(132, Math.min(W * 0.25, 18 + Math.max(...D.lanes.map(l => inked(l.name))))));
   findActive();
   let y = TOP, hidden = 0;
   const rows = [], below = [];
@@ -358,9 +370,9 @@ function faults() {
       ink.globalAlpha = 0.07;
       rect("gone", b, o.y, o.h, { fill: colour.fg, text: `${x.process} ${x.how} at ${at(x.t)}` });
       ink.globalAlpha = 1;
-      ink.fillStyle = colour.bad;
+      ink.fillStyle = x.how === "died" ? colour.bad : colour.soft;
       ink.fillRect(b.x - 1, o.y, 2, o.h);
-      if (D.lanes[i].kind === "thread") say(label(x.process + " " + x.how, W - b.x), b.x + 5, o.y + 12, colour.soft);
+      if (D.lanes[i].kind === "thread") say(label(W - b.x - 5, x.process + " " + x.how, x.how), b.x + 5, o.y + 12, colour.soft);
     });
   }
 }
@@ -380,9 +392,10 @@ function overlaps() {
       rect("overlap", b, geo.y - 2, geo.h + 4, { line: colour.bad, width: 1.5, text });
     }
     if (b.x < free) continue;
-    const text = `${o.who.join(" and ")} both believe to hold ${o.lock}`, x = Math.min(b.x + 3, W - text.length * 6.8);
-    note(text, Math.max(LEFT, x), 34, colour.bad);
-    free = x + text.length * 6.8;
+    const both = o.who.join(" and "), text = label(W - LEFT, `${both} both believe to hold ${o.lock}`, `${both} believe to hold it`, "two believe to hold it");
+    const x = Math.max(LEFT, Math.min(b.x + 3, W - inked(text)));
+    note(text, x, 34, colour.bad);
+    free = x + inked(text);
   }
 }
 
@@ -391,7 +404,7 @@ function bands() {
     const o = geometry[x.lane], b = o && ofLock(x) && box(x);
     if (!b) continue;
     rect("belief", b, o.y + 2, 16, { fill: hatch[ownerNo(x.who)], line: colour.ink, text: `${x.who} believes to hold ${x.lock} from ${at(x.from)} to ${at(x.to)}` + (x.over ? ", past its lease: it is paused" : "") });
-    say(label(`${x.who} believes to hold ${x.lock}`, b.w - 6), b.x + 4, o.y + 14, colour.fg, { bold: true });
+    say(label(b.w - 6, `${x.who} believes to hold ${x.lock}`, `${x.who} believes to hold it`, `${x.who} believes`, x.who), b.x + 4, o.y + 14, colour.fg, { bold: true });
   }
   overlaps();
   const named = S.judge && new Set(foundNow().flatMap(f => f.ops));
@@ -411,7 +424,8 @@ function bands() {
     ink.stroke();
     ink.setLineDash([]);
     drawn.push({ kind: "op", x: b.x, y: o.call, w: b.w, h: 16, text: `${text}, called ${at(p.from)}, ${p.open ? "open to the end" : "returned " + at(p.to)}` });
-    say(label(D.locks.length > 1 ? text : text.replace(" " + p.lock, ""), b.w - 8), b.x + 6, o.call + 12, colour.fg);
+    const short = `${p.action}: ${p.open ? "never returned" : p.outcome}`;
+    say(D.locks.length > 1 ? label(b.w - 7, text, `${p.action} ${p.lock}`, p.action) : label(b.w - 7, short, p.action), b.x + 6, o.call + 12, colour.fg);
     ink.globalAlpha = 1;
   }
   for (const p of D.uses) {
@@ -430,7 +444,7 @@ function truth() {
     if (!b) continue;
     if (x.owner) {
       rect("truth", b, o.y + 18, 16, { fill: hatch[ownerNo(x.owner)], line: colour.ink, text: `${x.lock} is held by ${x.owner}, count ${x.count}, ` + (x.exp < 0 ? "without end" : "until " + at(x.exp * ms)) });
-      say(label(`${x.owner} ×${x.count || 1}`, b.w - 4), b.x + 4, o.y + 30, colour.fg, { bold: true });
+      say(label(b.w - 4, `${x.owner} ×${x.count || 1}`, x.owner), b.x + 4, o.y + 30, colour.fg, { bold: true });
       if (x.lease) {
         const y = o.y + 58;
         ink.beginPath();
@@ -450,7 +464,7 @@ function truth() {
     } else if (b.w > 34) say("free", b.x + 4, o.y + 30, colour.soft);
     if (x.queue && x.queue.length) {
       rect("queue", b, o.y + 64, 16, { line: colour.soft, dash: [2, 2], text: "in the queue: " + x.line });
-      say(label(x.line, b.w - 4), b.x + 4, o.y + 76, colour.fg);
+      say(label(b.w - 4, x.line), b.x + 4, o.y + 76, colour.fg);
     }
   }
 }
@@ -571,7 +585,7 @@ function names(hidden) {
   geometry.forEach((o, i) => {
     const l = D.lanes[i];
     clip.append(sv("rect", { class: "lane", x: 0, y: o.y, width: LEFT - 6, height: o.h }));
-    const name = sv("text", { class: "name", x: 8, y: o.y + (o.h < 20 ? 11 : o.h === 26 ? 17 : 15) }, label(l.name, LEFT - 12));
+    const name = sv("text", { class: "name", x: 8, y: o.y + (o.h < 20 ? 11 : o.h === 26 ? 17 : 15) }, label(LEFT - 12, l.name, l.lock || l.name));
     name.append(sv("title", {}, l.name));
     clip.append(name);
     if (l.kind === "server") ["held by", "lease left", "queue"].forEach((s, n) => clip.append(sv("text", { class: "soft", x: 18, y: o.y + [30, 52, 76][n] }, s)));
