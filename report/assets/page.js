@@ -424,8 +424,9 @@ function bands() {
     ink.stroke();
     ink.setLineDash([]);
     drawn.push({ kind: "op", x: b.x, y: o.call, w: b.w, h: 16, text: `${text}, called ${at(p.from)}, ${p.open ? "open to the end" : "returned " + at(p.to)}` });
+    const room = (b.w - 7) * 1.1; // of a text that is not bold
     const short = `${p.action}: ${p.open ? "never returned" : p.outcome}`;
-    say(D.locks.length > 1 ? label(b.w - 7, text, `${p.action} ${p.lock}`, p.action) : label(b.w - 7, short, p.action), b.x + 6, o.call + 12, colour.fg);
+    say(D.locks.length > 1 ? label(room, text, `${p.action} ${p.lock}`, p.action) : label(room, short, p.action), b.x + 6, o.call + 12, colour.fg);
     ink.globalAlpha = 1;
   }
   for (const p of D.uses) {
