@@ -68,9 +68,11 @@ func hints(err error) (all []string) {
 	for _, err := range causes(err) {
 		switch err := err.(type) {
 		case *subject.UnknownError:
-			i := slices.IndexFunc(PeersLocks, func(l PeersLock) bool { return l.Name == cmp.Or(err.Meant, err.Name) })
+			name := cmp.Or(err.Meant, err.Name)
+			_, unknown := subject.Find(name)
+			i := slices.IndexFunc(PeersLocks, func(l PeersLock) bool { return l.Name == name })
 			switch {
-			case i < 0:
+			case i < 0 || unknown == nil: // this may be the program in peers/
 				add("%s list names all %d locks", program(), err.Known)
 			case onRealServer && !PeersLocks[i].Live:
 				add("%s, of the program in peers/, is not possible live: no program starts its servers", PeersLocks[i].Name)

@@ -216,7 +216,7 @@ func TestALiveRecordingIsDrawn(t *testing.T) {
 	}
 	code, drawn, stderr := call(t, "report", file, "--text")
 	for _, want := range []string{"Played live by fake-server 1.2.3, each instant within ", "ended the hold of b/1", "misdelete (bug)"} {
-		if !strings.Contains(drawn, want) {
+		if !strings.Contains(squeeze(drawn), want) {
 			t.Errorf("exit %d, %s; the report lacks %q:\n%s", code, stderr, want, drawn)
 		}
 	}

@@ -36,7 +36,7 @@ func outputFolder(option, dir string) error {
 		return usagef("%s %s is a file; name a folder", option, dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return usagef("%s: %w", option, err)
+		return unwritable(option, dir, err)
 	}
 	return nil
 }

@@ -101,6 +101,23 @@ func (a *app) resultsCommand() *cobra.Command {
 	return c
 }
 
+// ofResults reports whether a folder has results, or nothing yet. All parts are dozens of files, which
+// nobody wants in a folder with other files.
+func ofResults(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return true // the error comes when the folder is used
+	}
+	there := false
+	for _, e := range entries {
+		if slices.Contains([]string{versionsFile, explore.VerdictsFile, "explore", "exhaustive"}, e.Name()) {
+			return true
+		}
+		there = there || !strings.HasPrefix(e.Name(), ".")
+	}
+	return !there
+}
+
 // renew implements the command results.
 func (a *app) renew(in invocation, r *renewal, only []string, check, older bool) (int, error) {
 	switch len(in.names) {
@@ -115,6 +132,9 @@ func (a *app) renew(in invocation, r *renewal, only []string, check, older bool)
 	}
 	if err := inputFolder(r.dir, "results takes a folder of results"); err != nil {
 		return 0, err
+	}
+	if only == nil && !ofResults(r.dir) {
+		return 0, usagef("%s has other files and no %s; results takes a folder of results, or an empty one. With --only it writes into any folder", r.dir, versionsFile)
 	}
 	if !check {
 		release, err := a.folder(r.dir)

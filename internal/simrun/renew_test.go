@@ -333,7 +333,12 @@ func TestResultsOfAnOlderProgram(t *testing.T) {
 
 func TestResultsRefuse(t *testing.T) {
 	littleResults(t)
+	if err := errors.Join(os.Mkdir("source", 0o755), os.WriteFile("source/go.mod", nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ args, says string }{
+		{"source", "source has other files and no versions.json; results takes a folder of results, or an empty one"},
+		{"source --older", "source has other files and no versions.json"},
 		{"no-such-folder", "there is no folder no-such-folder"},
 		{"r --only explore/three", `--only explore/three: did you mean "explore/one"? known are verdicts`},
 		{"r --only peers", "--only peers: the folder has no campaign in peers"},

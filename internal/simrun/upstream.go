@@ -70,6 +70,9 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	}
 	locksOf := libraryOf
 	if flags.peers {
+		if in.given.Changed("release") {
+			return 0, usagef("upstream: --release is of Redisson; --peers has the locks of peers/ as go.mod there has them")
+		}
 		locksOf, release = peersLive, ""
 		if out == upstreamFolder {
 			out = filepath.Join(filepath.Dir(out), peersUpstream)

@@ -185,6 +185,9 @@ func TestTheTriesOfAGoTestAreCounted(t *testing.T) {
 // This program does not have the locks of other libraries.
 func TestUpstreamOfPeersNeedsTheirProgram(t *testing.T) {
 	setLive(t, &fakeLive{})
+	if code, _, stderr := call(t, "upstream", "--peers", "--release", "3.21.3"); code != exitUsage || !strings.Contains(stderr, "upstream: --release is of Redisson") {
+		t.Errorf("--release: exit %d, %s", code, stderr)
+	}
 	code, _, stderr := call(t, "upstream", "--peers", "--out", filepath.Join(t.TempDir(), "upstream"))
 	if code != exitUsage || !strings.Contains(stderr, "the program in peers/ knows") {
 		t.Errorf("exit %d, %s", code, stderr)
