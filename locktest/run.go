@@ -20,6 +20,7 @@ import (
 	"lockstep/internal/counted"
 	"lockstep/internal/input"
 	"lockstep/linearizability/judges"
+	"lockstep/model"
 	"lockstep/report"
 	"lockstep/report/sentence"
 	"lockstep/scenarios"
@@ -123,7 +124,7 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	case "":
 		o.Faults = "all"
 	}
-	classes, err := draw.ParseClasses(strings.Split(o.Faults, ","))
+	classes, err := draw.ParseClasses(strings.Split(strings.ReplaceAll(o.Faults, " ", ""), ","))
 	if err != nil {
 		return p, fmt.Errorf("%s is %q: %w; or none", faults, o.Faults, err)
 	}
@@ -208,6 +209,7 @@ func (r *runner) open() bool {
 		return false
 	}
 	r.offers, r.lock = offers, r.s.compile(offers)
+	r.servers().tested = true
 	if r.s.State == nil {
 		r.t.Logf("locktest: %s has no State (%s), so these judges are not asked: %s; that they find nothing does not say that the lock holds", r.s.Name, r.s.NoState, strings.Join(serverJudges, ", "))
 	}
@@ -328,13 +330,64 @@ func (r *runner) story(t *testing.T, st story) {
 		panic("locktest: " + err.Error())
 	}
 	r.on(t, func(h *sim.Host) {
+		h.MostSteps = storySteps
 		v := play.RunTwice(h, sc, r.lock, 1)
-		if f, found := firstBug(v); found && v.Word != play.VerdictNondeterministic {
+		if why := r.misfit(v); why != "" {
+			r.errorf(t, "locktest: %s cannot be judged: %s", r.s.Name, why)
+			r.pointless = "the subject does not fit the lock"
+			return
+		}
+		f, found := firstBug(v)
+		if d := v.Played.Trace; found && d != nil && len(d.Defects) > 0 { // the rest of the run may follow from it
+			r.errorf(t, "locktest: %s is %s: %s: %s", r.s.Name, play.VerdictUndecided, judges.JudgeHarness, d.Defects[0].Text)
+			return
+		}
+		if found && v.Word != play.VerdictNondeterministic {
 			r.fail(t, failure{fingerprint: "story." + st.name + "." + f.Judge, verdict: v, finding: f, how: "the story " + st.name + ": " + st.about})
 			return
 		}
 		r.rest(t, v)
 	})
+}
+
+// storySteps limits a story, which has some hundred steps, or some thousand if waiters ask often.
+const storySteps = 300_000
+
+// servers returns the servers of the lock, which learn of some mistakes in its subject.
+func (r *runner) servers() *servers { return r.lock.Servers.(*servers) }
+
+// misfit returns a mistake in the subject that the run of a story shows; "": none. Each judge would
+// accuse the lock of something else.
+func (r *runner) misfit(v play.Verdict) string {
+	if s := r.servers(); s.panicked != "" {
+		return "its State panicked: " + s.panicked
+	} else if s.ends != 0 {
+		return fmt.Sprintf("it has no Lease, and its State shows a hold that ends at %v; give it the Lease, or return a negative Expires", s.ends)
+	}
+	if v.Played.Record == nil || v.Word == play.VerdictNondeterministic {
+		return ""
+	}
+	sent, returned, granted, held := false, false, false, false
+	for _, e := range v.Played.Record.Events {
+		switch {
+		case e.Kind == model.KindSend:
+			sent = true
+		case e.Kind == model.KindReturn && e.Outcome != model.Waiting:
+			returned = true
+			granted = granted || e.Outcome == model.Granted
+		case e.Kind == model.KindState && e.State.Held():
+			held = true
+		}
+	}
+	switch {
+	case v.Played.Steps >= storySteps:
+		return fmt.Sprintf("the story %s did not end within %d steps; a story waits for leases, and a Lease of %v is too long for a lock that asks so often. Judge it with a shorter one", v.Scenario.Name, storySteps, r.s.Lease)
+	case returned && !sent:
+		return "its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext, as that of redistest.NewClient does"
+	case granted && !held && r.s.State != nil && v.Scenario.Name == stories[0].name:
+		return "its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes"
+	}
+	return ""
 }
 
 // scenarios plays the scenario files of the options.
@@ -501,6 +554,10 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		delete(alike, key)
 	}
 	var failures []failure
+	if s := r.servers(); s.panicked != "" {
+		r.errorf(t, "locktest: %s cannot be judged: its State panicked: %s", r.s.Name, s.panicked)
+		return
+	}
 	for _, g := range total.Groups {
 		if g.Class != judges.ClassBug {
 			t.Logf("limit, %s (%s): %s. Not promised here: %s", g.Judge, counted.Of(g.Count, "run"), g.Why, g.Excuse)

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"lockstep/internal/counted"
 	"lockstep/lockimpl"
 	"lockstep/model"
 	"lockstep/scenarios/subject"
@@ -107,7 +108,17 @@ func (s Snapshot) Servers() int { return len(s.nodes) }
 
 // Server returns the server with that number, counted from 0. A package for its kind of
 // server, such as redistest, reads it.
-func (s Snapshot) Server(i int) sim.Server { return s.nodes[i].Server }
+func (s Snapshot) Server(i int) sim.Server {
+	checkServer(i, len(s.nodes))
+	return s.nodes[i].Server
+}
+
+// checkServer panics if there is no server with a number.
+func checkServer(i, n int) {
+	if i < 0 || i >= n {
+		panic(fmt.Sprintf("locktest: there is no server %d; they count from 0, and the subject has %s", i, counted.Of(n, "server")))
+	}
+}
 
 // Now returns the simulated time since the start.
 func (s Snapshot) Now() time.Duration { return time.Duration(s.nowNs) }
@@ -162,7 +173,10 @@ func (p *Process) DialContext(ctx context.Context, network, addr string) (net.Co
 }
 
 // Addr returns the address, as host:port, of the server with that number, counted from 0.
-func (p *Process) Addr(i int) string { return p.addrs[i] }
+func (p *Process) Addr(i int) string {
+	checkServer(i, len(p.addrs))
+	return p.addrs[i]
+}
 
 // Now reads the wall clock of the process, which faults may set apart from the clocks of
 // the servers.

@@ -274,7 +274,7 @@ func (b *builder) event(e *model.Event) {
 		}
 		b.add(e, b.server(nil), "left over: "+what)
 	case model.KindDefect:
-		b.add(e, -1, "DEFECT of the harness: "+e.Text)
+		b.add(e, -1, "DEFECT: "+e.Text)
 	}
 }
 

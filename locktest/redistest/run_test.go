@@ -2,6 +2,7 @@ package redistest_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -289,6 +290,12 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"has a negative lease":                 {`has the negative Lease -1s; give it the time after which a hold ends`},
 		"has a negative reconnect":             {`has the negative Reconnect -1s; give it the longest wait of a client before it connects again`},
 		"has negative parts":                   {`has -1 Parts; give it the number of keys of a hold`},
+		"State reads another key":              {"State reads another key cannot be judged: its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes"},
+		"State panics":                         {"State panics cannot be judged: its State panicked: locktest: there is no server 3; they count from 0, and the subject has 1 server", "secondServer"},
+		"State shows an end":                   {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
+		"asks nobody":                          {"asks nobody cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
+		"gives a nil handle":                   {"gives a nil handle is undecided: harness: the lock panicked: "},
+		"asks for a server too many":           {"asks for a server too many cannot be opened: its Open panicked: locktest: there is no server 1; they count from 0, and the subject has 1 server"},
 		"holds a mutex over calls":             {"the world stood still", "sync.Mutex", "guarded"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -357,6 +364,7 @@ func TestWithoutStateTheJudgesThatAreNotAskedAreNamed(t *testing.T) {
 func TestFlagsAreChecked(t *testing.T) {
 	for arg, want := range map[string]string{
 		"-lockstep.faults=network,gremlins": `-lockstep.faults is "network,gremlins": unknown class of faults "gremlins"; known: all, network`,
+		"-lockstep.faults=network, crush":   `unknown class of faults "crush"; did you mean "crash"?`,
 		"-lockstep.faults=netwrok":          `did you mean "network"?`,
 		"-lockstep.runs=-1":                 "-lockstep.runs is -1; it must be at least 1",
 		"-lockstep.runs=0":                  "-lockstep.runs is 0; it must be at least 1",
@@ -480,10 +488,31 @@ func init() {
 	add("has no State", func(s *locktest.Subject) { s.State = nil })
 	add("says why it has no State", func(s *locktest.Subject) { s.State, s.NoState = nil, "nobody can read the server" })
 	add("has a State and says why it has none", func(s *locktest.Subject) { s.NoState = "nobody can read the server" })
+	add("State reads another key", func(s *locktest.Subject) {
+		s.State = redistest.Value(func(lock string) string { return "another:" + lock })
+	})
+	add("State panics", func(s *locktest.Subject) { s.State = secondServer })
+	add("State shows an end", func(s *locktest.Subject) { s.Lease = 0 })
+	add("asks nobody", open(func(*redis.Client, string) locktest.Lock { return asksNobody{} }))
+	add("gives a nil handle", open(func(*redis.Client, string) locktest.Lock { return (*setnx)(nil) }))
+	add("asks for a server too many", func(s *locktest.Subject) {
+		s.Open = func(p *locktest.Process) (locktest.Client, error) { return nil, errors.New(p.Addr(1)) }
+	})
 	add("has a negative reconnect", func(s *locktest.Subject) { s.Reconnect = -time.Second })
 	add("has a negative lease", func(s *locktest.Subject) { s.Lease = -time.Second })
 	add("has negative parts", func(s *locktest.Subject) { s.Parts = -1 })
 }
+
+// secondServer asks for a server that is not there.
+func secondServer(s locktest.Snapshot, _ string) *locktest.State {
+	s.Server(3)
+	return nil
+}
+
+type asksNobody struct{}
+
+func (asksNobody) Lock(context.Context) error   { return nil }
+func (asksNobody) Unlock(context.Context) error { return nil }
 
 type licence struct{}
 
