@@ -65,6 +65,7 @@ func (r *run) history(lock string, settled bool) []linearizability.Op {
 	}
 	ops = append(ops, r.restored(lock, settled)...)
 	ops = append(ops, r.renewals(lock, settled)...)
+	ops = append(ops, r.renewedBesides(lock, settled)...)
 	ops = append(ops, r.prolongedByServers(lock, settled)...)
 	ops = append(ops, r.closures(lock)...)
 	for _, c := range r.Changes(lock) {
@@ -708,6 +709,38 @@ func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 		}
 	}
 	return ops
+}
+
+// renewedBesides returns the leases that a client made longer by commands which the record does not
+// name as renewals of this lock, as renewals at that instant. It names a command of the client after
+// the call that the owner is in, which may be an acquire of this lock again, or of another one. And
+// it does not name the lock of a renewal that is sent before the hold begins. Where each grant is a
+// hold of its own, an acquire prolongs no hold that is older than itself.
+func (r *run) renewedBesides(lock string, settled bool) []linearizability.Op {
+	if !r.Record.Params.PerGrant {
+		return nil
+	}
+	var ops []linearizability.Op
+	for _, c := range r.Changes(lock) {
+		who := c.Before.Owner
+		if !c.MadeFor(who) || c.After.Owner != who || c.Started() || c.After.ExpiresMs <= c.Before.ExpiresMs {
+			continue
+		}
+		switch m := c.By; {
+		case m.Script == model.RoleRenew && m.Call == nil && !slices.Contains(m.Locks, lock):
+		case m.Script == model.RoleAcquire && m.Call != nil && r.heldBefore(lock, c, m.Call):
+		default:
+			continue
+		}
+		ops = append(ops, r.prolongation(&trace.Call{Event: &model.Event{Process: model.ProcessOf(who), Thread: model.NumberOf(who), Lock: lock, AtNs: c.By.AtNs}}, c, settled))
+	}
+	return ops
+}
+
+// heldBefore reports whether the hold that a change concerns began before a call.
+func (r *run) heldBefore(lock string, c *trace.Change, o *trace.Call) bool {
+	starts := r.StartsUpTo(lock, c.AtNs)
+	return len(starts) > 0 && starts[len(starts)-1].AtNs < o.AtNs
 }
 
 // triedOnly reports whether the hold that a thread has on the server at an instant is only that of
