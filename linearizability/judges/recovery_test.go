@@ -96,6 +96,20 @@ func TestServersRecover(t *testing.T) {
 		{rule: "nor do other servers", lock: serving, record: extended("4000"),
 			finds: "lease bug: the hold of a/1 on l was prolonged at 4.000s"},
 
+		{rule: "a server that starts again with its data may count leases from their beginning", lock: serving, record: `
+			0     a/1 takes
+			1000  server fault 1 crash of a
+			2000  server fault 2 server restart with its data -> a/1 1 32000
+			32001 server expire -> free
+			90000 server leave`},
+		{rule: "one that lost its data has none", lock: serving, record: `
+			0     a/1 takes
+			1000  server fault 1 crash of a
+			2000  server fault 2 server restart without its data -> a/1 1 32000
+			32001 server expire -> free
+			90000 server leave`,
+			finds: "lease bug: the hold of a/1 on l was prolonged at 2.000s"},
+
 		{rule: "a try may be late while nobody serves", lock: electing, record: late(`
 			23000 b/1 waits try_lock_timed wait=500
 			28000 b/1 return busy`)},
