@@ -1013,7 +1013,7 @@ func TestAServerHandsTheLockOver(t *testing.T) {
 		30102 server ends -> b/1 1 40301
 		30103 b/1 return granted
 		34000 b/1 renews -> b/1 1 64001
-		41000 b/1 releases
+		42000 b/1 releases
 		90000 server leave`
 	testJudged(t, []judged{
 		{rule: "an acquire that waits is granted when the server hands the lock to it", lock: renewed, record: handedOver},
@@ -1030,7 +1030,7 @@ func TestAServerHandsTheLockOver(t *testing.T) {
 			9000 server leave`},
 		{rule: "of two places the older one is the hold first, and the other one the next", lock: renewed, finds: "tidy bug: b/1 stands in the queue", record: twoPlaces},
 		{rule: "whose lease ends like any other", lock: renewed,
-			finds:  "linearizable bug: l: b/1 release (41.000s..41.002s) answered released, but the lock was free\ntidy bug: b/1 stands in the queue",
+			finds:  "linearizable bug: l: b/1 release (42.000s..42.002s) answered released, but the lock was free\ntidy bug: b/1 stands in the queue",
 			record: strings.ReplaceAll(twoPlaces, "34000 b/1 renews -> b/1 1 64001\n", "")},
 		{rule: "a thread does not know of a hold that is handed to an acquire which failed", lock: renewed, finds: "tidy bug: b/1 stands in the queue", record: late},
 		{rule: "but of one with which its acquire returned", lock: renewed, finds: "linearizable bug: l: b/1 release", record: strings.NewReplacer(
@@ -1062,6 +1062,29 @@ func TestAThreadWaitsBehindItself(t *testing.T) {
 			3000 a/1 exec unlock -> a/1 1 33000` + granted},
 		{rule: "a place that ends leaves the hold as it is", lock: renewed, finds: "linearizable bug: l: a/1 release", record: strings.ReplaceAll(again, "5001", "30001") + `
 			5001 server expire -> a/1 1 30001` + granted},
+	})
+}
+
+// TestAServerEndsAHoldLate has a server that ends a hold half a second after its lease, at 5.501 s.
+func TestAServerEndsAHoldLate(t *testing.T) {
+	late := func(during, ends string) string {
+		return `
+			0    a/1 takes lease=5000
+			` + during + `
+			5501 server ` + ends + ` -> free
+			9000 server leave`
+	}
+	const (
+		try    = "5300 b/1 waits try_lock\n5302 b/1 return busy"
+		unlock = "5300 a/1 releases"
+	)
+	testJudged(t, []judged{
+		{rule: "nobody has the lock until then", lock: anybodys, record: late(try, "ends")},
+		{rule: "and its owner may give it up", lock: anybodys, record: strings.Replace(late(unlock, "ends"), "5501 server ends -> free", "", 1)},
+		{rule: "but not for longer than a second", lock: anybodys, record: strings.NewReplacer("5501", "6003", "5300", "5990", "5302", "5992").Replace(late(try, "ends")),
+			finds: "linearizable bug: l: b/1 acquire (5.990s..5.992s) answered busy, but the lock was free"},
+		{rule: "an operator who removes it ends no lease", lock: anybodys, record: late(try, "fault 1 delete of key l"),
+			finds: "linearizable bug: l: b/1 acquire (5.300s..5.302s) answered busy, but the lock was free"},
 	})
 }
 

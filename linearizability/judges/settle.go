@@ -228,7 +228,7 @@ func (r *run) prolongation(o *trace.Call, c *trace.Change, settled bool) lineari
 		r.lease(&op, c, settled)
 		return op
 	}
-	most := max(r.Record.Params.Watchdog.Milliseconds(), r.msUntilProlonged(&op, c))
+	most := max(r.Record.Params.Watchdog.Milliseconds(), r.msHeldOn(&op, c))
 	op.LeaseMs = &most
 	return op
 }
@@ -562,7 +562,7 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 		if end := r.ranOut(op.Lock, c); end != nil {
 			ms = min(ms, (end.AtNs-c.AtNs)/millisecond)
 		}
-		ms = max(ms, r.msUntilProlonged(op, c))
+		ms = max(ms, r.msHeldOn(op, c))
 		return
 	}
 	op.NeverExpires = true
@@ -583,8 +583,8 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 			// The lease was replaced or given back. In an order in which it was not, because both
 			// operations were under way at the same time, it runs out.
 			at := max((c.After.ExpiresMs+1)*millisecond, op.CallNs)
-			if r.serversProlonged(later) {
-				at = max(at, later.AtNs+millisecond) // while nobody serves, nobody ends a hold
+			if r.heldOn(c, later) {
+				at = max(at, later.AtNs+millisecond)
 			}
 			op.ExpireNs, op.NeverExpires = &at, false
 			return
@@ -593,11 +593,12 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 }
 
 // ranOut returns the change in which the lease that a change started ran out; nil if it did
-// not.
+// not. Some servers look for leases that are over only from time to time, and end a hold later.
 func (r *run) ranOut(lock string, c *trace.Change) *trace.Change {
 	for _, later := range r.ChangesAfter(lock, c.AtNs) {
 		switch {
-		case later.Expired && later.Before.Owner == c.After.Owner && later.Before.ExpiresMs == c.After.ExpiresMs && later.Ended():
+		case (later.Expired || later.By == nil && later.Fault == 0 && r.heldOn(c, later)) &&
+			later.Before.Owner == c.After.Owner && later.Before.ExpiresMs == c.After.ExpiresMs && later.Ended():
 			return later
 		case later.Before.Owner != later.After.Owner || later.Before.ExpiresMs != later.After.ExpiresMs:
 			return nil
@@ -781,11 +782,23 @@ func (r *run) serversProlonged(c *trace.Change) bool {
 		c.Before.Owner == c.After.Owner && c.After.ExpiresMs > c.Before.ExpiresMs
 }
 
-// msUntilProlonged returns how long the lease that an operation started lasted at least, if servers
-// that fail over made it longer next: while no server serves, no hold ends even if its lease is
-// over. It returns 0 otherwise.
-func (r *run) msUntilProlonged(op *linearizability.Op, c *trace.Change) int64 {
-	if later := r.ChangesAfter(op.Lock, c.AtNs); len(later) > 0 && r.serversProlonged(later[0]) {
+// endsLate is how late a server may end a hold whose lease is over. Some servers look for such leases
+// only from time to time: etcd every 500 ms (server/lease/lessor.go, runLoop), and NATS every 250 ms at
+// most (server/memstore.go and filestore.go, resetAgeChk).
+const endsLate = time.Second
+
+// heldOn reports whether a hold may still have been there after the end of the lease that a change
+// started, until a later change: some servers end holds late, and servers that fail over end none
+// while no server serves.
+func (r *run) heldOn(c, later *trace.Change) bool {
+	over := (c.After.ExpiresMs + 1) * millisecond
+	return over < later.AtNs && later.AtNs <= over+int64(endsLate) || r.serversProlonged(later)
+}
+
+// msHeldOn returns how long the lease that an operation started lasted at least, if heldOn. It returns
+// 0 otherwise.
+func (r *run) msHeldOn(op *linearizability.Op, c *trace.Change) int64 {
+	if later := r.ChangesAfter(op.Lock, c.AtNs); len(later) > 0 && r.heldOn(c, later[0]) {
 		return (later[0].AtNs-op.CallNs)/millisecond + 1
 	}
 	return 0
