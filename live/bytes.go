@@ -16,7 +16,7 @@ import (
 	"lockstep/sim"
 )
 
-// The file has what a run does with servers whose protocol it does not know: see Observed.
+// This file has the part of a run for servers whose protocol it does not know; see Observed.
 
 // viewsOf prepares the reading of states from views.
 func (s *session) viewsOf(locks []string) {
@@ -40,8 +40,8 @@ type bytesGate struct {
 	last map[int]*message // the newest message without an answer, by connection; guarded by s.mu
 }
 
-// unread returns the message with that place on a connection, of which the child tells what it
-// is. Guarded by mu.
+// unread returns the message at a place of a connection. The child tells what the message is. Guarded
+// by mu.
 func (s *session) unread(c *side, conn string, index int) *message {
 	key := connKey{c.process.Name, conn, index}
 	m := s.byConn[key]
@@ -84,8 +84,8 @@ func printable(raw []byte) string {
 	return text
 }
 
-// later lets what the server sent meet the rules when it is its turn on the connection. Guarded by
-// s.mu.
+// later applies the rules to a message of the server when its turn on the connection has come. Guarded
+// by s.mu.
 func (g *bytesGate) later(m *message, dir string, x *proxy.Conn, came time.Time) proxy.Fate {
 	s := g.s
 	s.mu.Unlock()
@@ -114,9 +114,9 @@ func (g *bytesGate) later(m *message, dir string, x *proxy.Conn, came time.Time)
 	}}
 }
 
-// Pushed implements proxy.Handler. The first bytes behind a message that had no answer in time are
-// its answer. The parent looks before the client gets it: what the client does with a grant would
-// otherwise be seen in one with the grant.
+// Pushed implements proxy.Handler. If a message had no answer in time, the next bytes are its answer. The
+// parent looks before the client gets them. Otherwise one look would see the grant together with the
+// client's next change.
 func (g *bytesGate) Pushed(x *proxy.Conn, _ string, _ []byte) proxy.Fate {
 	s, came := g.s, time.Now()
 	s.mu.Lock()
@@ -130,7 +130,7 @@ func (g *bytesGate) Pushed(x *proxy.Conn, _ string, _ []byte) proxy.Fate {
 			s.look(nil, look{node: g.node.index, fromNs: s.now()})
 			s.mu.Unlock()
 			<-g.node.turn
-		case <-time.After(turnMost): // the next message of this connection may have it, whose answer is read behind this one
+		case <-time.After(turnMost): // the next message of this connection may have the turn, and its answer comes after this one
 		}
 	}
 	s.mu.Lock()
@@ -170,16 +170,16 @@ func (g *gate) breaks(x *proxy.Conn) {
 	}()
 }
 
-// turnMost is how long a late answer waits for a look.
+// turnMost is the longest time for which a late answer waits for a look.
 const turnMost = 30 * time.Millisecond
 
-// lateMost is how long after the answer to a message something may change by that message.
+// lateMost is the longest time between the answer to a message and a change that the message makes.
 const lateMost = 100 * time.Millisecond
 
-// nearly is how far apart two readings of the end of one hold may be.
+// nearly is the largest difference between two readings of the end of one hold.
 const nearly = 60 * time.Millisecond
 
-// view looks at an Observed server, as look does at another.
+// view looks at an Observed server, as look does at a redis-server.
 func (s *session) view(m *message, l look) {
 	n := s.nodes[l.node]
 	locks := play.LockNames(s.sc)
@@ -226,7 +226,7 @@ func (s *session) view(m *message, l look) {
 		m.look = len(s.looks)
 	}
 	s.looks = append(s.looks, l)
-	// The time until an answer has settled is no stop of the machine.
+	// The machine does not stand still while an answer settles.
 	settle := n.observed.Settle()
 	quiet := settle.Quiet
 	if m != nil && m.cameNs == 0 {
@@ -235,8 +235,8 @@ func (s *session) view(m *message, l look) {
 	s.gapNs = max(s.gapNs, lengthOutside(l.fromNs, l.readNs, n.stalls)-int64(quiet))
 }
 
-// steady returns a state with the end of the hold that an earlier state has, if both mean the same
-// one: an instant that is read anew differs a little.
+// steady returns a state whose hold ends at the instant that an earlier state has, if both mean the same
+// end. Two readings of one end differ a little.
 func steady(before, now *model.LockState) *model.LockState {
 	if before == nil || !before.Held() || before.Owner != now.Owner || before.ExpiresMs < 0 || now.ExpiresMs < 0 {
 		return now
@@ -249,9 +249,9 @@ func steady(before, now *model.LockState) *model.LockState {
 	return now
 }
 
-// correct corrects the end of a hold in earlier views: if a server that is Vague tells another end of
-// the same hold, and no message could have moved it; and if a hold ends a little earlier than the
-// server told. Guarded by mu.
+// correct corrects the end of a hold in earlier views in two cases: a Vague server tells another end of
+// the same hold, although no message can have moved it; or the hold ended a little earlier than the
+// server had told. Guarded by mu.
 func (s *session) correct(n *node, m *message, l look, lock string, before, now *model.LockState) {
 	if before == nil || !before.Held() || before.ExpiresMs < 0 {
 		return
@@ -272,7 +272,7 @@ func (s *session) correct(n *node, m *message, l look, lock string, before, now 
 	}
 }
 
-// revise gives a hold that views have now another end. Guarded by mu.
+// revise gives a hold another end in the views that have it. Guarded by mu.
 func (s *session) revise(lock string, held *model.LockState, endMs int64) {
 	for _, l := range slices.Backward(s.looks) {
 		for _, v := range slices.Backward(l.views) {
@@ -286,9 +286,9 @@ func (s *session) revise(lock string, held *model.LockState, endMs int64) {
 	}
 }
 
-// learnFrom learns whose the values of a state are. A value that a message carried belongs to the
-// thread that sent it first. Otherwise it belongs to the thread whose message was at the server.
-// Guarded by mu.
+// learnFrom notes to whom the values of a state belong. If a message carried the value, it belongs to the
+// first thread that sent it. Otherwise it belongs to the thread whose message was at the server. Guarded
+// by mu.
 func (s *session) learnFrom(m *message, l *look, lock string, state *model.LockState) {
 	for _, value := range append([]string{state.Owner}, state.Queue...) {
 		key := appearance{lock, value}
@@ -301,7 +301,7 @@ func (s *session) learnFrom(m *message, l *look, lock string, state *model.LockS
 			if l.causes == nil {
 				l.causes = map[string]*message{}
 			}
-			l.causes[lock] = by // the look after it came too early
+			l.causes[lock] = by // the look after this message came too early
 		}
 		if by == nil {
 			by = cmp.Or(m, l.after)
@@ -317,11 +317,11 @@ func (s *session) learnFrom(m *message, l *look, lock string, state *model.LockS
 // appearance is a value in the views of a lock.
 type appearance struct{ lock, value string }
 
-// valueLeast is the least length of a value that is looked for in messages.
+// valueLeast is the least length of a value for which messages are searched.
 const valueLeast = 8
 
-// sender returns the first message of a known thread that carries a value. A server may have put
-// digits behind it. Nil: none does.
+// sender returns the first message of a known thread that carries a value, or nil. The server may have
+// added digits to the value.
 func (s *session) sender(value string) *message {
 	short := strings.TrimRight(value, "0123456789")
 	for _, text := range []string{value, short} {
@@ -345,7 +345,7 @@ func (s *session) named(lock string, state *model.LockState) *model.LockState {
 	return s.owners.Name(lock, state, nil)
 }
 
-// watchChanges looks at a node whenever it may hold something else by itself, until stop is
+// watchChanges looks at a node whenever its locks may have changed without a message, until stop is
 // closed.
 func (s *session) watchChanges(n *node, stop <-chan struct{}) {
 	for {
@@ -358,7 +358,7 @@ func (s *session) watchChanges(n *node, stop <-chan struct{}) {
 	}
 }
 
-// left records what the servers still have.
+// left records the keys that the servers still have.
 func (s *session) left() {
 	for _, n := range s.nodes {
 		keys, err := n.observed.Left()
@@ -402,7 +402,7 @@ func (s *session) views(shift int64) (out []event) {
 		if len(l.views) > 0 && l.fault == 0 {
 			s.runOut(states, l, by, at, shift, &out)
 		}
-		// What an earlier message did was seen late, and had been done before this one.
+		// This look sees the effect of an earlier message late. The effect came before this message.
 		for _, lock := range play.LockNames(s.sc) {
 			if m := l.causes[lock]; m != nil && len(l.views) > 0 {
 				if now := s.named(lock, l.views[0][lock]); !now.Equal(states[lock]) {
@@ -426,7 +426,7 @@ func (s *session) views(shift int64) (out []event) {
 				}
 				states[lock] = now
 				last = at
-				// Whoever is not the owner does not move the end of the hold.
+				// Only the owner moves the end of its hold.
 				if before != nil && before.Held() && before.Owner == now.Owner && before.ExpiresMs != now.ExpiresMs && by != nil && !slices.Contains(by.cmd.Owners, now.Owner) {
 					moved := *before
 					moved.ExpiresMs = now.ExpiresMs
@@ -442,8 +442,8 @@ func (s *session) views(shift int64) (out []event) {
 	return out
 }
 
-// runOut lets the holds end whose leases are over when a look sees that they have ended. An unlock
-// may have ended the hold just before the lease did: the early form says so.
+// runOut ends the holds whose leases were over when a look saw that they had ended. An unlock may have
+// ended such a hold just before its lease; the early form says so.
 func (s *session) runOut(states map[string]*model.LockState, l look, by *message, at, shift int64, out *[]event) {
 	for _, lock := range play.LockNames(s.sc) {
 		before, now := states[lock], s.named(lock, l.views[0][lock])
@@ -457,7 +457,7 @@ func (s *session) runOut(states map[string]*model.LockState, l look, by *message
 			*out = append(*out, event{model.Event{AtNs: at, Kind: model.KindExpire, Key: lock}, nil})
 		}
 		free := &model.LockState{Token: before.Token}
-		if s.streamed(l.node) || len(before.Queue) > 0 { // the next one has it at once
+		if s.streamed(l.node) || len(before.Queue) > 0 { // the next waiter has it at once
 			if slices.Contains(before.Queue, now.Owner) || now.Owner == "" {
 				free = now
 			}
@@ -467,19 +467,19 @@ func (s *session) runOut(states map[string]*model.LockState, l look, by *message
 	}
 }
 
-// ranOut reports whether the lease of a hold was over at an instant, as far as it was read.
+// ranOut reports whether the lease of a hold was over at an instant, by the last reading of its end.
 func (s *session) ranOut(held *model.LockState, atNs int64) bool {
 	return held != nil && held.Held() && held.ExpiresMs >= 0 && held.ExpiresMs*1e6 <= atNs+int64(nearly)
 }
 
-// streamed reports whether the world does not take the messages of a server apart.
+// streamed reports whether the world takes the messages of a server as a stream.
 func (s *session) streamed(node int) bool { return sim.Streaming(s.world.Nodes[node].Server) != nil }
 
-// toldMost is how late a server may tell that it holds something else, beside the time for which a
-// process stood still.
+// toldMost is the longest time after a change in which a server tells of it. The time for which a process
+// stood still comes on top.
 const toldMost = 20 * time.Millisecond
 
-// earliest returns when a change that a look saw can have come at the earliest. Guarded by mu.
+// earliest returns the first instant at which a change that a look saw can have come. Guarded by mu.
 func (s *session) earliest(l look) int64 {
 	if l.msg != nil || l.fault > 0 {
 		return l.fromNs
@@ -487,7 +487,7 @@ func (s *session) earliest(l look) int64 {
 	return max(l.before, l.fromNs-int64(toldMost)-s.gapNs)
 }
 
-// width is the longest time within which a change may have come. Guarded by mu.
+// width returns the longest time between the bounds of any change. Guarded by mu.
 func (s *session) width() int64 {
 	width := int64(0)
 	var before map[string]*model.LockState

@@ -17,8 +17,8 @@ import (
 	"lockstep/scenarios"
 )
 
-// plan lets the faults of the scenario strike when their time comes. The function that it
-// returns waits until none strikes any more.
+// plan lets each fault of the scenario strike at its time. It returns a function that waits until all
+// faults are over.
 func (s *session) plan(ctx context.Context) (struck func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -103,13 +103,13 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 	case model.FaultCrash:
 		c := s.side(f.Processes[0])
 		s.mu.Lock()
-		again := c.dead // as in a world, the fault happens, and does nothing
+		again := c.dead // as in a world, the fault happens and has no effect
 		s.mu.Unlock()
 		if !again {
 			if err := c.signal(syscall.SIGKILL); err != nil {
 				return err
 			}
-			<-c.over // what it told before is heard
+			<-c.over // by then the parent has heard all that the child told
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -219,7 +219,7 @@ func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Faul
 		ends()
 		s.mu.Unlock()
 		for _, n := range over {
-			if e := kill(n.Pid(), syscall.SIGCONT); !errors.Is(e, syscall.ESRCH) { // it is starting again
+			if e := kill(n.Pid(), syscall.SIGCONT); !errors.Is(e, syscall.ESRCH) { // there is no process while the server starts again
 				err = errors.Join(err, e)
 			}
 		}
@@ -259,7 +259,7 @@ func (s *session) strikeServer(ctx context.Context, number int, f scenarios.Faul
 	return nil
 }
 
-// stall stops the process of a node. If the server is starting again, it waits until there is one.
+// stall stops the process of a node. If the server is starting again, stall waits for its process.
 func (s *session) stall(ctx context.Context, n *node) error {
 	end := s.now() + int64(patience)
 	for {
@@ -275,7 +275,7 @@ func (s *session) stall(ctx context.Context, n *node) error {
 	}
 }
 
-// startsMost is how long a server may take to start again on a machine that is not busy.
+// startsMost is the longest time in which a server starts again on a machine that is not busy.
 const startsMost = 3 * time.Second
 
 // restart ends a server and lets it serve again, as again does, which returns what happened.
@@ -301,7 +301,7 @@ func (s *session) restart(n *node, number int, again func() (text string, err er
 	}
 	s.mu.Unlock()
 	if n.observed != nil {
-		return nil // its end closed the connections, and those behind are new
+		return nil // its end closed the connections, and later ones are new
 	}
 	for _, c := range s.sides {
 		c.gates[n.index].proxy.Reset()
@@ -321,7 +321,7 @@ func (s *session) faults() (all []scenarios.Fault) {
 	return all
 }
 
-// stop stops the process, and waits until it stands.
+// stop stops the process, and waits until it stands still.
 func (c *side) stop() error {
 	c.s.mu.Lock()
 	c.stops++
@@ -340,8 +340,8 @@ func (c *side) stop() error {
 	return nil
 }
 
-// stood notes that the process stands from an instant on, until a pause of that length is over. If
-// another pause of it is under way, both are one. Guarded by s.mu.
+// stood notes that the process stands still from an instant on, for a pause of this length. Pauses that
+// overlap count as one. Guarded by s.mu.
 func (c *side) stood(from int64, length time.Duration) {
 	until := from + int64(length)
 	if c.stands {
@@ -353,7 +353,7 @@ func (c *side) stood(from int64, length time.Duration) {
 	c.pauses = append(c.pauses, [2]int64{from, until})
 }
 
-// goOn lets the process go on when the last of its pauses ends. Guarded by s.mu.
+// goOn lets the process continue at the end of the last of its pauses. Guarded by s.mu.
 func (c *side) goOn(at int64) {
 	if c.stops--; c.stops > 0 {
 		return

@@ -16,8 +16,8 @@ import (
 	"lockstep/sim"
 )
 
-// A Kind is a kind of server that live runs start. This package has the kind of Redis. Others
-// are registered.
+// A Kind is a kind of server that live runs start. Redis is a kind of this package. Other packages
+// register theirs.
 type Kind interface {
 	// Name is the name of the program in texts, such as redis-server.
 	Name() string
@@ -26,11 +26,11 @@ type Kind interface {
 	// Ready reports what the machine lacks: a program, or a release of it that is new enough.
 	// See Needed.
 	Ready() error
-	// Lacks returns why a part of the scenario is not possible on real servers of this kind; "":
-	// all of it is. Check asks beforehand what is impossible on any real server.
+	// Lacks returns why a part of the scenario is impossible on real servers of this kind; "": all parts
+	// are possible. Check has asked before what is impossible on every real server.
 	Lacks(sc *scenarios.Scenario, l *subject.Subject) string
-	// LacksFault is Lacks for a fault of the server, of keys or of messages that servers of the
-	// world have. The text follows the fault in a sentence.
+	// LacksFault is Lacks for a fault that servers of the world have: one of the server, of keys or of
+	// messages. A sentence names the fault and then has this text.
 	LacksFault(f model.FaultSpec) string
 	// Start starts the servers of a run, one per node of a world, in that order. It returns when
 	// they serve. If it returns an error, no process of it is left.
@@ -43,7 +43,7 @@ type StartOptions struct {
 	Lock     *subject.Subject
 	// Dir is an empty folder for data and logs. It is removed after the run.
 	Dir string
-	// Free returns an address on loopback, as host:port, whose port nobody had a moment ago.
+	// Free returns an address on loopback, as host:port. Its port was free a moment ago.
 	Free func() (string, error)
 	// Spawn starts a process that the kernel ends when this program is gone.
 	Spawn func(*exec.Cmd) error
@@ -64,52 +64,52 @@ type Server interface {
 	Stop()
 }
 
-// A Settle says when a server has done what some bytes asked for. Stands is set by the run.
+// A Settle says when a server has done what a message asks for. The run sets Stands.
 type Settle = proxy.Settle
 
-// An Observed is a server whose protocol the parent does not know. One message at a time is at the
-// server: what a client writes at once, or a request if the servers of the world take requests one
-// by one. After each the parent looks.
+// An Observed is a server whose protocol the parent does not know. The parent lets one message at a time
+// reach the server, and looks at the server after each. A message is a request if the servers of the
+// world take requests one by one. Otherwise it is all that a client writes at once.
 type Observed interface {
 	Server
 	// Settle says how long the server may take to do what a message asks for.
 	Settle() Settle
-	// AsksNothing reports whether the server does nothing to locks for a message, and need not
-	// answer it, such as one that says how much a client has read. It passes beside others.
+	// AsksNothing reports whether a message has no effect on locks and needs no answer. An example is a
+	// message that says how much a client has read. Such a message need not wait for others.
 	AsksNothing(message []byte) bool
-	// Look reads what the server holds of locks, on a connection of its own. It returns what the
-	// server held since the last Look, in its order; the last view is of an instant within the
-	// call. A view that could not be read in between is left out.
+	// Look reads the locks of the server, on a connection of its own. It returns the views that the
+	// server had since the last Look, in order. The last view is of an instant within the call. Earlier
+	// views may be missing, if the server did not tell them.
 	Look(locks []string) (views []any, err error)
-	// Show lets the server of a world that stands for this one hold a view, so that the State of
-	// a subject reads it. nowNs is the instant of the view.
+	// Show gives a view to the simulated server that stands for this one, so that the State of a subject
+	// can read it. nowNs is the instant of the view.
 	Show(of sim.Server, view any, nowNs int64)
-	// Changed gets a value when the server may hold something else, such as after the end of a
-	// lease. It is the same channel for the life of the server.
+	// Changed returns a channel, always the same one. It gets a value when the locks of the server may
+	// have changed, such as after the end of a lease.
 	Changed() <-chan struct{}
-	// Strike does to keys what a fault of keys says.
+	// Strike makes a fault of keys happen.
 	Strike(f model.FaultSpec) error
 	// Left returns the keys that the server has at the end of a run.
 	Left() ([]string, error)
 }
 
-// A Vague server is an Observed one that tells the ends of leases only roughly.
+// A Vague server is an Observed server that tells the ends of leases only roughly.
 type Vague interface {
 	Observed
-	// EndsWithin is how wrong the first reading of the end of a lease may be. A later reading of the
-	// same end is better.
+	// EndsWithin returns the largest error of the first reading of the end of a lease. Later readings of
+	// the same end are better.
 	EndsWithin() time.Duration
 }
 
-// A Ticking server has a clock that shows whole steps. A run begins when the clock ticks, since the
-// clock of a server of a world begins with the run.
+// A Ticking server has a clock that moves in steps. A run begins at a step, since the clock of a
+// simulated server begins with its run.
 type Ticking interface {
 	Observed
-	// Tick returns an instant at which the clock ticks, the first one after that time from now.
+	// Tick returns the first instant, at least this time from now, at which the clock ticks.
 	Tick(in time.Duration) (time.Time, error)
 }
 
-// kinds are the kinds of servers by their registration.
+// kinds are the kinds of servers, in the order of their registration.
 var kinds struct {
 	sync.Mutex
 	list []Kind
@@ -151,17 +151,17 @@ type node struct {
 	index int
 	world int // the index of the server of a world for which it stands
 	Server
-	// The rest of a member of a group, see group. member is nil for a sentinel.
+	// member and sentinel belong to a node of a group, see group. member is nil for a sentinel.
 	member   *topology.Node
 	sentinel bool
 	down     bool         // its process has ended; guarded by session.mu
-	redis    *redisServer // the same; nil: its protocol is not known
-	observed Observed     // the same; nil: it is a redis-server
-	name     string       // the address that it began at, by which the record names it
-	// turn is held by the request that is at the server, or by the parent.
+	redis    *redisServer // the Server, if it is a redis-server; else nil
+	observed Observed     // the Server, if its protocol is not known; else nil
+	name     string       // its first address, by which the record names it
+	// turn has a place, which the request at the server takes, or the parent.
 	turn chan struct{}
-	// stalls are the times in which a fault kept the server from executing anything, and stalled
-	// says how many of them go on. Both are guarded by session.mu.
+	// stalls are the times in which a fault kept the server from executing anything. stalled counts
+	// those that are not over. session.mu guards both.
 	stalls  [][2]int64
 	stalled int
 }
@@ -172,7 +172,7 @@ func newNode(index int, server Server) *node {
 	return &node{index: index, world: index, Server: server, redis: redis, observed: observed, name: server.Addr(), turn: make(chan struct{}, 1)}
 }
 
-// StartEach starts a server at a time, and ends those before if one fails.
+// StartEach starts n servers, one after the other. If one fails, StartEach ends the others.
 func StartEach(n int, start func(i int) (Server, error)) ([]Server, error) {
 	var all []Server
 	for i := range n {

@@ -13,11 +13,11 @@ import (
 	"lockstep/sim"
 )
 
-// Monotonic reads the clock that all processes of the machine share, in nanoseconds: that of the
-// kernel, CLOCK_MONOTONIC.
+// Monotonic reads the kernel's CLOCK_MONOTONIC in nanoseconds. All processes of the machine share this
+// clock.
 func Monotonic() int64 { return monotonic() }
 
-// monotonic reads the clock that all processes of the machine share, in nanoseconds.
+// monotonic is Monotonic, for this package.
 func monotonic() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
@@ -76,8 +76,8 @@ type prepared struct {
 // gapped is a time in which the process did not run.
 type gapped struct{ FromNs, ToNs int64 }
 
-// connNames names the connections of a process in the same way at both ends: by the address of the
-// client, the address of the proxy, and the number of earlier connections with both addresses.
+// connNames gives a connection of a process the same name at both ends. The name has the address of the
+// client, the address of the proxy, and the number of earlier connections with the same addresses.
 type connNames struct {
 	mu   sync.Mutex
 	used map[string]int
@@ -102,8 +102,8 @@ type sent struct {
 	Op    int
 	By    sim.Author
 	Words []string
-	// Request, if not nil, is the request as the simulated servers read it. Asked are the words for
-	// which its writer was given the turn.
+	// Request is the request as the simulated servers read it; nil: they do not read it. Asked has the
+	// words with which the writer asked for its turn.
 	Request *sim.Request
 	Asked   []string
 }

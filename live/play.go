@@ -27,12 +27,12 @@ type Options struct {
 	// Address is a server that somebody else runs; "": the run starts one. It must be empty;
 	// the keys of the run have a prefix, and only these are removed.
 	Address string
-	// Servers is how the servers belong together: onredis.Sentinel or onredis.Cluster. "": as
-	// the scenario and the lock have them.
+	// Servers names the group that the servers form: onredis.Sentinel or onredis.Cluster. "": the
+	// scenario and the lock decide.
 	Servers string
 	// Keep is the folder in which the run leaves the logs of its processes; "": none.
 	Keep string
-	// Tell hears what the run does, whenever it begins something else; nil: nobody listens.
+	// Tell is called with a text when the run begins another part of its work; nil: nobody listens.
 	Tell func(doing string)
 }
 
@@ -65,11 +65,11 @@ func Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number
 	return again, nil
 }
 
-// still is how long a process may stand still, without a fault, in a run that counts. A judge
-// allows for as much, but not for what a lock does by itself when its process stands still.
+// still is the longest time for which a process may stand still without a fault in a run that counts.
+// Judges allow for this time. They cannot allow for what a lock does because its process stood still.
 const still = 250 * time.Millisecond
 
-// run plays and judges once. doubt says why the verdict may be the machine's; "": it is not.
+// run plays and judges once. doubt says why the machine may have caused the verdict; "": it has not.
 func run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o Options) (r play.LiveRun, doubt string, err error) {
 	s, j, err := judged(ctx, sc, l, o)
 	if err != nil {
@@ -181,7 +181,7 @@ func (s *session) reads() (err error) {
 	return err
 }
 
-// explain adds what the children said to an error.
+// explain adds the output of the children to an error.
 func (s *session) explain(dir string, err error) error {
 	for _, c := range s.sides {
 		if text, e := os.ReadFile(filepath.Join(dir, "client-"+c.process.Name+".log")); e == nil && len(text) > 0 {

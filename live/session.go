@@ -31,7 +31,7 @@ import (
 	simredis "lockstep/sim/redis"
 )
 
-// session is one run: the parent's side.
+// session is the parent's side of a run.
 type session struct {
 	o    Options
 	sc   *scenarios.Scenario
@@ -64,7 +64,7 @@ type session struct {
 	events    []event
 	messages  []*message
 	byConn    map[connKey]*message
-	begun     bool // what came before is in no record
+	begun     bool // earlier events are in no record
 	looks     []look
 	viewed    map[string]*model.LockState // of a run with Observed servers: the newest states, with values
 	appeared  map[appearance]bool         // of such a run: what views had
@@ -76,8 +76,8 @@ type session struct {
 	leaving   bool
 	faultsDue int
 	movedNs   int64
-	gapNs     int64 // the longest that a process stood still without a fault
-	skewNs    int64 // how far the server's clock was seen to be from the start's
+	gapNs     int64 // the longest time for which a process stood still without a fault
+	skewNs    int64 // the largest distance between the server's clock and that of the start
 	rng       *rand.Rand
 	failed    error
 	nextEnd   int64         // when a key ends next, in ns since the start; 0: none
@@ -101,7 +101,7 @@ type message struct {
 	channel string        // of a push
 	push    bool
 	hidden  bool // no record has it: see greets
-	came    bool // the proxy has it
+	came    bool // it has reached the proxy
 
 	sentNs int64
 	op     int // the process's own number
@@ -118,11 +118,11 @@ type connKey struct {
 	index         int
 }
 
-// look is one time that the parent read the keys of a node, and what came before.
+// look is a reading of the keys of a node by the parent, with the cause of the reading.
 type look struct {
 	node         int   // its index
-	fromNs, toNs int64 // what happened before the look, and behind the last one, happened between
-	atNs         int64 // when the server says that it did; 0: it does not say
+	fromNs, toNs int64 // the change after the last look happened between these instants
+	atNs         int64 // the instant of the change, as the server says; 0: it does not say
 	readNs       int64 // when the server read the keys
 	msg          *message
 	fault        int // the number of the fault that struck
@@ -132,9 +132,9 @@ type look struct {
 	published    []model.Event
 	keys         map[string]key                // of the node
 	views        []map[string]*model.LockState // of Observed servers: the states by lock, with values
-	before       int64                         // when the node was looked at before
+	before       int64                         // the instant of the last look at the node
 	causes       map[string]*message           // by lock, the earlier message that carried a new value
-	after        *message                      // which may have made what no message made
+	after        *message                      // it may have made the changes that no other message made
 	first        bool
 	serving      []int // the nodes that take writes from here on; nil: the same as before
 	moved        bool  // keys may have moved to another node
@@ -172,8 +172,8 @@ type gate struct {
 	node  *node
 	proxy *proxy.Proxy
 	conns map[int]string // the names of connections, by the proxy's number; guarded by s.mu
-	// torn are the connections that lost a message, by the proxy's number: see tear.
-	// Guarded by s.mu.
+	// torn are the connections that lost a message, by the proxy's number; see tear. Guarded by
+	// s.mu.
 	torn map[int]bool
 	cut  int64 // the end of a partition; guarded by s.mu
 	// streams are the connections whose clients do not notice that a message is missing, by the
@@ -194,7 +194,7 @@ func (s *session) now() int64 { return monotonic() - s.baseNs }
 
 func (s *session) at(t time.Time) int64 { return int64(t.Sub(s.base)) }
 
-// play plays the scenario, and returns when everything has ended.
+// play plays the scenario. It returns when all processes have ended.
 func (s *session) play(ctx context.Context, dir string) (err error) {
 	s.o.tell("starting the processes")
 	if err := s.serve(dir); err != nil {
@@ -230,7 +230,7 @@ func (s *session) play(ctx context.Context, dir string) (err error) {
 	return errors.Join(s.failed, ctx.Err())
 }
 
-// serve starts the servers, or uses that of somebody else.
+// serve starts the servers, or uses the server of Options.Address.
 func (s *session) serve(dir string) error {
 	var servers []Server
 	if s.o.Servers != "" {
@@ -302,10 +302,10 @@ func (s *session) masters() (all []*node) {
 	return all
 }
 
-// opening is how long the children have to start.
+// opening limits the time in which the children start.
 const opening = 400 * time.Millisecond
 
-// begin starts the children, and lets time begin.
+// begin starts the children and then the time of the run.
 func (s *session) begin(dir string) error {
 	for i, p := range s.sc.Processes {
 		c := &side{s: s, index: i, process: p, over: make(chan struct{}), here: make(chan struct{}), ready: make(chan error, 1), threads: make([]threadState, p.Threads), ops: map[int]model.Event{}}
@@ -384,7 +384,7 @@ func (s *session) begin(dir string) error {
 	return nil
 }
 
-// began is what a child must know, but for the start.
+// began returns the message that begins a child, without the instant of the start.
 func (s *session) began(c *side) began {
 	var addrs []string
 	var routes map[string]string
@@ -412,7 +412,7 @@ func (c *side) begins() error {
 		return nil
 	case <-c.over:
 		select {
-		case err := <-c.ready: // it said why
+		case err := <-c.ready: // the child said why
 			if err != nil {
 				return unusablef("%s cannot be opened in process %s: %w", c.s.lock.Name, c.process.Name, err)
 			}
@@ -424,12 +424,12 @@ func (c *side) begins() error {
 	}
 }
 
-// preparing is held by the run whose programs start. They keep the processors busy for seconds,
-// and the other runs of this process would be late.
+// preparing lets the programs of one run start at a time. They keep the processors busy for seconds,
+// which would make other runs of this process late.
 var preparing sync.Mutex
 
-// prepare lets each child start the program of a Foreign, and removes what these leave on the
-// server.
+// prepare lets each child start the program of a Foreign, and removes the keys that these programs
+// leave on the server.
 func (s *session) prepare() error {
 	preparing.Lock()
 	defer preparing.Unlock()
@@ -511,8 +511,8 @@ func (c *side) signal(sig syscall.Signal) error {
 // tell tells the child something. A child that has ended hears nothing.
 func (c *side) tell(d down) { _ = c.enc.Encode(d) }
 
-// dial connects to the server. While the server restarts it waits, unless another server may take
-// its place.
+// dial connects to the server. If the server is starting again, dial waits for it, unless another
+// server may take its place.
 func (n *node) dial() (net.Conn, error) {
 	if n.member != nil || n.sentinel {
 		return net.DialTimeout("tcp", n.Addr(), patience)
@@ -525,7 +525,7 @@ func (n *node) dial() (net.Conn, error) {
 	}
 }
 
-// welcome reports whether the process may connect: one that is cut off may not, and nobody may
+// welcome reports whether the process may connect. A process that is cut off may not, and nobody may
 // connect to a server that has ended.
 func (c *gate) welcome() bool {
 	c.s.mu.Lock()
@@ -536,7 +536,7 @@ func (c *gate) welcome() bool {
 // partitioned reports whether no message passes. Guarded by s.mu.
 func (c *gate) partitioned() bool { return !c.s.leaving && c.cut > c.s.now() }
 
-// hear takes what the child tells.
+// hear handles the messages of the child.
 func (c *side) hear(u up) {
 	s := c.s
 	switch {
@@ -586,7 +586,7 @@ func (c *side) hear(u up) {
 	}
 }
 
-// lengthOutside returns the length of a time less the times that it shares with others.
+// lengthOutside returns the length of a time without the parts that it shares with other times.
 func lengthOutside(from, to int64, others [][2]int64) int64 {
 	length := to - from
 	for _, x := range others {
@@ -620,7 +620,7 @@ func (c *side) happened(e model.Event) {
 	c.s.events = append(c.s.events, event{Event: e})
 }
 
-// record adds an event of the parent's. Guarded by mu.
+// record adds an event of the parent. Guarded by mu.
 func (s *session) record(e model.Event, m *message) {
 	if e.AtNs == 0 {
 		e.AtNs = s.now()
@@ -628,8 +628,8 @@ func (s *session) record(e model.Event, m *message) {
 	s.events = append(s.events, event{e, m})
 }
 
-// message returns the request with that place on a connection, which the child and the proxy
-// tell of in any order. Guarded by mu.
+// message returns the request at a place of a connection. The child and the proxy tell of it in either
+// order. Guarded by mu.
 func (s *session) message(c *side, conn string, index int, words []string) *message {
 	key := connKey{c.process.Name, conn, index}
 	m := s.byConn[key]
@@ -647,7 +647,7 @@ func (s *session) message(c *side, conn string, index int, words []string) *mess
 	return m
 }
 
-// describe says what a request is for. Guarded by mu.
+// describe fills in the purpose of a request. Guarded by mu.
 func (s *session) describe(m *message, by sim.Author) {
 	m.cmd = s.name(m.request.Words, by)
 	for i, lock := range m.cmd.Locks {
@@ -655,8 +655,7 @@ func (s *session) describe(m *message, by sim.Author) {
 	}
 }
 
-// author notes who sent a request, and the words that it is known by, as a world does. Guarded by
-// mu.
+// author notes the sender and the words of a request, as a world does. Guarded by mu.
 func (s *session) author(m *message, by sim.Author, words []string) {
 	switch {
 	case by.Kept:
@@ -674,8 +673,8 @@ func (s *session) author(m *message, by sim.Author, words []string) {
 	s.describe(m, by)
 }
 
-// learn learns from the keys that a request led to whose values they are; nil: no request did.
-// Guarded by mu.
+// learn looks at the keys after a request, and notes to whom new values belong. The request is nil if
+// none led to these keys. Guarded by mu.
 func (s *session) learn(m *message, l look) {
 	if s.owners == nil {
 		return
@@ -731,8 +730,8 @@ func (s *session) namesIn(keys map[string]key) map[string]key {
 	return out
 }
 
-// opOf returns the operation for which a Foreign sends a command, as far as the command shows
-// it. Guarded by s.mu.
+// opOf returns the operation for which a Foreign sends a command; 0: the command does not show it.
+// Guarded by s.mu.
 func (c *side) opOf(cmd sim.Command) int {
 	for op, e := range c.ops {
 		if sentFor(cmd, e) {
@@ -748,9 +747,9 @@ func sentFor(cmd sim.Command, e model.Event) bool {
 		cmd.Script != "" && cmd.Script != model.RoleRenew && slices.Contains(cmd.Owners, e.ThreadName())
 }
 
-// claim gives an operation the requests that a Foreign sent for it before its beginning was heard
-// of: on a busy machine a request may overtake the event, which takes another way. Guarded by
-// s.mu.
+// claim gives an operation the requests that a Foreign sent for it and that came before the event of its
+// beginning. A request and the event take different ways, so on a busy machine the request may come
+// first. Guarded by s.mu.
 func (c *side) claim(e model.Event) {
 	if c.s.foreign == nil {
 		return
@@ -830,8 +829,8 @@ func (c *side) interrupt(a ask) {
 	}
 }
 
-// travel waits as long as a message is on its way that has been so for some time. It reports false when
-// gone is closed.
+// travel waits for the rest of the time that a message is on its way. It reports false when gone is
+// closed.
 func (s *session) travel(already time.Duration, gone <-chan struct{}) bool {
 	t := time.NewTimer(s.latency() - already)
 	defer t.Stop()
@@ -863,8 +862,8 @@ func (s *session) alone(n *node, f func()) {
 	<-n.turn
 }
 
-// lookAtAll looks at every node. Of several it leaves out those that a fault has stalled, since
-// they would hold up the others. It reports whether it left none out.
+// lookAtAll looks at every node. If there are several, it leaves out the nodes that a fault has stalled,
+// since they would hold up the others. It reports whether it looked at all.
 func (s *session) lookAtAll() (all bool) {
 	all = true
 	s.mu.Lock()
@@ -887,7 +886,7 @@ func (s *session) lookAtAll() (all bool) {
 	return all
 }
 
-// keys returns the keys of each node when it was looked at last. Guarded by mu.
+// keys returns the keys of each node at the last look at it. Guarded by mu.
 func (s *session) keys() []map[string]key {
 	all := make([]map[string]key, len(s.nodes))
 	missing := len(s.serving)
@@ -902,9 +901,8 @@ func (s *session) keys() []map[string]key {
 	return all
 }
 
-// byServer returns the keys of each server of a world, from the keys of the nodes. The nodes of a
-// cluster are one server of a world. Of a key that several nodes have, as when its slot moves, the
-// last node counts.
+// byServer returns the keys of each simulated server, from the keys of the nodes. The nodes of a cluster
+// are one simulated server. While a slot moves, several nodes may have a key; then the last node counts.
 func (s *session) byServer(keys []map[string]key) []map[string]key {
 	if s.group == nil {
 		return keys
@@ -922,7 +920,7 @@ func (s *session) byServer(keys []map[string]key) []map[string]key {
 	return all
 }
 
-// keysAt is keys without those that have ended at an instant. Guarded by mu.
+// keysAt returns keys without the keys that have ended at an instant. Guarded by mu.
 func (s *session) keysAt(nowNs int64) []map[string]key {
 	all := s.keys()
 	for i, on := range all {
@@ -932,7 +930,7 @@ func (s *session) keysAt(nowNs int64) []map[string]key {
 	return all
 }
 
-// keysOf is keys with those of a look that is newer. Guarded by mu.
+// keysOf returns keys with the keys of a newer look in place of the older ones. Guarded by mu.
 func (s *session) keysOf(l look) []map[string]key {
 	all := s.keys()
 	all[l.node] = l.keys
@@ -1037,7 +1035,7 @@ func (s *session) look(m *message, l look) {
 	}
 }
 
-// gone is the instant at which a key with an end is gone.
+// gone returns the first instant at which a key with an end is no longer there.
 func (s *session) gone(k key) int64 { return (k.endMs + 1 - s.startMs) * 1e6 }
 
 // watchEnds looks whenever a key has ended, until stop is closed.
@@ -1062,7 +1060,7 @@ func (s *session) watchEnds(stop <-chan struct{}) {
 	}
 }
 
-// beat notes when the parent stood still.
+// beat notes the times in which the parent stood still.
 func (s *session) beat(stop <-chan struct{}) {
 	tick := time.NewTicker(BeatEvery)
 	defer tick.Stop()
@@ -1081,7 +1079,7 @@ func (s *session) beat(stop <-chan struct{}) {
 	}
 }
 
-// run lets the run go through its phases.
+// run takes the run through its phases.
 func (s *session) run(ctx context.Context) {
 	stop := make(chan struct{})
 	var beside sync.WaitGroup
@@ -1110,7 +1108,7 @@ func (s *session) run(ctx context.Context) {
 	s.leave(ctx, length)
 }
 
-// brief is how long a run goes on in which nothing can happen any more.
+// brief is the time for which a run goes on when nothing can happen any more.
 const brief = 200 * time.Millisecond
 
 // rest waits until the run may pass on to its next phase. It reports false when ctx is over
@@ -1140,9 +1138,9 @@ func (s *session) rest(ctx context.Context, length play.Lengths) bool {
 	}
 }
 
-// settle is how long the world settles when every thread is done. A world waits for as long as
-// a client may take to give a command up. Here a client that waits for no answer gives none
-// up, and what it may still do is to renew a hold. Guarded by mu.
+// settle returns the time for which the run goes on when every thread is done. A world waits until any
+// client would have given a command up. A live client that waits for no answer gives no command up, so
+// the run waits only for renewals of holds. Guarded by mu.
 func (s *session) settle(length play.Lengths) time.Duration {
 	for _, r := range s.rules {
 		if r.held > 0 {
@@ -1150,7 +1148,7 @@ func (s *session) settle(length play.Lengths) time.Duration {
 		}
 	}
 	if !s.calm {
-		return brief // what follows is the calm
+		return brief // the calm follows
 	}
 	if period := s.lock.Timing(s.sc.Watchdog).RenewalPeriod; period > 0 {
 		return min(length.Settle, period+time.Second)
@@ -1168,8 +1166,8 @@ func (s *session) any(state threadState) bool {
 	return slices.ContainsFunc(s.sides, func(c *side) bool { return !c.dead && slices.Contains(c.threads, state) })
 }
 
-// leave ends the run for the threads, and waits until no lock is held any more, or until every
-// lease must be over.
+// leave ends the run for the threads. Then it waits until no lock is held, or until every lease must be
+// over.
 func (s *session) leave(ctx context.Context, length play.Lengths) {
 	s.mu.Lock()
 	if !s.calm {
@@ -1197,7 +1195,7 @@ func (s *session) leave(ctx context.Context, length play.Lengths) {
 	s.leftovers()
 }
 
-// leftovers records what the server still has and what has no end.
+// leftovers records the keys that the server still has and that have no end.
 func (s *session) leftovers() {
 	var channels []string
 	var err error
@@ -1253,7 +1251,7 @@ func (s *session) end() {
 	for _, c := range s.sides {
 		if c.cmd != nil && c.cmd.Process != nil {
 			_ = c.signal(syscall.SIGKILL)
-			_ = c.in.Close() // without a parent it ends, also if no signal may reach it
+			_ = c.in.Close() // the child then ends even if no signal reaches it
 			<-c.over
 		}
 		for _, g := range c.gates {

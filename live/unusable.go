@@ -13,8 +13,8 @@ import (
 	"lockstep/scenarios/subject/onredis"
 )
 
-// unusable is an error in what the caller gave, or something that the machine lacks. Nothing was
-// played.
+// unusable is the error of a run that was not played: the caller gave something wrong, or the machine
+// lacks something.
 type unusable struct{ error }
 
 func (u unusable) Unwrap() error { return u.error }
@@ -24,8 +24,8 @@ func (unusable) Unusable() {}
 
 func unusablef(format string, args ...any) error { return unusable{fmt.Errorf(format, args...)} }
 
-// Check reports why a scenario cannot be played live on a lock, with the file and the line; or nil
-// if it can. A fault may not strike a server that somebody else runs (Options.Address).
+// Check returns an error, with the file and the line, if a scenario cannot be played live on a lock. A
+// fault may not strike a server that somebody else runs (Options.Address).
 func Check(sc *scenarios.Scenario, l *subject.Subject, o Options) error {
 	shared := o.Address != ""
 	kind, err := kindOf(l)

@@ -351,7 +351,7 @@ func (r *runner) story(t *testing.T, st story) {
 }
 
 // storySteps limits a story, which has some hundred steps, or some thousand if waiters ask often.
-const storySteps = 300_000
+const storySteps = 100_000
 
 // servers returns the servers of the lock, which learn of some mistakes in its subject.
 func (r *runner) servers() *servers { return r.lock.Servers.(*servers) }

@@ -1,5 +1,5 @@
-// Package external runs servers of the system, such as memcached, as processes on loopback: for
-// tests of the servers of the world against them, and for live runs.
+// Package external runs servers of the system, such as memcached, as processes on loopback. Tests
+// compare the simulated servers with them, and live runs use them.
 package external
 
 import (
@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// patience is how long a server may take to serve. It is a limit against hanging for ever.
+// patience limits the time until a server serves, so that nobody waits for ever.
 const patience = time.Minute
 
 // errEnded says that the process of a server ended before it served.
 var errEnded = errors.New("it ended before it served")
 
-// Process is a server that runs.
+// Process is a running server.
 type Process struct {
 	Cmd  *exec.Cmd
 	over chan struct{}
 }
 
-// Launch starts a command by start, such as (*exec.Cmd).Start, and waits until serves reports
-// that the server serves. What the server prints goes to log.
+// Launch starts a command with start, such as (*exec.Cmd).Start, and waits until serves reports true. The
+// output of the server goes to log.
 func Launch(cmd *exec.Cmd, log io.Writer, start func(*exec.Cmd) error, serves func() bool) (*Process, error) {
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = log, log, 5*time.Second
 	if err := start(cmd); err != nil {
@@ -48,7 +48,7 @@ func Launch(cmd *exec.Cmd, log io.Writer, start func(*exec.Cmd) error, serves fu
 	return p, nil
 }
 
-// Kill ends the process, also if it is stopped, and waits for its end.
+// Kill ends the process, even if it is stopped, and waits for its end.
 func (p *Process) Kill() {
 	_ = p.Cmd.Process.Kill()
 	<-p.over

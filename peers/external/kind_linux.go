@@ -18,7 +18,7 @@ type Kind struct {
 	Program string
 	Needs   []live.Needed
 	Is      func(sim.Server) bool
-	// Files are files that must be there, each with the Debian package that has it.
+	// Files are the files that the machine needs, each with its Debian package.
 	Files map[string]string
 	// Begin starts the server at an address. If it returns an error, no process of it is left.
 	Begin func(o Options) (live.Observed, error)

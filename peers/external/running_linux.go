@@ -12,15 +12,15 @@ import (
 // and implements the rest of live.Observed.
 type Running struct {
 	Options
-	// Launch starts the program, with an empty folder or with the data that it had, and opens the
-	// connections of the run. It returns the program with its version.
+	// Launch starts the program and opens the connections of the run. The program begins with an empty
+	// folder or with the data that it had. Launch returns its process, and its name with its version.
 	Launch func(empty bool) (p *Process, version string, err error)
-	// Disconnect closes the connections of the run. The program has ended.
+	// Disconnect closes the connections of the run, after the program has ended.
 	Disconnect func()
 
 	process *Process
 	version string
-	folders int // that were empty at first
+	folders int // the number of folders made so far
 	changed chan struct{}
 	stopped chan struct{} // closed when the polling ends; nil: nobody polls
 	polled  sync.WaitGroup
@@ -37,7 +37,7 @@ func (r *Running) begin(empty bool) (err error) {
 	return err
 }
 
-// Folder returns the folder for the data of a program: a new one, or the last one.
+// Folder returns the folder for the data of a program: a new folder if empty is set, else the last one.
 func (r *Running) Folder(program string, empty bool) (string, error) {
 	if empty {
 		r.folders++
@@ -46,8 +46,8 @@ func (r *Running) Folder(program string, empty bool) (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// Poll calls look again and again until the server ends. If look reports that the server holds something
-// else, the run is told.
+// Poll calls look again and again until the server ends. If look reports a change, Poll sends a value to
+// Changed.
 func (r *Running) Poll(every time.Duration, look func() bool) {
 	stopped := make(chan struct{})
 	r.stopped = stopped
@@ -94,7 +94,7 @@ func (r *Running) end() {
 		r.stopped = nil
 	}
 	r.process.Kill()
-	r.polled.Wait() // what it asks fails now
+	r.polled.Wait() // its requests fail now
 	r.Disconnect()
 	r.process = nil
 }
