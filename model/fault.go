@@ -93,8 +93,11 @@ func (f FaultSpec) LosesData() bool {
 func (f FaultSpec) StepsServerClock() bool { return f.Server == ServerWallClock }
 
 // MovesLeases reports whether the fault may delay the end of a lease that nobody renewed: a step of
-// the server's clock, or a stall, during which a ticking clock stands still.
-func (f FaultSpec) MovesLeases() bool { return f.StepsServerClock() || f.Server == ServerStall }
+// the server's clock, a stall, during which a ticking clock stands still, or a restart, after which a
+// server may count the leases of its data from their beginning.
+func (f FaultSpec) MovesLeases() bool {
+	return f.StepsServerClock() || f.Server == ServerStall || f.Server == ServerRestart && f.KeepData
+}
 
 // MayRemoveKeys reports whether the fault may take keys from the server.
 func (f FaultSpec) MayRemoveKeys() bool {

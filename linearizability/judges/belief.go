@@ -188,7 +188,7 @@ func (r *run) beliefs(lock string) []belief {
 				b.to, b.paused = min(p.ToNs, r.LeaveNs), &p
 			}
 		}
-		if b.from < b.to {
+		if b.from < b.to || b.told != nil { // a thread may learn of the loss at once
 			done = append(done, *b)
 		}
 	}

@@ -27,8 +27,8 @@ func (r *run) changes(o *trace.Call) []*trace.Change {
 // their holds by the grants alone. There are two such changes:
 //
 // If the queue on the server is the lock, the server gives the lock to the first thread of the
-// queue. The acquire is the one that last gave this thread a place. There may also be a place of an
-// earlier acquire, but the thread has only one hold.
+// queue. The acquire is the one that gave the thread this place. An earlier acquire may have left a
+// place, too: then the places that remain in the queue are those of later acquires.
 //
 // After a failover the new master may execute a request that the old master received, but neither
 // executed nor answered. The acquire is the last one that its thread had called.
@@ -48,10 +48,13 @@ func (r *run) handedTo(c *trace.Change) *trace.Call {
 	if !slices.Contains(c.Before.Queue, who) {
 		return nil
 	}
-	changes := r.Changes(c.Lock)
+	changes, later := r.Changes(c.Lock), places(c.After, who)
 	for _, q := range slices.Backward(changes[:slices.Index(changes, c)]) {
 		if by := q.Call(); by != nil && by.Action.Acquires() && by.Caller == who && places(q.After, who) > places(q.Before, who) {
-			return by
+			if later == 0 {
+				return by
+			}
+			later--
 		}
 	}
 	return nil
@@ -100,7 +103,7 @@ func (r *run) keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []give
 	known := r.returnedWith(o)
 	for _, c := range r.changes(o) {
 		switch levels := c.Gain(o.Caller); {
-		case levels > 0:
+		case levels > 0, c.Ended() && r.handedTo(c) == o:
 			kept = append(kept, c)
 		case levels < 0 && len(kept) > 0 && (c.By.Script == model.RoleUnlock || r.Record.Params.PerGrant && kept[len(kept)-1] != known):
 			last := len(kept) - 1

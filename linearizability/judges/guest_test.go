@@ -1002,6 +1002,19 @@ func TestAServerHandsTheLockOver(t *testing.T) {
 		2500 b/1 invoke unlock
 		2500 b/1 return not_held
 		9000 server leave`
+	// The first place of b/1 becomes a hold at 2 s, of which it does not know. The second one becomes its
+	// next hold when the first hold runs out.
+	const twoPlaces = `
+		0     a/1 takes -> a/1 1 30001
+		100   b/1 waits lock -> a/1 1 30001 queue=b/1
+		200   b/1 return unknown
+		300   b/1 waits lock -> a/1 1 30001 queue=b/1,b/1
+		2000  a/1 releases -> b/1 1 30101 queue=b/1
+		30102 server ends -> b/1 1 40301
+		30103 b/1 return granted
+		34000 b/1 renews -> b/1 1 64001
+		42000 b/1 releases
+		90000 server leave`
 	testJudged(t, []judged{
 		{rule: "an acquire that waits is granted when the server hands the lock to it", lock: renewed, record: handedOver},
 		{rule: "but only an acquire that stands in the queue", lock: renewed, finds: "linearizable bug: l: b/1 renew\nliveness bug: b/1 waited for l",
@@ -1015,6 +1028,10 @@ func TestAServerHandsTheLockOver(t *testing.T) {
 			2002 b/1 return granted
 			2500 b/1 releases
 			9000 server leave`},
+		{rule: "of two places the older one is the hold first, and the other one the next", lock: renewed, finds: "tidy bug: b/1 stands in the queue", record: twoPlaces},
+		{rule: "whose lease ends like any other", lock: renewed,
+			finds:  "linearizable bug: l: b/1 release (42.000s..42.002s) answered released, but the lock was free\ntidy bug: b/1 stands in the queue",
+			record: strings.ReplaceAll(twoPlaces, "34000 b/1 renews -> b/1 1 64001\n", "")},
 		{rule: "a thread does not know of a hold that is handed to an acquire which failed", lock: renewed, finds: "tidy bug: b/1 stands in the queue", record: late},
 		{rule: "but of one with which its acquire returned", lock: renewed, finds: "linearizable bug: l: b/1 release", record: strings.NewReplacer(
 			"1000 b/1 return unknown\n", "", "2500 b/1 invoke unlock", "2002 b/1 return granted\n2500 b/1 invoke unlock").Replace(late)},
@@ -1045,6 +1062,66 @@ func TestAThreadWaitsBehindItself(t *testing.T) {
 			3000 a/1 exec unlock -> a/1 1 33000` + granted},
 		{rule: "a place that ends leaves the hold as it is", lock: renewed, finds: "linearizable bug: l: a/1 release", record: strings.ReplaceAll(again, "5001", "30001") + `
 			5001 server expire -> a/1 1 30001` + granted},
+	})
+}
+
+// TestAServerEndsAHoldLate has a server that ends a hold half a second after its lease, at 5.501 s.
+func TestAServerEndsAHoldLate(t *testing.T) {
+	late := func(during, ends string) string {
+		return `
+			0    a/1 takes lease=5000
+			` + during + `
+			5501 server ` + ends + ` -> free
+			9000 server leave`
+	}
+	const (
+		try    = "5300 b/1 waits try_lock\n5302 b/1 return busy"
+		unlock = "5300 a/1 releases"
+	)
+	testJudged(t, []judged{
+		{rule: "nobody has the lock until then", lock: anybodys, record: late(try, "ends")},
+		{rule: "and its owner may give it up", lock: anybodys, record: strings.Replace(late(unlock, "ends"), "5501 server ends -> free", "", 1)},
+		{rule: "but not for longer than a second", lock: anybodys, record: strings.NewReplacer("5501", "6003", "5300", "5990", "5302", "5992").Replace(late(try, "ends")),
+			finds: "linearizable bug: l: b/1 acquire (5.990s..5.992s) answered busy, but the lock was free"},
+		{rule: "an operator who removes it ends no lease", lock: anybodys, record: late(try, "fault 1 delete of key l"),
+			finds: "linearizable bug: l: b/1 acquire (5.300s..5.302s) answered busy, but the lock was free"},
+	})
+}
+
+// TestARenewalUnderAnotherName has clients that renew holds by commands which the record does not name
+// as renewals of the lock. Another try at 40 s shows whether the hold lasted.
+func TestARenewalUnderAnotherName(t *testing.T) {
+	renewed := anybodys
+	renewed.NoWatchdog, renewed.Timing = false, timing(0)
+	again := func(call, renewal string) string {
+		return `
+			0     a/1 takes
+			` + call + `
+			20000 ` + renewal + `
+			40000 b/1 waits try_lock
+			40002 b/1 return busy
+			45000 a/1 return busy
+			46000 a/1 releases
+			90000 server leave`
+	}
+	const sameLock, otherLock, otherThread = "1000 a/1 waits try_lock_timed wait=44000", "500 c/1 takes lock=k\n25000 c/1 renews lock=k\n47000 c/1 releases lock=k\n1000 a/1 waits try_lock_timed lock=k wait=44000", "1000 a/2 waits try_lock_timed wait=44000"
+	const early = `
+		0     a/1 invoke lock
+		100   a/1 send renew lock=k
+		500   a/1 send acquire
+		501   a/1 exec acquire -> a/1 1 10000
+		501   a/1 exec renew -> a/1 1 30501
+		502   a/1 return granted
+		20000 a/1 releases
+		90000 server leave`
+	testJudged(t, []judged{
+		{rule: "in an acquire of the same lock", lock: renewed, record: again(sameLock, "a/1 send acquire\n20001 a/1 exec acquire nth=3 -> a/1 1 50001")},
+		{rule: "in an acquire of another lock", lock: renewed, record: again(otherLock, "a/1 send acquire lock=k\n20001 a/1 exec acquire nth=3 -> a/1 1 50001")},
+		{rule: "not in an acquire of another thread", lock: renewed, record: strings.Replace(again(otherThread, "a/2 send acquire\n20001 a/2 exec acquire nth=2 -> a/1 1 50001"), "45000 a/1", "45000 a/2", 1),
+			finds: "misdelete bug: acquire of a/2\nlinearizable bug: l: b/1 acquire (40.000s..40.002s) answered busy, but the lock was free"},
+		{rule: "before the hold begins", lock: renewed, record: early},
+		{rule: "which has another end without it", lock: renewed, record: strings.Replace(early, "501   a/1 exec renew -> a/1 1 30501\n", "", 1),
+			finds: "linearizable bug: l: a/1 release (20.000s..20.002s) answered released, but the lock was free"},
 	})
 }
 

@@ -204,7 +204,8 @@ type heldConnection struct {
 // heldConnections returns the times in which a fault held up a request of the process that belongs
 // to no call, such as the beginning of a connection or of a session, or ended its connection. Calls
 // and renewals that are sent on the connection wait for it. A request that listens to a channel holds
-// up only the messages of that channel.
+// up only the messages of that channel. A client that waits before it connects again has one
+// connection, which any lost request ends.
 func (r *run) heldConnections(process string) []heldConnection {
 	var out []heldConnection
 	for _, m := range r.CommandsFrom(process) {
@@ -215,7 +216,7 @@ func (r *run) heldConnections(process string) []heldConnection {
 			out = append(out, heldConnection{span{m.AtNs, m.Lost.AtNs}, faultsThatMet(m)})
 			continue
 		}
-		if m.Script != "" || len(m.Hits) == 0 {
+		if len(m.Hits) == 0 || m.Script != "" && (m.Lost == nil || r.Record.Params.Reconnect == 0) {
 			continue
 		}
 		to := int64(math.MaxInt64)
@@ -469,11 +470,12 @@ func (r *run) outlasted(lock string) []disturbance {
 	return out
 }
 
-// renewedUnheard reports whether a fault took the answer to the last renewal of a believed hold.
+// renewedUnheard reports whether a fault took the answer to the last renewal of a believed hold since
+// its owner asked for it. A client renews a hold of which its owner does not know yet.
 func (r *run) renewedUnheard(lock string, b belief) bool {
 	unheard := false
 	for _, m := range r.CommandsOn(lock) {
-		if m.Script == model.RoleRenew && slices.Contains(m.Threads, b.who) && m.Executed != nil && b.from <= m.Executed.AtNs && m.Executed.AtNs <= b.to {
+		if m.Script == model.RoleRenew && slices.Contains(m.Threads, b.who) && m.Executed != nil && b.grant.AtNs <= m.Executed.AtNs && m.Executed.AtNs <= b.to {
 			unheard = m.RepliedNs < 0 && len(m.Hits) > 0
 		}
 	}

@@ -63,6 +63,27 @@ func TestServersRecover(t *testing.T) {
 			27500 b/1 releases lock=k
 			90000 server leave`
 	}
+	// The grant of a/1 is late, and so is the answer to its renewal, if it comes.
+	unheard := func(answer string) string {
+		return `
+			1000  a/1 invoke lock
+			1000  a/1 send acquire
+			1001  a/1 exec acquire -> a/1 1 31001
+			1400  a/1 send renew
+			1401  a/1 exec renew -> a/1 1 31401
+			` + answer + `
+			1500  server fault 2 partition of a for 8.5s
+			1900  b/1 waits lock
+			10000 server heal 2
+			10000 a/1 return granted
+			10000 a/1 told
+			10001 a/1 invoke unlock
+			10001 a/1 return not_held
+			31402 server expire -> free
+			31900 b/1 gets
+			60000 b/1 releases
+			90000 server leave`
+	}
 	const partition = `
 			15000 server fault 1 partition of a for 1s
 			16000 server heal 1`
@@ -74,6 +95,20 @@ func TestServersRecover(t *testing.T) {
 			finds: "lease bug: the hold of a/1 on l was prolonged at 1.999s"},
 		{rule: "nor do other servers", lock: serving, record: extended("4000"),
 			finds: "lease bug: the hold of a/1 on l was prolonged at 4.000s"},
+
+		{rule: "a server that starts again with its data may count leases from their beginning", lock: serving, record: `
+			0     a/1 takes
+			1000  server fault 1 crash of a
+			2000  server fault 2 server restart with its data -> a/1 1 32000
+			32001 server expire -> free
+			90000 server leave`},
+		{rule: "one that lost its data has none", lock: serving, record: `
+			0     a/1 takes
+			1000  server fault 1 crash of a
+			2000  server fault 2 server restart without its data -> a/1 1 32000
+			32001 server expire -> free
+			90000 server leave`,
+			finds: "lease bug: the hold of a/1 on l was prolonged at 2.000s"},
 
 		{rule: "a try may be late while nobody serves", lock: electing, record: late(`
 			23000 b/1 waits try_lock_timed wait=500
@@ -129,6 +164,12 @@ func TestServersRecover(t *testing.T) {
 			10001 a/1 exec renew -> a/1 1 30001
 			10001 a/1 hit 1 renew
 			10001 a/1 lost renew reply dropped`, "30400")},
+		{rule: "also while its owner did not know of it yet", lock: serving, record: unheard(`
+			1401  a/1 hit 1 renew
+			1401  a/1 lost renew reply dropped`)},
+		{rule: "and not if the answer comes", lock: serving, record: unheard(`
+			1402  a/1 deliver renew`),
+			finds: "liveness bug: b/1 waited for l from 10.001s"},
 		{rule: "nothing else prolongs a hold on other servers", lock: serving, record: told(partition, "30400"),
 			finds: "liveness bug: b/1 waited for l from 25.001s"},
 	})

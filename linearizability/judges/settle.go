@@ -65,6 +65,7 @@ func (r *run) history(lock string, settled bool) []linearizability.Op {
 	}
 	ops = append(ops, r.restored(lock, settled)...)
 	ops = append(ops, r.renewals(lock, settled)...)
+	ops = append(ops, r.renewedBesides(lock, settled)...)
 	ops = append(ops, r.prolongedByServers(lock, settled)...)
 	ops = append(ops, r.closures(lock)...)
 	for _, c := range r.Changes(lock) {
@@ -227,7 +228,7 @@ func (r *run) prolongation(o *trace.Call, c *trace.Change, settled bool) lineari
 		r.lease(&op, c, settled)
 		return op
 	}
-	most := max(r.Record.Params.Watchdog.Milliseconds(), r.msUntilProlonged(&op, c))
+	most := max(r.Record.Params.Watchdog.Milliseconds(), r.msHeldOn(&op, c))
 	op.LeaseMs = &most
 	return op
 }
@@ -561,7 +562,7 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 		if end := r.ranOut(op.Lock, c); end != nil {
 			ms = min(ms, (end.AtNs-c.AtNs)/millisecond)
 		}
-		ms = max(ms, r.msUntilProlonged(op, c))
+		ms = max(ms, r.msHeldOn(op, c))
 		return
 	}
 	op.NeverExpires = true
@@ -582,8 +583,8 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 			// The lease was replaced or given back. In an order in which it was not, because both
 			// operations were under way at the same time, it runs out.
 			at := max((c.After.ExpiresMs+1)*millisecond, op.CallNs)
-			if r.serversProlonged(later) {
-				at = max(at, later.AtNs+millisecond) // while nobody serves, nobody ends a hold
+			if r.heldOn(c, later) {
+				at = max(at, later.AtNs+millisecond)
 			}
 			op.ExpireNs, op.NeverExpires = &at, false
 			return
@@ -592,11 +593,12 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 }
 
 // ranOut returns the change in which the lease that a change started ran out; nil if it did
-// not.
+// not. Some servers look for leases that are over only from time to time, and end a hold later.
 func (r *run) ranOut(lock string, c *trace.Change) *trace.Change {
 	for _, later := range r.ChangesAfter(lock, c.AtNs) {
 		switch {
-		case later.Expired && later.Before.Owner == c.After.Owner && later.Before.ExpiresMs == c.After.ExpiresMs && later.Ended():
+		case (later.Expired || later.By == nil && later.Fault == 0 && r.heldOn(c, later)) &&
+			later.Before.Owner == c.After.Owner && later.Before.ExpiresMs == c.After.ExpiresMs && later.Ended():
 			return later
 		case later.Before.Owner != later.After.Owner || later.Before.ExpiresMs != later.After.ExpiresMs:
 			return nil
@@ -710,6 +712,38 @@ func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 	return ops
 }
 
+// renewedBesides returns the leases that a client made longer by commands which the record does not
+// name as renewals of this lock, as renewals at that instant. It names a command of the client after
+// the call that the owner is in, which may be an acquire of this lock again, or of another one. And
+// it does not name the lock of a renewal that is sent before the hold begins. Where each grant is a
+// hold of its own, an acquire prolongs no hold that is older than itself.
+func (r *run) renewedBesides(lock string, settled bool) []linearizability.Op {
+	if !r.Record.Params.PerGrant {
+		return nil
+	}
+	var ops []linearizability.Op
+	for _, c := range r.Changes(lock) {
+		who := c.Before.Owner
+		if !c.MadeFor(who) || c.After.Owner != who || c.Started() || c.After.ExpiresMs <= c.Before.ExpiresMs {
+			continue
+		}
+		switch m := c.By; {
+		case m.Script == model.RoleRenew && m.Call == nil && !slices.Contains(m.Locks, lock):
+		case m.Script == model.RoleAcquire && m.Call != nil && r.heldBefore(lock, c, m.Call):
+		default:
+			continue
+		}
+		ops = append(ops, r.prolongation(&trace.Call{Event: &model.Event{Process: model.ProcessOf(who), Thread: model.NumberOf(who), Lock: lock, AtNs: c.By.AtNs}}, c, settled))
+	}
+	return ops
+}
+
+// heldBefore reports whether the hold that a change concerns began before a call.
+func (r *run) heldBefore(lock string, c *trace.Change, o *trace.Call) bool {
+	starts := r.StartsUpTo(lock, c.AtNs)
+	return len(starts) > 0 && starts[len(starts)-1].AtNs < o.AtNs
+}
+
 // triedOnly reports whether the hold that a thread has on the server at an instant is only that of
 // a failed try: the call during which it began ends it itself, and answers busy. There is no grant
 // to renew.
@@ -748,11 +782,23 @@ func (r *run) serversProlonged(c *trace.Change) bool {
 		c.Before.Owner == c.After.Owner && c.After.ExpiresMs > c.Before.ExpiresMs
 }
 
-// msUntilProlonged returns how long the lease that an operation started lasted at least, if servers
-// that fail over made it longer next: while no server serves, no hold ends even if its lease is
-// over. It returns 0 otherwise.
-func (r *run) msUntilProlonged(op *linearizability.Op, c *trace.Change) int64 {
-	if later := r.ChangesAfter(op.Lock, c.AtNs); len(later) > 0 && r.serversProlonged(later[0]) {
+// endsLate is how late a server may end a hold whose lease is over. Some servers look for such leases
+// only from time to time: etcd every 500 ms (server/lease/lessor.go, runLoop), and NATS every 250 ms at
+// most (server/memstore.go and filestore.go, resetAgeChk).
+const endsLate = time.Second
+
+// heldOn reports whether a hold may still have been there after the end of the lease that a change
+// started, until a later change: some servers end holds late, and servers that fail over end none
+// while no server serves.
+func (r *run) heldOn(c, later *trace.Change) bool {
+	over := (c.After.ExpiresMs + 1) * millisecond
+	return over < later.AtNs && later.AtNs <= over+int64(endsLate) || r.serversProlonged(later)
+}
+
+// msHeldOn returns how long the lease that an operation started lasted at least, if heldOn. It returns
+// 0 otherwise.
+func (r *run) msHeldOn(op *linearizability.Op, c *trace.Change) int64 {
+	if later := r.ChangesAfter(op.Lock, c.AtNs); len(later) > 0 && r.heldOn(c, later[0]) {
 		return (later[0].AtNs-op.CallNs)/millisecond + 1
 	}
 	return 0

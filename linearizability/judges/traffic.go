@@ -50,11 +50,12 @@ func judgeTraffic(r *run) []Finding {
 	return out
 }
 
-// woken returns, by process, the instants at which published messages reached it.
+// woken returns, by process, the instants at which published messages reached it, or at which the
+// connection that brought one ended. Its client may then have missed others, and asks again.
 func (r *run) woken() map[string][]int64 {
 	at := map[string][]int64{}
 	for _, e := range r.Pushes {
-		if e.Kind == model.KindDeliver {
+		if e.Kind == model.KindDeliver || trace.LostWithConnection(e) {
 			at[e.Process] = append(at[e.Process], e.AtNs)
 		}
 	}

@@ -29,6 +29,8 @@ func TestTraffic(t *testing.T) {
 		{rule: "who is woken may ask", record: asks(100, 5, "b woken")},
 		{rule: "who is woken may ask once", finds: "traffic bug: b/1 sent 43 commands for l in the second from 0.100s on, 21 more than it was woken", record: asks(43, 5) +
 			"\n" + strings.Repeat("300 b woken\n", 22)},
+		{rule: "who may have missed messages may ask", record: asks(100, 5, "b push lost connection reset")},
+		{rule: "a message that is lost alone is no reason", finds: "traffic bug: b/1 sent 100 commands", record: asks(100, 5, "b push lost dropped")},
 		{rule: "that another process is woken is no reason", finds: "traffic bug: b/1 sent 100 commands", record: asks(100, 5, "c woken")},
 		{rule: "what a fault met may be sent again", record: asks(100, 5, "b/1 hit 1 acquire")},
 		{rule: "what timers of a paused process send is of the world's making", record: asks(100, 5) + "\n100 server fault 1 pause of b for 6s\n6100 server heal 1"},

@@ -85,7 +85,13 @@ func (m *Command) requestEndNs() int64 {
 // LostWithConnection reports whether the request or the reply was lost because its connection ended, or
 // because a message before it in its pipeline was lost.
 func (m *Command) LostWithConnection() bool {
-	return m.Lost != nil && (m.Lost.Why == model.LostReset || m.Lost.Why == model.LostBehindAnother)
+	return m.Lost != nil && LostWithConnection(m.Lost)
+}
+
+// LostWithConnection reports whether an event is the loss of a message because its connection ended, or
+// because a message before it on the connection was lost.
+func LostWithConnection(e *model.Event) bool {
+	return e.Kind == model.KindLost && (e.Why == model.LostReset || e.Why == model.LostBehindAnother)
 }
 
 // EndNs returns when the reply arrived, or when it or the request was lost; Never if the record

@@ -39,11 +39,11 @@ func (c *Change) Ended() bool {
 
 // handsToItself reports whether a change of a lock without re-entry ended the hold of a thread
 // that waited behind itself. A thread waits behind itself if its unlock was lost and it asks
-// again. When the hold runs out, or the unlock arrives late, the thread leaves the queue and
+// again. When the server ends the hold, or the unlock arrives late, the thread leaves the queue and
 // has another lease.
 func (c *Change) handsToItself() bool {
 	who := c.Before.Owner
-	return (c.Expired || c.By != nil && c.By.Script == model.RoleUnlock) &&
+	return (c.Expired || c.By == nil || c.By.Script == model.RoleUnlock) &&
 		who != "" && who == c.After.Owner && c.Before.Count == c.After.Count && c.Before.ExpiresMs != c.After.ExpiresMs &&
 		slices.Contains(c.Before.Queue, who) && !slices.Contains(c.After.Queue, who)
 }

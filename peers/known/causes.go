@@ -105,10 +105,11 @@ func foundDeleted(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// renewedLate finds the renewal that found its key although the time to live of the key was over.
+// renewedLate finds the renewal that found its key although the time to live of the key was over. It
+// ran within the call that the finding blames, or was under way in it.
 func renewedLate(c *defect.Case) *defect.Cause {
 	m := c.CommandThat(model.RoleRenew, func(m *trace.Command) bool {
-		return m.Executed != nil && m.AtNs >= c.AtNs && m.Executed.AtNs <= c.Until() && late(m.Before(c.Lock), m.Executed.AtNs)
+		return m.Executed != nil && m.AtNs <= c.Until() && c.AtNs <= m.Executed.AtNs && late(m.Before(c.Lock), m.Executed.AtNs)
 	})
 	if m == nil {
 		return nil

@@ -118,7 +118,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLinearizable},
 		Applies: among("nats-kv", "nats-kv-on-time", "nats-kv-blind"),
 		Cause:   renewedLate,
-		Since:   since,
+		Since:   7, // it names the unlock, too
 	},
 	{
 		ID:      "NATS-update-takes-ttl",

@@ -74,7 +74,8 @@ func (s *Server) Start(setup sim.Setup) {
 // whole timeout again.
 func (s *Server) boot(nowNs int64, keepData bool) {
 	s.conns, s.watches, s.pushes = map[sim.ConnID]*conn{}, newWatches(), nil
-	s.nextID = s.firstID(nowNs)
+	// A program takes longer to start than the simulated one, so that its clock gives a new first id.
+	s.nextID = max(s.nextID, s.firstID(nowNs))
 	s.containers = nowNs + int64(containerCheck)
 	if !keepData {
 		s.tree, s.sessions = newTree(), map[int64]*session{}
