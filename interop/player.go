@@ -48,6 +48,7 @@ type settings struct {
 	watchdog time.Duration
 	response time.Duration
 	attempts int
+	wheel    bool     // the port's timers are on a wheel
 	idle     int      // connections that are kept open; 0: one
 	replicas []*Proxy // proxies of the replicas of the server behind via
 	topology redisson.Topology
@@ -185,7 +186,7 @@ func newPortPlayer(t testing.TB, rel *redisson.Release, via *Proxy, set settings
 	}
 	c := redisson.NewClient(rdb, redisson.Config{
 		Release: rel, Topology: set.topology, WatchdogTimeout: set.watchdog, ResponseTimeout: set.response,
-		RetryAttempts: set.attempts, UncheckedArguments: true,
+		RetryAttempts: set.attempts, UncheckedArguments: true, TimerWheel: set.wheel,
 	})
 	t.Cleanup(func() {
 		_ = c.Close()

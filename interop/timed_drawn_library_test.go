@@ -52,7 +52,7 @@ func TestLibraryAndPortTellTheSame(t *testing.T) {
 	library := map[*redisson.Release]map[string][]timedTelling{}
 	for _, rel := range releases(t) {
 		server := StartServer(t)
-		tellers[rel] = &drawnTeller{rel: rel, server: server, pace: startPace(t, server), keep: map[string]func([]timedTelling){}}
+		tellers[rel] = &drawnTeller{rel: rel, server: server, pace: startPace(t, server, rel), keep: map[string]func([]timedTelling){}}
 		library[rel] = map[string][]timedTelling{}
 	}
 	// The port plays only when no library does: the port needs processors, and the library needs

@@ -129,7 +129,7 @@ func tellByLibrary(l *Library, server *Server, rel *redisson.Release, kind strin
 	// On a busy machine an answer may come late, which disturbs the record.
 	rdb := redis.NewClient(&redis.Options{Addr: server.Addr, Protocol: 2, ReadTimeout: time.Minute, WriteTimeout: time.Minute})
 	defer func() { _ = rdb.Close() }()
-	var scripts []seenScript
+	var scripts []*seenScript
 	if p != nil {
 		p.begin(n.prefix)
 	}

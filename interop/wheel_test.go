@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lockstep/internal/realtime"
+	"lockstep/lockimpl/redisson"
 )
 
 // wheelWait is a wait of the library. The test checks whether it ends at a tick of the client's
@@ -150,4 +151,66 @@ func TestTimersOfTheLibrary(t *testing.T) {
 			}
 		})
 	}
+}
+
+// On the wheel of 100 ms, renewals with a period of 666 ms come every 700 ms. The next timer is set
+// when the answer comes. If that is more than 34 ms after the tick, the timer fires a tick later.
+// Each late answer does that, and the delays add up.
+func TestALateAnswerToARenewalCostsATick(t *testing.T) {
+	t.Parallel()
+	const want = "in tenths of a second: 7 between renewals that are answered at once, 8 after late answers"
+	for _, rel := range releases(t) {
+		if rel.Watchdog == redisson.WatchdogTimer || rel.RetryDelay.Min != 0 {
+			continue // the period is ten seconds, or each client has a tick of its own
+		}
+		t.Run(rel.Version, func(t *testing.T) {
+			server := StartServer(t)
+			lib := StartLibrary(t, rel.Version)
+			set := settings{watchdog: 2 * time.Second, wheel: true}
+			for side, begin := range map[string]func(via *Proxy) player{
+				"library": func(via *Proxy) player { return newLibraryPlayer(t, lib, via, set, 1) },
+				"port":    func(via *Proxy) player { return newPortPlayer(t, rel, via, set) },
+			} {
+				realtime.Case(t, fmt.Sprintf("redisson %s, %s", rel.Version, side), func(try int) string {
+					via := StartProxy(t, server.Addr)
+					if got := tenthsBetweenRenewals(t, begin(via), via, fmt.Sprint(side, try)); got != want {
+						return fmt.Sprintf("%s\nwanted:\n%s", got, want)
+					}
+					return ""
+				})
+			}
+		})
+	}
+}
+
+// tenthsBetweenRenewals notes the times between renewals. Three answers come at once, and three
+// come late.
+func tenthsBetweenRenewals(t *testing.T, p player, via *Proxy, lock string) string {
+	await(t, p.do(1, "lock", Fields{"kind", plain, "lock", lock}))
+	from := len(via.Sent(0))
+	time.Sleep(3200 * time.Millisecond)
+	atOnce := scriptsOf(via.Sent(from))
+	via.Rule(func(s Sent) Verdict {
+		if evals(1)(s.Words) {
+			return Verdict{Delay: 60 * time.Millisecond}
+		}
+		return Verdict{}
+	})
+	from = len(via.Sent(0))
+	time.Sleep(3400 * time.Millisecond)
+	late := scriptsOf(via.Sent(from))
+	return fmt.Sprintf("in tenths of a second: %d between renewals that are answered at once, %d after late answers", middleTenths(atOnce), middleTenths(late))
+}
+
+// middleTenths returns the middle one of the times between commands, in tenths of a second.
+func middleTenths(sent []Sent) int64 {
+	var apart []time.Duration
+	for i := 1; i < len(sent); i++ {
+		apart = append(apart, sent[i].At-sent[i-1].At)
+	}
+	if len(apart) == 0 {
+		return 0
+	}
+	slices.Sort(apart)
+	return apart[len(apart)/2].Round(100*time.Millisecond).Milliseconds() / 100
 }

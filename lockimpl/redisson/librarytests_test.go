@@ -192,6 +192,7 @@ func (c libraryTest) deviationOf(rel *Release) (d deviation, is bool) {
 // played returns the expectations that a release does not meet.
 func (c libraryTest) played(t *testing.T, rel *Release) (missed []string) {
 	bubble(t, func(b *bench) {
+		b.keepNone()
 		x := &libraryCase{bench: b, kind: kind{rel, c.fair()}}
 		c.play(x)
 		synctest.Wait()

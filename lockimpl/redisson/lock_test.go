@@ -47,6 +47,7 @@ type bench struct {
 
 	mu      sync.Mutex
 	sent    []command
+	unkept  bool               // sent stays empty: the test is long and never asks for its commands
 	fate    func(command) fate // decides what happens to a command's answer
 	deaf    map[string]bool    // clients that no published message reaches
 	dialErr error
@@ -320,6 +321,30 @@ func (b *bench) cut(client string) {
 	}
 }
 
+// keepNone stops the record of commands. In a long test, it would take gigabytes.
+func (b *bench) keepNone() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.sent, b.unkept = nil, true
+}
+
+// recorded returns the recorded commands for which f is true.
+func (b *bench) recorded(f func(command) bool) (found []command) {
+	b.t.Helper()
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.unkept {
+		b.t.Fatal("the test asks for its commands, and they are not kept")
+	}
+	for _, c := range b.sent {
+		if f(c) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
 // forget empties the record.
 func (b *bench) forget() {
 	synctest.Wait()
@@ -330,30 +355,14 @@ func (b *bench) forget() {
 
 // commands returns the recorded commands of a client, without those of the connections' handshake.
 func (b *bench) commands(client string) []command {
-	synctest.Wait()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var found []command
-	for _, c := range b.sent {
-		if c.client == client && c.op != "HELLO" && c.op != "CLIENT" {
-			found = append(found, c)
-		}
-	}
-	return found
+	b.t.Helper()
+	return b.recorded(func(c command) bool { return c.client == client && c.op != "HELLO" && c.op != "CLIENT" })
 }
 
 // runs returns the recorded runs of a script by a client; "" is all clients.
 func (b *bench) runs(client, script string) []command {
-	synctest.Wait()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	var found []command
-	for _, c := range b.sent {
-		if (client == "" || c.client == client) && c.script == script {
-			found = append(found, c)
-		}
-	}
-	return found
+	b.t.Helper()
+	return b.recorded(func(c command) bool { return (client == "" || c.client == client) && c.script == script })
 }
 
 // times returns the instants of commands.
@@ -566,7 +575,9 @@ func (w *wire) Write(p []byte) (int, error) {
 		}
 		c := w.b.parse(w.client, words)
 		w.b.mu.Lock()
-		w.b.sent = append(w.b.sent, c)
+		if !w.b.unkept {
+			w.b.sent = append(w.b.sent, c)
+		}
 		w.listens = w.listens || c.op == "SUBSCRIBE"
 		decide := w.b.fate
 		w.b.mu.Unlock()
@@ -595,15 +606,20 @@ func (b *bench) parse(client string, words []string) command {
 		panic("redisson: an EVAL without its number of keys: " + err.Error())
 	}
 	c.keys, c.args = words[3:3+n], words[3+n:]
-	for _, rel := range Releases {
-		for _, s := range rel.Scripts() {
-			if words[1] == s.Text || words[1] == s.SHA {
-				c.script = s.Name
-			}
-		}
-	}
+	c.script = scriptNames()[words[1]]
 	return c
 }
+
+// scriptNames has the name of each script by its text and by its digest.
+var scriptNames = sync.OnceValue(func() map[string]string {
+	names := map[string]string{}
+	for _, rel := range Releases {
+		for _, s := range rel.Scripts() {
+			names[s.Text], names[s.SHA] = s.Name, s.Name
+		}
+	}
+	return names
+})
 
 func (w *wire) Read(p []byte) (int, error) {
 	for {
