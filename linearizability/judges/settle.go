@@ -493,10 +493,10 @@ func (r *run) givenUp(c *trace.Change) bool {
 	return r.toldOf(c.Lock, who, next) != nil
 }
 
-// closedWith reports whether a change is the end of a hold that the owner's client gave up outside
-// any call after it was closed in an orderly way.
+// closedWith reports whether a change is the end of a hold that the owner's client gave up after it was
+// closed in an orderly way, even while the owner asked for a lock again.
 func (r *run) closedWith(c *trace.Change) bool {
-	return r.Record.Params.PerGrant && c.Call() == nil && c.MadeFor(c.Before.Owner) && r.ClosedNs(model.ProcessOf(c.Before.Owner)) <= c.AtNs
+	return r.Record.Params.PerGrant && (c.Call() == nil || c.Call().Action.Acquires()) && c.MadeFor(c.Before.Owner) && r.ClosedNs(model.ProcessOf(c.Before.Owner)) <= c.AtNs
 }
 
 // closures returns the times in which a lock is closed, as holds without an owner: each begins when
@@ -724,7 +724,7 @@ func (r *run) renewedBesides(lock string, settled bool) []linearizability.Op {
 	var ops []linearizability.Op
 	for _, c := range r.Changes(lock) {
 		who := c.Before.Owner
-		if !c.MadeFor(who) || c.After.Owner != who || c.Started() || c.After.ExpiresMs <= c.Before.ExpiresMs {
+		if !c.MadeFor(who) || c.After.Owner != who || c.Started() || c.After.ExpiresMs <= c.Before.ExpiresMs || r.triedOnly(lock, who, c.AtNs) {
 			continue
 		}
 		switch m := c.By; {

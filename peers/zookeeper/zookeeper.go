@@ -25,6 +25,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -106,7 +107,7 @@ type lock struct {
 	name string
 	conn *zk.Conn
 	zk   *zk.Lock // made anew for each acquire
-	lost chan struct{}
+	link *link    // of the session
 	// closing is set while the session is being closed.
 	closing *atomic.Bool
 }
@@ -142,28 +143,15 @@ func (quiet) Printf(string, ...any) {}
 
 // open begins a session.
 func (l *lock) open() (err error) {
-	p, lost, closing := l.c.p, make(chan struct{}), new(atomic.Bool)
-	had := false // the session has existed
-	l.lost, l.closing = lost, closing
+	p, link, closing := l.c.p, &link{lost: make(chan struct{})}, new(atomic.Bool)
+	l.link, l.closing = link, closing
 	p.Serves(l.name, func() {
 		l.conn, _, err = zk.Connect([]string{p.Addr(0)}, timeout, zk.WithLogger(quiet{}), zk.WithLogInfo(false),
 			zk.WithDialer(func(network, addr string, _ time.Duration) (net.Conn, error) {
 				conn, err := p.DialContext(context.Background(), network, addr)
 				return socket{conn, closing}, err
 			}),
-			zk.WithEventCallback(func(e zk.Event) {
-				switch {
-				case e.State == zk.StateHasSession:
-					had = true
-				case e.State == zk.StateDisconnected && had:
-					had = false
-					select {
-					case <-lost:
-					default:
-						close(lost)
-					}
-				}
-			}))
+			zk.WithEventCallback(func(e zk.Event) { link.became(e.State) }))
 	})
 	return err
 }
@@ -189,10 +177,49 @@ func (l *lock) Unlock(context.Context) error {
 	return err
 }
 
+// link tells the holder when the connection of its session is lost.
+type link struct {
+	mu   sync.Mutex    // held for moments only
+	up   bool          // there is a connection with a session
+	lost chan struct{} // closed when the connection was lost
+	over bool          // lost is closed
+}
+
+// became notes a state of the session.
+func (k *link) became(s zk.State) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case s == zk.StateHasSession:
+		k.up = true
+	case s == zk.StateDisconnected && k.up:
+		k.up = false
+		if !k.over {
+			k.over = true
+			close(k.lost)
+		}
+	}
+}
+
+// begin begins a hold. That the connection was lost before says nothing about it.
+func (k *link) begin() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.up && k.over {
+		k.lost, k.over = make(chan struct{}), false
+	}
+}
+
 // told is a lock whose session ends with the first failure.
 type told struct{ *lock }
 
-func (l told) Lock(ctx context.Context) error { return l.ended(l.lock.Lock(ctx)) }
+func (l told) Lock(ctx context.Context) error {
+	if err := l.lock.Lock(ctx); err != nil {
+		return l.ended(err)
+	}
+	l.link.begin()
+	return nil
+}
 
 func (l told) Unlock(ctx context.Context) error {
 	err := l.lock.Unlock(ctx)
@@ -211,4 +238,11 @@ func (l told) ended(err error) error {
 }
 
 // Lost implements locktest.Watched.
-func (l told) Lost() <-chan struct{} { return l.lost }
+func (l told) Lost() <-chan struct{} {
+	if l.link == nil {
+		return nil // it was never asked for
+	}
+	l.link.mu.Lock()
+	defer l.link.mu.Unlock()
+	return l.link.lost
+}
