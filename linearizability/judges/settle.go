@@ -798,10 +798,15 @@ func (r *run) heldOn(c, later *trace.Change) bool {
 // msHeldOn returns how long the lease that an operation started lasted at least, if heldOn. It returns
 // 0 otherwise.
 func (r *run) msHeldOn(op *linearizability.Op, c *trace.Change) int64 {
-	if later := r.ChangesAfter(op.Lock, c.AtNs); len(later) > 0 && r.heldOn(c, later[0]) {
-		return (later[0].AtNs-op.CallNs)/millisecond + 1
+	later := r.ChangesAfter(op.Lock, c.AtNs)
+	if len(later) == 0 || !r.heldOn(c, later[0]) {
+		return 0
 	}
-	return 0
+	ms := (later[0].AtNs - op.CallNs) / millisecond
+	if !later[0].Ended() {
+		ms++ // it was still there in that instant
+	}
+	return ms
 }
 
 // extensions returns an extension as renewals: one for the answer to its caller, and one for each
