@@ -70,8 +70,8 @@ func (s State) soonOver() bool {
 	return false
 }
 
-// names translates the names on a server into those of a sequence: keys lose their prefix, and
-// owners become client:thread.
+// names translates the names that a server has: it takes the prefix from keys, and turns owners into
+// client:thread.
 type names struct {
 	prefix string
 	owners map[string]string // CLIENT:THREAD on the server to client:thread

@@ -98,8 +98,8 @@ func TestLibraryTellsAsKept(t *testing.T) {
 	}
 }
 
-// tellByLibrary plays a story on the library, with new clients. Their names and those of their
-// locks begin with tag. The lateness includes that of the pace, unless the pace is nil.
+// tellByLibrary plays a story on the library, with new clients. The names of these clients and
+// of their locks begin with tag. The lateness includes that of the pace, unless the pace is nil.
 func tellByLibrary(l *Library, server *Server, rel *redisson.Release, kind string, s timedStory, tag string, p *pace) (x timedTelling, late lateness, err error) {
 	x = timedTelling{Story: s.name, Kind: kind, WatchdogMS: timedWatchdog(rel, s)}
 	n := names{owners: map[string]string{}, prefix: tag + "."}

@@ -252,7 +252,7 @@ func playLine(t *testing.T, rel *redisson.Release, players []player, kind, lock 
 	}
 	blocked := map[int]<-chan string{}
 	var out []string
-	renewals := map[string]bool{} // commands that were sent without a call
+	renewals := map[string]bool{} // the commands that belong to no call
 	for _, m := range ln.moves {
 		p := players[m.client]
 		who := fmt.Sprintf("%c%d", 'a'+m.client, m.thread)

@@ -30,7 +30,7 @@ func plan(runs int) explore.Plan {
 // drawn is a player that plays nothing: it makes runs up, each from the run before.
 type drawn struct {
 	plan explore.Plan
-	// dies, if not nil, reports whether the process ends in a run.
+	// dies reports whether the process ends in a run. If dies is nil, it never ends.
 	dies func(index int) bool
 }
 

@@ -28,7 +28,7 @@ func (r *run) changes(o *trace.Call) []*trace.Change {
 //
 // If the queue on the server is the lock, the server gives the lock to the first thread of the
 // queue. The acquire is the one that gave the thread this place. An earlier acquire may have left a
-// place, too: then the places that remain in the queue are those of later acquires.
+// place, too. Then later acquires gave the places that remain in the queue.
 //
 // After a failover the new master may execute a request that the old master received, but neither
 // executed nor answered. The acquire is the last one that its thread had called.

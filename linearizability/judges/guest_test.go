@@ -1125,6 +1125,63 @@ func TestARenewalUnderAnotherName(t *testing.T) {
 	})
 }
 
+// TestOneConnection has a client whose renewals of another hold are lost while it waits, one every 900 ms.
+func TestOneConnection(t *testing.T) {
+	one := anybodys
+	one.NoWatchdog, one.Timing = false, timing(0)
+	several := one
+	one.Reconnect = 2 * time.Minute
+	var lost strings.Builder
+	for at := 1000; at < 8000; at += 900 {
+		fmt.Fprintf(&lost, "%d b/2 send renew lock=k\n%d b/2 hit 1 renew\n%d b/2 lost renew reply dropped\n", at, at, at)
+	}
+	record := "0 b/2 takes lock=k\n900 b/1 invoke lock\n" + lost.String() + "8000 b/1 gets\n9000 b/1 releases\n9000 b/2 releases lock=k\n20000 server leave"
+	testJudged(t, []judged{
+		{rule: "each loss ends it", lock: one, record: record},
+		{rule: "a client with several has others", lock: several, record: record, finds: "liveness bug: b/1 waited for l"},
+	})
+}
+
+// TestTheHoldOfATry has a try that gets the lock, renews it, gives it up and answers busy.
+func TestTheHoldOfATry(t *testing.T) {
+	renewed := anybodys
+	renewed.NoWatchdog, renewed.Fair, renewed.Timing = false, true, timing(10*time.Second)
+	testJudged(t, []judged{
+		{rule: "there is no grant to renew", lock: renewed, record: `
+			0    a/1 takes -> a/1 1 30001
+			100  b/1 invoke try_lock
+			100  b/1 send renew lock=k
+			110  b/1 send acquire
+			111  b/1 exec acquire -> a/1 1 30001 queue=b/1
+			120  a/1 releases -> b/1 1 30101
+			125  b/1 exec renew -> b/1 1 30125
+			130  b/1 send acquire
+			131  b/1 exec acquire nth=2 -> free
+			132  b/1 return busy
+			9000 server leave`},
+	})
+}
+
+// TestAClientIsClosedInAWait has a client that gives up its hold while the owner asks for the lock again.
+func TestAClientIsClosedInAWait(t *testing.T) {
+	renewed := anybodys
+	renewed.NoWatchdog, renewed.Timing = false, timing(0)
+	record := func(closed string) string {
+		return `
+			0    a/1 takes
+			1000 a/1 waits lock
+			` + closed + `
+			2001 a/1 send acquire
+			2002 a/1 exec acquire nth=3 -> free
+			2002 b/1 takes
+			3000 b/1 releases
+			9000 server leave`
+	}
+	testJudged(t, []judged{
+		{rule: "its hold is over", lock: renewed, record: record("2000 a close")},
+	})
+}
+
 func TestTrafficIsCountedPerServer(t *testing.T) {
 	asks := func(n int) string {
 		var b strings.Builder

@@ -78,7 +78,7 @@ type disagreement struct {
 	toNs int64
 }
 
-// apart returns the times in which server and clients disagree about the holder of a lock.
+// apart returns the times in which the server and a client name different holders of a lock.
 func (r *run) apart(lock string) []disagreement {
 	changes := r.Changes(lock)
 	beliefs := r.beliefs(lock)

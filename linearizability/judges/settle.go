@@ -738,7 +738,7 @@ func (r *run) renewedBesides(lock string, settled bool) []linearizability.Op {
 	return ops
 }
 
-// heldBefore reports whether the hold that a change concerns began before a call.
+// heldBefore reports whether the call o is younger than the hold that c changed.
 func (r *run) heldBefore(lock string, c *trace.Change, o *trace.Call) bool {
 	starts := r.StartsUpTo(lock, c.AtNs)
 	return len(starts) > 0 && starts[len(starts)-1].AtNs < o.AtNs
