@@ -1088,6 +1088,25 @@ func TestAServerEndsAHoldLate(t *testing.T) {
 	})
 }
 
+// TestAServerEndsAHoldWithinItsLastMillisecond has a server whose clock shows shorter times than a
+// millisecond. It gives the lock away in the millisecond in which the hold ends, to a call that has
+// given up.
+func TestAServerEndsAHoldWithinItsLastMillisecond(t *testing.T) {
+	const record = `
+		0    a/1 takes lease=5000
+		4999 b/1 invoke lock
+		4999 b/1 send acquire
+		5000 b/1 return unknown
+		5001 server ends -> free
+		5001 b/1 exec acquire -> b/1 1 10001
+		90000 server leave`
+	testJudged(t, []judged{
+		{rule: "then the hold is over", lock: anybodys, record: record},
+		{rule: "but not a millisecond before", lock: anybodys, record: strings.NewReplacer("5001 server", "5000 server", "5001 b/1", "5000 b/1").Replace(record),
+			finds: "linearizable bug: l: b/1 acquire"},
+	})
+}
+
 // TestARenewalUnderAnotherName has clients that renew holds by commands which the record does not name
 // as renewals of the lock. Another try at 40 s shows whether the hold lasted.
 func TestARenewalUnderAnotherName(t *testing.T) {

@@ -593,11 +593,12 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 }
 
 // ranOut returns the change in which the lease that a change started ran out; nil if it did
-// not. Some servers look for leases that are over only from time to time, and end a hold later.
+// not. Some servers look for leases that are over only from time to time, and end a hold later. Others
+// end it within the millisecond of its expiry, since their clock shows shorter times.
 func (r *run) ranOut(lock string, c *trace.Change) *trace.Change {
 	for _, later := range r.ChangesAfter(lock, c.AtNs) {
 		switch {
-		case (later.Expired || later.By == nil && later.Fault == 0 && r.heldOn(c, later)) &&
+		case (later.Expired || later.By == nil && later.Fault == 0 && (r.heldOn(c, later) || later.AtNs/millisecond == c.After.ExpiresMs)) &&
 			later.Before.Owner == c.After.Owner && later.Before.ExpiresMs == c.After.ExpiresMs && later.Ended():
 			return later
 		case later.Before.Owner != later.After.Owner || later.Before.ExpiresMs != later.After.ExpiresMs:
