@@ -10,8 +10,12 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// since is the version of the list of defects at which these were added.
-const since = 6
+// since is the version of the list of defects at which most of these were added, and wider the one at
+// which causes were added to some of them.
+const (
+	since = 6
+	wider = 8
+)
 
 // among returns a function that reports whether a lock has one of these names. The program that
 // registers the list has these locks, and refuses other locks with the same names.
@@ -73,7 +77,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLinearizable},
 		Applies: among(natsLocks...),
 		Cause:   foundDeleted,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "NATS-revision-again",
@@ -82,7 +86,7 @@ var Defects = []defect.Defect{
 		Judges:  append([]string{model.JudgeLease}, onHold...),
 		Applies: among("nats-kv", "nats-kv-key-ttl"),
 		Cause:   cameAgain(false),
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "NATS-blind-revision-again",
@@ -91,7 +95,7 @@ var Defects = []defect.Defect{
 		Judges:  append([]string{model.JudgeLease}, onHold...),
 		Applies: among("nats-kv-blind"),
 		Cause:   cameAgain(true),
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "NATS-blind-delete",
@@ -115,10 +119,19 @@ var Defects = []defect.Defect{
 		ID:      "NATS-renews-after-ttl",
 		Title:   "a renewal succeeds although the time to live is over",
 		Story:   "The store looks for entries that have ended every 250 ms, by a clock that shows tenths of a second. Until it removes an entry, a renewal finds it and prolongs the hold, although its holder was told that the hold is gone. Nobody else had the lock in between. The server is to blame.",
-		Judges:  []string{model.JudgeLinearizable},
+		Judges:  []string{model.JudgeLinearizable, model.JudgeLiveness},
 		Applies: among("nats-kv", "nats-kv-on-time", "nats-kv-blind"),
 		Cause:   renewedLate,
-		Since:   7, // it names the unlock, too
+		Since:   wider,
+	},
+	{
+		ID:      "NATS-lost-hold-stays",
+		Title:   "the key of a hold that its holder counts as lost stays until its time to live is over",
+		Story:   "The holder counts its time from before the request that took or prolonged the hold, and the server from its arrival. If that request was late, and no later renewal arrives, the holder is told that the hold is lost while the server still has the key. Its unlock deletes nothing, since another hold might have the revision. The lock is to blame: everybody waits for the rest of the time to live.",
+		Judges:  []string{model.JudgeLiveness},
+		Applies: among("nats-kv", "nats-kv-on-time"),
+		Cause:   unaskedUnlock,
+		Since:   wider,
 	},
 	{
 		ID:      "NATS-update-takes-ttl",
@@ -166,7 +179,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeTraffic},
 		Applies: among("redsync-1", "redsync-5", "redsync-5-set-on-extend"),
 		Cause:   asksAgain,
-		Since:   since,
+		Since:   wider,
 	},
 
 	// rueidislock.
@@ -178,7 +191,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLinearizable, model.JudgeLiveness, model.JudgeMutualExclusion},
 		Applies: among("rueidislock-1", "rueidislock-2", "rueidislock-patient"),
 		Cause:   ownKey,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "RUEIDISLOCK-gives-a-try-up",
@@ -188,7 +201,16 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLiveness},
 		Applies: among("rueidislock-1", "rueidislock-2", "rueidislock-patient"),
 		Cause:   givenUp,
-		Since:   since,
+		Since:   wider,
+	},
+	{
+		ID:      "RUEIDISLOCK-one-key",
+		Title:   "one key that is left is enough to refuse a try, although the majority is free",
+		Story:   "A try takes the keys one after another, and ends at the first key that is taken: it counts the keys behind that one as taken, too. So one key of three that nobody needs any more refuses everybody until its lease ends. An unlock leaves such a key if the server refuses one of its deletions, and returns nothing to its caller. The library is to blame: it must ask for the other keys.",
+		Judges:  []string{model.JudgeLinearizable, model.JudgeLiveness},
+		Applies: among("rueidislock-2"),
+		Cause:   behindOneKey,
+		Since:   wider,
 	},
 	{
 		ID:      "RUEIDISLOCK-deletes-first",
@@ -247,7 +269,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLiveness, model.JudgeWorkload},
 		Applies: among(zookeepers...),
 		Cause:   newerThanServer,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "ZK-229",
