@@ -73,7 +73,7 @@ var Defects = []defect.Defect{
 	{
 		ID:      "NATS-create-finds-deleted",
 		Title:   "Create says that a key exists that was deleted",
-		Story:   "The first request of Create is refused if the key was there before and was deleted. Create then asks for the last message, and writes again if that marks a deletion. If the second request has no answer, since the time of the caller is over or the connection is lost, Create returns the error of the first one: ErrKeyExists. The client library is to blame. Nothing is left behind.",
+		Story:   "The first request of Create is refused if the key was there before and was deleted. Create then asks for the last message, and writes again if that marks a deletion. If the second request has no answer, since the time of the caller is over or the connection is lost, Create returns the error of the first one: ErrKeyExists. It does so, too, if the time to live of the mark ends between its requests. The client library is to blame. Nothing is left behind.",
 		Judges:  []string{model.JudgeLinearizable},
 		Applies: among(natsLocks...),
 		Cause:   foundDeleted,
@@ -82,7 +82,7 @@ var Defects = []defect.Defect{
 	{
 		ID:      "NATS-revision-again",
 		Title:   "a server that lost its data gives revisions away again",
-		Story:   "The server counts revisions from 1 after it has lost its data. An earlier holder may then have the same revision as the next owner: its renewal overwrites the key of the next owner, and its delete removes it. The lock is to blame for a bucket that may lose its data. nats-kv-on-time begins to count with the time.",
+		Story:   "The server counts revisions from 1 after it has lost its data. An earlier holder may then have the same revision as the next owner: its renewal overwrites the key of the next owner, and its delete removes it, or succeeds on a key that is deleted already. The lock is to blame for a bucket that may lose its data. nats-kv-on-time begins to count with the time.",
 		Judges:  append([]string{model.JudgeLease}, onHold...),
 		Applies: among("nats-kv", "nats-kv-key-ttl"),
 		Cause:   cameAgain(false),
@@ -118,7 +118,7 @@ var Defects = []defect.Defect{
 	{
 		ID:      "NATS-renews-after-ttl",
 		Title:   "a renewal succeeds although the time to live is over",
-		Story:   "The store looks for entries that have ended every 250 ms, by a clock that shows tenths of a second. Until it removes an entry, a renewal finds it and prolongs the hold, although its holder was told that the hold is gone. Nobody else had the lock in between. The server is to blame.",
+		Story:   "The store looks for entries that have ended every 250 ms, by a clock that shows tenths of a second. Until it removes an entry, a renewal finds it and prolongs the hold, although its holder was told that the hold is gone. Nobody else had the lock in between, but everybody waits for another time to live. The server is to blame.",
 		Judges:  []string{model.JudgeLinearizable, model.JudgeLiveness},
 		Applies: among("nats-kv", "nats-kv-on-time", "nats-kv-blind"),
 		Cause:   renewedLate,
@@ -196,7 +196,7 @@ var Defects = []defect.Defect{
 	{
 		ID:      "RUEIDISLOCK-gives-a-try-up",
 		Title:   "a waiter whose try is given up waits for a free lock",
-		Story:   "A try is given up after TryNextAfter, 20 ms by default, or when the server refuses it. It leaves no key behind, so no key changes, and nothing wakes the waiter. On a network whose round trip takes 20 ms it waits for ever for a free lock. The library is to blame. A longer TryNextAfter avoids it.",
+		Story:   "A try is given up after TryNextAfter, 20 ms by default, or when the server refuses it. That includes the time in which the client connects. The try leaves no key behind, so no key changes, and nothing wakes the waiter, not even a connection that comes up later. On a network whose round trip takes 20 ms, or after a connection that was lost or late, it waits for ever for a free lock. The library is to blame. A longer TryNextAfter avoids it.",
 		Row:     "free-lock-on-a-slow-network",
 		Judges:  []string{model.JudgeLiveness},
 		Applies: among("rueidislock-1", "rueidislock-2", "rueidislock-patient"),
@@ -206,7 +206,7 @@ var Defects = []defect.Defect{
 	{
 		ID:      "RUEIDISLOCK-one-key",
 		Title:   "one key that is left is enough to refuse a try, although the majority is free",
-		Story:   "A try takes the keys one after another, and ends at the first key that is taken: it counts the keys behind that one as taken, too. So one key of three that nobody needs any more refuses everybody until its lease ends. An unlock leaves such a key if the server refuses one of its deletions, and returns nothing to its caller. The library is to blame: it must ask for the other keys.",
+		Story:   "A try takes the keys one after another, and ends at the first key that is taken: it counts the keys behind that one as taken, too. So one key of three that nobody needs any more refuses everybody until its lease ends. A client that crashes in a try leaves such a key, and so does an unlock if the server refuses one of its deletions, which the caller is not told. The library is to blame: it must ask for the other keys.",
 		Judges:  []string{model.JudgeLinearizable, model.JudgeLiveness},
 		Applies: among("rueidislock-2"),
 		Cause:   behindOneKey,
