@@ -280,28 +280,34 @@ func cleanedUpLate(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// asksAgain finds the call whose commands were too many in a second: for each try there is a command
-// that cleaned up after it. The clean-up of the last tries may come when the second is over.
+// asksAgain finds the call whose commands were too many in a second: for each try that failed there is
+// a command that cleaned up after it. The clean-up of the last try may come when the second is over.
 func asksAgain(c *defect.Case) *defect.Cause {
 	o := c.CallThat(func(o *trace.Call) bool { return o.Caller == c.Who && o.AtNs <= c.AtNs && c.AtNs <= o.ReturnedNs() })
 	if o == nil {
 		return nil
 	}
 	tries, others := 0, 0
+	last := 0 // the tries since the last clean-up
 	over, cleaned := c.AtNs+int64(time.Second), false
 	for _, m := range o.Sent {
 		try := m.Command == "SET"
 		if m.AtNs >= over && try && cleaned {
+			last = 0
 			break // the next try
 		}
 		switch {
 		case m.AtNs < c.AtNs || !slices.Contains(m.Locks, c.Lock) || try && m.AtNs >= over:
 		case try:
 			tries++
+			last++
 		default:
 			others++
-			cleaned = m.AtNs >= over
+			last, cleaned = 0, m.AtNs >= over
 		}
+	}
+	if o.Outcome == model.Granted {
+		tries -= last // the last try did not fail
 	}
 	if tries == 0 || others < tries {
 		return nil
