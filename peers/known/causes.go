@@ -43,8 +43,8 @@ func misdeleted(c *defect.Case) *defect.Cause {
 }
 
 // cameAgain finds the command that ended another owner's hold although it named a revision: the
-// server had lost its data since the thread of the command last had the lock. Or it finds an unlock
-// for which the same holds, and which deleted a key that was deleted already.
+// server had lost its data since the thread of the command last had the lock. Or it finds such a
+// renewal that began the hold which a call found, or an unlock that deleted a key that was deleted already.
 func cameAgain(renewals bool) func(*defect.Case) *defect.Cause {
 	return func(c *defect.Case) *defect.Cause {
 		if s := c.EndedOthersHold(); s != nil && (!renewals || s.By.Script == model.RoleRenew) {
@@ -54,7 +54,13 @@ func cameAgain(renewals bool) func(*defect.Case) *defect.Cause {
 				}
 			}
 		}
-		if renewals || c.Call == nil || !c.Judged(model.JudgeLinearizable) || !lostSince(c, c.Lock, c.Who, c.Until()) {
+		if c.Call == nil || !c.Judged(model.JudgeLinearizable) {
+			return nil
+		}
+		if s := began(c); s != nil && s.By != nil && s.By.Script == model.RoleRenew && lostSince(c, c.Lock, c.Who, s.AtNs) {
+			return defect.ByChange(revisionAgain, s)
+		}
+		if renewals || !lostSince(c, c.Lock, c.Who, c.Until()) {
 			return nil
 		}
 		if ran := foundNoHold(c.Call); ran != nil {
@@ -62,6 +68,16 @@ func cameAgain(renewals bool) func(*defect.Case) *defect.Cause {
 		}
 		return nil
 	}
+}
+
+// began returns the change that began the hold which the thread of the finding has when its call begins;
+// nil: it has none.
+func began(c *defect.Case) *trace.Change {
+	starts := c.StartsUpTo(c.Lock, c.AtNs)
+	if len(starts) == 0 || c.StateAt(c.Lock, c.AtNs).Owner != c.Who {
+		return nil
+	}
+	return starts[len(starts)-1]
 }
 
 // lostSince reports whether the server lost its data after a thread last had a lock, and gave the
@@ -234,8 +250,12 @@ func unaskedUnlock(c *defect.Case) *defect.Cause {
 }
 
 // endless finds the renewal after which the present hold has no end. A finding about the keys that
-// were left at the end of the run names no lock.
+// were left at the end of the run names no lock. A finding of linearizability must be about a later
+// renewal, which would have come too late.
 func endless(c *defect.Case) *defect.Cause {
+	if c.Judged(model.JudgeLinearizable) && !lateAfterAnother(c) {
+		return nil
+	}
 	if c.Breaks(model.FormLeftover) {
 		for _, lock := range c.Locks {
 			if cause := endlessOf(c, lock); cause != nil {
@@ -245,6 +265,25 @@ func endless(c *defect.Case) *defect.Cause {
 		return nil
 	}
 	return endlessOf(c, c.Lock)
+}
+
+// lateAfterAnother reports whether the finding is about a renewal that ran when the one before it was
+// older than the time to live.
+func lateAfterAnother(c *defect.Case) bool {
+	if c.Call != nil {
+		return false
+	}
+	var before *trace.Command
+	for _, m := range c.CommandsOn(c.Lock) {
+		switch {
+		case m.Script != model.RoleRenew || m.Executed == nil || !slices.Contains(m.Threads, c.Who):
+		case m.AtNs == c.AtNs:
+			return before != nil && m.Executed.AtNs-before.Executed.AtNs >= int64(c.Watchdog())
+		default:
+			before = m
+		}
+	}
+	return false
 }
 
 func endlessOf(c *defect.Case, lock string) *defect.Cause {

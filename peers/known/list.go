@@ -136,11 +136,11 @@ var Defects = []defect.Defect{
 	{
 		ID:      "NATS-update-takes-ttl",
 		Title:   "an update takes the time to live of a key away",
-		Story:   "KeyTTL is an option of Create only. An update writes the key anew without it, although the comment of Update says that it resets the time to live. A holder that renews once and then dies holds the lock for ever. The lock is to blame, which renews a key with a time to live of its own, and the comment.",
-		Judges:  []string{model.JudgeLease, model.JudgeLiveness, model.JudgeTidy},
+		Story:   "KeyTTL is an option of Create only. An update writes the key anew without it, although the comment of Update says that it resets the time to live. A holder that renews once and then dies holds the lock for ever, and a renewal succeeds however late it is. The lock is to blame, which renews a key with a time to live of its own, and the comment.",
+		Judges:  []string{model.JudgeLease, model.JudgeLiveness, model.JudgeTidy, model.JudgeLinearizable},
 		Applies: among("nats-kv-key-ttl"),
 		Cause:   endless,
-		Since:   since,
+		Since:   wider,
 	},
 
 	// redsync.
