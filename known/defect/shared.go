@@ -191,14 +191,17 @@ func (c *Case) HarmedBy(s *trace.Change) bool {
 
 // CountedOnUntil returns the instant until which the calls of the owner say that it has the hold
 // that the server held at an instant. That is the return of the unlock of its last level, or the
-// end of a lease that the owner asked for.
+// end of a lease that the owner asked for. If each grant is a hold of its own, an unlock that is told
+// that there is no hold says nothing about one whose acquire had no answer.
 func (c *Case) CountedOnUntil(at int64, hold *model.LockState) int64 {
 	until, levels := trace.Never, 0
+	unheard := false // whether the last acquire had no answer
 	for _, o := range c.CallsOn(c.Lock) {
 		switch {
 		case o.Caller != hold.Owner:
 		case o.Action.Acquires() && (o.Outcome == model.Granted || o.Outcome == model.Unknown):
 			levels++
+			unheard = c.Record.Params.PerGrant && o.Outcome == model.Unknown
 			switch {
 			case o.AtNs > at:
 			case o.LeaseNs > 0 && hold.ExpiresMs >= 0:
@@ -206,6 +209,7 @@ func (c *Case) CountedOnUntil(at int64, hold *model.LockState) int64 {
 			default:
 				until = trace.Never
 			}
+		case unheard && o.Action == model.ActUnlock && o.Outcome == model.NotHeld:
 		case o.Action == model.ActUnlock && (o.Outcome == model.Released || o.Outcome == model.StillHeld || o.Outcome == model.NotHeld):
 			if levels = max(0, levels-1); levels == 0 && o.ReturnedNs() >= at {
 				return min(until, o.ReturnedNs())

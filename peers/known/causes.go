@@ -377,15 +377,18 @@ func interruptedTry(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// extendsLost finds an extension that succeeded although the server did not hold the lock for its
-// caller.
+// extendsLost finds an extension that set keys although the server did not hold the lock for its caller.
+// It succeeded, or its caller had no answer and the lease of those keys is not over.
 func extendsLost(c *defect.Case) *defect.Cause {
 	for _, o := range c.CallsOn(c.Lock) {
-		if o.Action != model.ActExtend || o.Outcome != model.Extended || o.AtNs > c.Until() {
+		if o.Action != model.ActExtend || o.AtNs > c.Until() {
 			continue
 		}
+		unheard := o.Return == nil || o.Outcome == model.Unknown
 		for _, m := range o.Sent {
-			if m.Executed != nil && m.Before(c.Lock).Owner != o.Caller {
+			switch {
+			case m.Executed == nil || m.Before(c.Lock).Owner == o.Caller:
+			case o.Outcome == model.Extended, unheard && m.Reply() == "1" && m.Executed.AtNs <= c.Until() && c.Until() < m.Executed.AtNs+int64(c.Watchdog()):
 				return defect.ByCall(setAnew, o)
 			}
 		}

@@ -48,7 +48,7 @@ var Defects = []defect.Defect{
 		Judges:  onHold,
 		Applies: among("memcached-add", "memcached-add-forever"),
 		Cause:   misdeleted,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "MEMCACHED-late-unlock",
@@ -57,7 +57,7 @@ var Defects = []defect.Defect{
 		Judges:  onHold,
 		Applies: among("memcached-add", "memcached-add-forever"),
 		Cause:   (*defect.Case).LateUnlock,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "MEMCACHED-last-second",
@@ -104,7 +104,7 @@ var Defects = []defect.Defect{
 		Judges:  onHold,
 		Applies: among("nats-kv-blind"),
 		Cause:   misdeleted,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "NATS-blind-answer",
@@ -165,12 +165,12 @@ var Defects = []defect.Defect{
 	{
 		ID:      "REDSYNC-set-on-extend",
 		Title:   "with WithSetNXOnExtend an extension sets the keys of a hold that is lost",
-		Story:   "With this option an extension sets the keys that are gone. If the lease of a holder has ended, and nobody has a majority of the keys, the holder is told that its hold is extended, whoever had the lock in between. The option of the library is to blame, and the caller that extends late.",
+		Story:   "With this option an extension sets the keys that are gone. If the lease of a holder has ended, and nobody has a majority of the keys, the holder is told that its hold is extended, whoever had the lock in between. An extension whose answer is lost sets the keys, too, and they refuse everybody until their lease ends. The option of the library is to blame, and the caller that extends late.",
 		Row:     "extend-after-the-hold-is-lost",
 		Judges:  []string{model.JudgeLinearizable, model.JudgeMutualExclusion, model.JudgeWorkload},
 		Applies: among("redsync-5-set-on-extend"),
 		Cause:   extendsLost,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "REDSYNC-asks-often",
