@@ -490,10 +490,10 @@ func givenUp(c *defect.Case) *defect.Cause {
 			if m.AtNs < last+int64(time.Second) {
 				return nil
 			}
+		case m.Reply() == "nil" && m.RepliedNs >= 0 && m.RepliedNs-m.AtNs < int64(tryNextAfter): // the try found the key taken, and waits for it to change
+			failed, last = nil, m.AtNs
 		case m.Script == model.RoleAcquire && (cleanUp(m) || m.Lost != nil || m.Refused() || m.Executed == nil && len(m.Hits) > 0 || m.RepliedNs < 0 || i == 0 && m.AtNs-o.AtNs >= int64(tryNextAfter) || m.RepliedNs-m.AtNs >= int64(tryNextAfter)):
 			failed, last = m, m.AtNs
-		case m.Reply() == "nil": // the try found the key taken, and waits for it to change
-			failed, last = nil, m.AtNs
 		default:
 			last = m.AtNs
 		}

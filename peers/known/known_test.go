@@ -177,6 +177,39 @@ func without(rec *model.Record, c defect.Cause) *model.Record {
 	return out
 }
 
+// A waiter of rueidislock that asked again on a connection, and found the lock taken, waits for
+// another reason than a try that was given up.
+func TestAWaiterThatAskedAgainWasNotGivenUp(t *testing.T) {
+	const id = "RUEIDISLOCK-gives-a-try-up"
+	recordings(t, func(t *testing.T, h *sim.Host, of string, v play.Verdict, found []judges.Finding) {
+		if of != id {
+			t.Skip("of another defect")
+		}
+		rec := v.Played.Record
+		for _, f := range found {
+			call := v.Played.Trace.Calls[slices.IndexFunc(v.Played.Trace.Calls, func(o *trace.Call) bool { return o.Caller == f.Thread && o.AtNs == f.Ops[0].CallNs })]
+			msg := 0
+			for _, e := range rec.Events {
+				msg = max(msg, e.Msg)
+			}
+			sent := model.Event{
+				AtNs: f.AtNs - 1, Kind: model.KindSend, Process: call.Process, Op: call.Op, Msg: msg + 1, Command: "EVALSHA", Script: model.RoleAcquire,
+				Owners: []string{f.Thread}, Locks: []string{f.Lock},
+			}
+			ran, told := sent, sent
+			ran.Kind, ran.Reply = model.KindExec, "nil"
+			told.Kind, told.Dir = model.KindDeliver, "reply"
+			at := slices.IndexFunc(rec.Events, func(e model.Event) bool { return e.AtNs >= f.AtNs })
+			again := v
+			again.Played.Record = &model.Record{Params: rec.Params, Events: slices.Insert(slices.Clone(rec.Events), at, sent, ran, told)}
+			again.Played.Trace = trace.New(again.Played.Record)
+			if named := root.NewNamer(h, again, Defects).Name(f); named.ID != "" {
+				t.Errorf("%s\nis %s still: %s", sentence.Finding(f), named.ID, named.Cause)
+			}
+		}
+	})
+}
+
 // The list is complete, and its IDs are those of no other defect.
 func TestTheList(t *testing.T) {
 	ids := map[string]bool{}
