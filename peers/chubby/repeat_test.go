@@ -3,8 +3,8 @@ package chubby_test
 import (
 	"testing"
 
+	"lockstep/locktest/drawntest"
 	"lockstep/peers/chubby"
-	"lockstep/peers/drawntest"
 )
 
 // In this run a session is closed while its owner waits for the lock.

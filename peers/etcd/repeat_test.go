@@ -3,7 +3,7 @@ package etcd_test
 import (
 	"testing"
 
-	"lockstep/peers/drawntest"
+	"lockstep/locktest/drawntest"
 	"lockstep/peers/etcd"
 )
 

@@ -3,7 +3,7 @@ package mysql_test
 import (
 	"testing"
 
-	"lockstep/peers/drawntest"
+	"lockstep/locktest/drawntest"
 	"lockstep/peers/mysql"
 )
 

@@ -10,7 +10,6 @@ import (
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
-	_ "lockstep/scenarios/subject/builtin" // the built-in scenarios name them
 	"lockstep/sim"
 )
 
