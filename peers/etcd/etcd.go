@@ -39,6 +39,11 @@ const lease = 8 * time.Second
 // and on another stream 500 ms after the stream broke (line 489).
 const renewEvery = lease/3 + 500*time.Millisecond
 
+// election is how long a server without others may take to elect itself after a restart. It serves
+// nobody before, and then every lease begins anew (server/v3 3.7.3, lease/lessor.go, Promote). The
+// default election timeout is a second, and raft waits for up to twice that.
+const election = 2 * time.Second
+
 // Mutex is concurrency.Mutex, with a session for each acquire. The session is closed after the
 // unlock. After a failed acquire or unlock the session is left to its lease, so that a key which
 // may still exist ends with it.
@@ -60,7 +65,7 @@ const renewEvery = lease/3 + 500*time.Millisecond
 //     it. It is the one of Header (mutex.go, line 158).
 var Mutex = locktest.Subject{
 	Name: "etcd-mutex", About: "etcd: concurrency.Mutex, with a session for each acquire",
-	Servers: server.Servers(), Lease: lease, Reconnect: backoff.DefaultConfig.MaxDelay, Renewed: true, RenewEvery: renewEvery, Fair: true, State: state,
+	Servers: server.Servers(), Lease: lease, Recovery: election, Reconnect: backoff.DefaultConfig.MaxDelay, Renewed: true, RenewEvery: renewEvery, Fair: true, State: state,
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		return newClient(p)
 	},
