@@ -1204,6 +1204,8 @@ func TestAHoldThatAFailedCallGivesBack(t *testing.T) {
 		{rule: "a renewal keeps it, and another finds it", lock: renewed, record: record},
 		{rule: "but only as long as the call has it", lock: renewed, record: strings.NewReplacer("140  c/1", "2140 c/1", "141  c/1", "2141 c/1", "142  c/1", "2142 c/1").Replace(record),
 			finds: "linearizable bug: l: c/1 acquire"},
+		{rule: "a try that answers busy had none", lock: renewed, record: strings.NewReplacer("b/1 waits lock", "b/1 waits try_lock", "b/1 return error", "b/1 return busy").Replace(record),
+			finds: "linearizable bug: l: c/1 acquire"},
 	})
 }
 

@@ -532,7 +532,7 @@ func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 		}
 	}
 	for _, x := range r.heldConnections(o.Process) {
-		if x.ungreeted {
+		if x.ungreeted && r.Record.Params.Reconnect > 0 {
 			out = append(out, disturbance{from: x.from, at: x.to, what: byFaultNamed(r.Fault(x.faults[0]).Text), extra: reconnect})
 		}
 	}

@@ -108,8 +108,9 @@ func (r *run) takenAway(o *trace.Call, settled bool) []linearizability.Op {
 
 // visits returns the holds that an acquire had besides the one with which it returned, for a lock
 // whose threads know holds only by their grants. Its own commands got them, or the release of another
-// owner handed them over. The call gave them up itself, or did not learn of them. Each is an acquire at the instant of the grant, and a release if the call itself ended it.
-// If the call itself ended the hold with which it returned, that hold is lost.
+// owner handed them over. The call gave them up itself, or did not learn of them. A try that answers busy
+// has no hold that it was handed. Each is an acquire at the instant of the grant, and a release if the
+// call itself ended it. If the call itself ended the hold with which it returned, that hold is lost.
 func (r *run) visits(o *trace.Call, settled bool) []linearizability.Op {
 	if !o.Action.Acquires() {
 		return nil
@@ -130,7 +131,8 @@ func (r *run) visits(o *trace.Call, settled bool) []linearizability.Op {
 		ops = append(ops, op)
 	}
 	for _, c := range r.Changes(o.Lock) {
-		if !c.Started() || c.After.Owner != o.Caller || c.Call() != o && r.handedTo(c) != o {
+		handed := c.Call() != o
+		if !c.Started() || c.After.Owner != o.Caller || handed && (o.Outcome == model.Busy || r.handedTo(c) != o) {
 			continue
 		}
 		end := r.endOf(c)

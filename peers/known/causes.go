@@ -473,8 +473,8 @@ const pingEvery = time.Second
 
 // givenUp finds the last command of a waiting call that was refused, lost, or sent or answered late, or
 // that deletes the key of a try that was given up. If there is none, it finds the message after which
-// the call had no connection. The lock is free, and the call sends nothing for a second after its last
-// command.
+// the call had no connection, or the partition in which the call began and sent nothing. The lock is
+// free, and the call sends nothing for a second after its last command.
 func givenUp(c *defect.Case) *defect.Cause {
 	o := c.CallThat(func(o *trace.Call) bool {
 		return o.Caller == c.Who && o.Action.Acquires() && o.AtNs <= c.AtNs && (o.Return == nil || o.Return.AtNs > c.AtNs)
@@ -503,6 +503,14 @@ func givenUp(c *defect.Case) *defect.Cause {
 	}
 	if m := cutOff(c, o); m != nil {
 		return defect.ByCommands(unconnected, m)
+	}
+	if len(o.Sent) > 0 {
+		return nil
+	}
+	for _, f := range c.FaultsOn(o.Process, model.FaultPartition) {
+		if f.FromNs <= o.AtNs && f.ToNs-o.AtNs >= int64(tryNextAfter) {
+			return defect.ByFault(unconnected, f)
+		}
 	}
 	return nil
 }

@@ -154,6 +154,10 @@ func without(rec *model.Record, c defect.Cause) *model.Record {
 			keep = e.Op != c.Op || e.Kind != model.KindInvoke && e.Kind != model.KindReturn
 		case toldTaken, gaveUpTry, unconnected: // the command was answered at once, and an acquire found the key taken
 			keep = !mine || e.Kind == model.KindState
+			if c.Fault > 0 { // or no fault kept the client from connecting
+				keep = e.Fault != c.Fault
+				break
+			}
 			if mine && e.Kind == model.KindSend {
 				ran, told := e, e
 				ran.Kind, ran.Reply = model.KindExec, "nil"
