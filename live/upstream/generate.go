@@ -28,7 +28,7 @@ type dialect interface {
 	// depth is that of the statements of the test.
 	depth() int
 	indent() string
-	latency(l scenarios.Range) string
+	latency(l scenarios.Range) string // "": too little for a statement
 	client(sc *scenarios.Scenario, p scenarios.Process) ([]string, error)
 	thread(name string) (begin, end string)
 	at(d time.Duration) string
@@ -47,8 +47,9 @@ type dialect interface {
 	shut(process string) (string, error)
 	fault(f scenarios.Fault) ([]string, error)
 	play(length time.Duration, locks []string) string
-	// assertion writes what the library should do, which the finding says that it does not.
-	assertion(g *generator) (string, error)
+	// assertion writes what the library should do, which the finding says that it does not, and what must be
+	// there for it before the story is played; "": nothing.
+	assertion(g *generator) (before, after string, err error)
 }
 
 // generator writes a scenario as a test.
@@ -82,15 +83,15 @@ func (g *generator) method() string {
 }
 
 func (g *generator) body() (string, error) {
-	assertion, err := g.assertion(g)
+	before, after, err := g.assertion(g)
 	if err != nil {
 		return "", err
 	}
 	if g.sc.Server.Replicas > 0 {
 		return "", inexpressible("the story has replicas")
 	}
-	if l := g.sc.Latency; l.Max > 200*time.Microsecond {
-		g.line(g.latency(l))
+	if text := g.latency(g.sc.Latency); text != "" {
+		g.line(text)
 	}
 	for _, p := range g.sc.Processes {
 		if err := g.lines(g.client(g.sc, p)); err != nil {
@@ -112,8 +113,11 @@ func (g *generator) body() (string, error) {
 			return "", err
 		}
 	}
+	if before != "" {
+		g.line(before)
+	}
 	g.line(g.play(g.length(), play.LockNames(g.sc)))
-	g.line(assertion)
+	g.line(after)
 	return g.out.String(), nil
 }
 
