@@ -55,13 +55,23 @@ func (g golang) client(sc *scenarios.Scenario, p scenarios.Process) (out []strin
 	if !g.apart {
 		return []string{fmt.Sprintf("s.Client(%q)", p.Name)}, nil
 	}
+	var names []string
 	for _, t := range sc.Threads {
 		if t.Process == p.Name {
 			client, _, _ := strings.Cut(g.name(model.ThreadName(t.Process, t.Thread)), "/")
-			out = append(out, fmt.Sprintf("s.Client(%q)", client))
+			names = append(names, client)
 		}
 	}
-	return out, nil
+	begin, name, end := forEach(names)
+	return []string{fmt.Sprintf("%ss.Client(%s)%s", begin, name, end)}, nil
+}
+
+// forEach writes a loop over names, unless there is one, and the expression of the name.
+func forEach(names []string) (begin, name, end string) {
+	if len(names) == 1 {
+		return "", strconv.Quote(names[0]), ""
+	}
+	return fmt.Sprintf("for _, name := range %#v {\n", names), "name", "\n}"
 }
 
 // name is the name of a thread in the test: b2/1 instead of b/2 if each thread has a client of its own.
@@ -72,9 +82,16 @@ func (g golang) name(thread string) string {
 	return thread
 }
 
-func (g golang) thread(name string) (begin, end string) {
-	return fmt.Sprintf("s.Thread(%q, func(t *Thread) {", g.name(name)), "})"
+func (g golang) thread(names []string) (begin, end string) {
+	var own []string
+	for _, name := range names {
+		own = append(own, g.name(name))
+	}
+	begin, name, end := forEach(own)
+	return fmt.Sprintf("%ss.Thread(%s, func(t *Thread) {", begin, name), "})" + end
 }
+
+func (golang) together() bool { return true }
 
 func (golang) at(d time.Duration) string          { return fmt.Sprintf("t.At(%s)", goLength(d)) }
 func (golang) sleep(d time.Duration) string       { return fmt.Sprintf("t.Sleep(%s)", goLength(d)) }
@@ -206,9 +223,6 @@ func (g golang) network(sc *scenarios.Scenario) string {
 func (golang) play(length time.Duration, _ []string) string {
 	return fmt.Sprintf("s.Play(%s)", goLength(length))
 }
-
-// busiest is how many requests for a lock a thread that waits may send in a second.
-const busiest = 20
 
 func (l golang) assertion(g *generator) (before, after string, err error) {
 	f := g.f

@@ -70,9 +70,11 @@ func (java) latency(l scenarios.Range) string {
 	return fmt.Sprintf("story.latency(%s, %s);", ms(l.Min), ms(l.Max))
 }
 
-func (java) thread(name string) (begin, end string) {
-	return fmt.Sprintf("story.thread(%q, t -> {", name), "});"
+func (java) thread(names []string) (begin, end string) {
+	return fmt.Sprintf("story.thread(%q, t -> {", names[0]), "});"
 }
+
+func (java) together() bool { return false }
 
 func (java) at(d time.Duration) string                { return fmt.Sprintf("t.at(%s);", ms(d)) }
 func (java) sleep(d time.Duration) string             { return fmt.Sprintf("t.sleep(%s);", ms(d)) }
