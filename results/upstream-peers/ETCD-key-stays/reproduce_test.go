@@ -403,79 +403,6 @@ func (s *Story) interested(lock string) (names []string) {
 	return names
 }
 
-// A Rule is what happens to some messages. A field that is zero fits each message.
-type Rule struct {
-	Client    string
-	Direction string
-	Command   string
-	If        func(m *Message) bool // called with Story.mu
-	From      time.Duration
-	Until     time.Duration
-	Nth       int                   // of the messages that fit, counted from 1
-	Do        func(m *Message) bool // reports whether the message goes on
-	met       int
-}
-
-// Rule adds a rule. The first one that fits a message strikes it.
-func (n *Network) Rule(r Rule) {
-	n.s.mu.Lock()
-	defer n.s.mu.Unlock()
-	n.rules = append(n.rules, &r)
-	n.strike = n.apply
-}
-
-func (n *Network) apply(m *Message) bool {
-	n.s.mu.Lock()
-	var found *Rule
-	for _, r := range n.rules {
-		if r.fits(m, n.s.since()) {
-			r.met++
-			if found == nil && (r.Nth == 0 || r.met == r.Nth) {
-				found = r
-			}
-		}
-	}
-	n.s.mu.Unlock()
-	return found == nil || found.Do(m)
-}
-
-func (r *Rule) fits(m *Message, now time.Duration) bool {
-	return r.From <= now && (r.Until == 0 || now < r.Until) &&
-		(r.Client == "" || r.Client == m.link.client) &&
-		(r.Direction == "" || r.Direction == m.Direction) &&
-		(r.Command == "" || r.Command == m.Command) &&
-		(r.If == nil || r.If(m))
-}
-
-// During fits what a client exchanges with a server while one of its threads is in such a call: acquire or unlock.
-// Without a call, the client renews its holds.
-func (s *Story) During(role string) func(m *Message) bool {
-	return func(m *Message) bool {
-		if m.Command == Idle {
-			return false
-		}
-		now := "renew"
-		for _, t := range s.threads {
-			if n := len(t.calls); t.client() == m.link.client && n > 0 && !t.calls[n-1].over {
-				now = t.calls[n-1].role
-			}
-		}
-		return now == role
-	}
-}
-
-// Count notes the requests that each client sends while one of its threads acquires a lock.
-func (n *Network) Count() {
-	acquiring := n.s.During("acquire")
-	n.sent = map[string][]time.Duration{}
-	n.Rule(Rule{Direction: "request", If: func(m *Message) bool {
-		if acquiring(m) {
-			n.sent[m.link.client] = append(n.sent[m.link.client], n.s.since())
-		}
-		return false
-	}})
-}
-
 // A Protocol takes the bytes of a connection apart.
 type Protocol struct {
 	// Request reads a request and the name of its command, which is Idle for one that no lock needs.
@@ -483,9 +410,6 @@ type Protocol struct {
 	// Reply reads a reply. Its name is Push for one that answers no request.
 	Reply func(in *bufio.Reader) (raw []byte, name string, err error)
 }
-
-// Idle is the name of a request that no lock needs.
-const Idle = "idle"
 
 // Push is the name of a reply that answers no request.
 const Push = "push"
@@ -518,8 +442,6 @@ type Network struct {
 	latency  time.Duration
 	// Story.mu guards the rest.
 	strike func(m *Message) bool // reports whether a message goes on; nil: each does
-	rules  []*Rule
-	sent   map[string][]time.Duration // by client
 }
 
 // Network puts proxies between the clients that are added from now on and the servers.

@@ -21,7 +21,7 @@ import (
 // An unlock after the end of the lease returns no error.
 //
 // Answers to A are late and then its requests, so that its lease has ended on the server before A knows. Its key
-// is gone, and its unlock returns no error.
+// is gone, and its unlock returns no error. A has used another lock before, so that it has a connection.
 //
 // The rest of this file is what the test needs to open the library, to play the story and to check it.
 func TestETCDUncheckedUnlock(t *testing.T) {
@@ -31,15 +31,17 @@ func TestETCDUncheckedUnlock(t *testing.T) {
 			n := s.Network(Bytes)
 			s.Client("a")
 			s.Thread("a/1", func(t *Thread) {
-				t.At(500 * time.Millisecond)
+				t.Lock("y")
+				t.Unlock("y")
+				t.At(2 * time.Second)
 				t.Lock("x")
-				t.At(11300 * time.Millisecond)
+				t.At(12800 * time.Millisecond)
 				t.Unlock("x")
 			})
-			n.Rule(Rule{Client: "a", Direction: "reply", From: 400 * time.Millisecond, Until: 5 * time.Second, Do: Delay(2 * time.Second)})
-			n.Rule(Rule{Client: "a", Direction: "request", From: 2750 * time.Millisecond, Until: 12 * time.Second, Do: HoldUntil(12 * time.Second)})
-			s.Play(15 * time.Second)
-			s.AssertCallFails("a/1", 2)
+			n.Rule(Rule{Client: "a", Direction: "reply", From: 1900 * time.Millisecond, Until: 6500 * time.Millisecond, Do: Delay(2 * time.Second)})
+			n.Rule(Rule{Client: "a", Direction: "request", From: 4250 * time.Millisecond, Until: 13500 * time.Millisecond, Do: HoldUntil(13500 * time.Millisecond)})
+			s.Play(17 * time.Second)
+			s.AssertCallFails("a/1", 4)
 		})
 	}
 }

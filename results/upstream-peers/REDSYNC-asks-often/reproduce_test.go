@@ -32,203 +32,79 @@ func TestREDSYNCAsksOften(t *testing.T) {
 			s := NewStory(t, redsyncWith(), 1)
 			n := s.Network(Resp)
 			s.Client("a1")
-			s.Client("b1")
-			s.Client("b2")
-			s.Client("b3")
-			s.Client("b4")
-			s.Client("b5")
-			s.Client("b6")
-			s.Client("b7")
-			s.Client("b8")
-			s.Client("c1")
-			s.Client("c2")
-			s.Client("c3")
-			s.Client("c4")
-			s.Client("c5")
-			s.Client("c6")
-			s.Client("c7")
-			s.Client("c8")
-			s.Client("d1")
-			s.Client("d2")
-			s.Client("d3")
-			s.Client("d4")
-			s.Client("d5")
-			s.Client("d6")
-			s.Client("d7")
-			s.Client("d8")
-			s.Client("e1")
-			s.Client("e2")
-			s.Client("e3")
-			s.Client("e4")
-			s.Client("e5")
-			s.Client("e6")
-			s.Client("e7")
-			s.Client("e8")
+			for _, name := range []string{"b1", "b2", "b3", "b4", "b5", "b6", "b7", "b8"} {
+				s.Client(name)
+			}
+			for _, name := range []string{"c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8"} {
+				s.Client(name)
+			}
+			for _, name := range []string{"d1", "d2", "d3", "d4", "d5", "d6", "d7", "d8"} {
+				s.Client(name)
+			}
+			for _, name := range []string{"e1", "e2", "e3", "e4", "e5", "e6", "e7", "e8"} {
+				s.Client(name)
+			}
 			s.Thread("a1/1", func(t *Thread) {
 				t.Lock("x")
 				t.Sleep(8 * time.Second)
 			})
-			s.Thread("b1/1", func(t *Thread) {
-				t.At(510 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("b2/1", func(t *Thread) {
-				t.At(520 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("b3/1", func(t *Thread) {
-				t.At(530 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("b4/1", func(t *Thread) {
-				t.At(540 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("b5/1", func(t *Thread) {
-				t.At(550 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("b6/1", func(t *Thread) {
-				t.At(560 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("b7/1", func(t *Thread) {
-				t.At(570 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("b8/1", func(t *Thread) {
-				t.At(580 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("c1/1", func(t *Thread) {
-				t.At(510 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("c2/1", func(t *Thread) {
-				t.At(520 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("c3/1", func(t *Thread) {
-				t.At(530 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("c4/1", func(t *Thread) {
-				t.At(540 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("c5/1", func(t *Thread) {
-				t.At(550 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("c6/1", func(t *Thread) {
-				t.At(560 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("c7/1", func(t *Thread) {
-				t.At(570 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("c8/1", func(t *Thread) {
-				t.At(580 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("d1/1", func(t *Thread) {
-				t.At(510 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("d2/1", func(t *Thread) {
-				t.At(520 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("d3/1", func(t *Thread) {
-				t.At(530 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("d4/1", func(t *Thread) {
-				t.At(540 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("d5/1", func(t *Thread) {
-				t.At(550 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("d6/1", func(t *Thread) {
-				t.At(560 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("d7/1", func(t *Thread) {
-				t.At(570 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("d8/1", func(t *Thread) {
-				t.At(580 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("e1/1", func(t *Thread) {
-				t.At(510 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("e2/1", func(t *Thread) {
-				t.At(520 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("e3/1", func(t *Thread) {
-				t.At(530 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("e4/1", func(t *Thread) {
-				t.At(540 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("e5/1", func(t *Thread) {
-				t.At(550 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("e6/1", func(t *Thread) {
-				t.At(560 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("e7/1", func(t *Thread) {
-				t.At(570 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			s.Thread("e8/1", func(t *Thread) {
-				t.At(580 * time.Millisecond)
-				t.Lock("x")
-				t.Unlock("x")
-			})
-			n.Count()
+			for _, name := range []string{"b1/1", "c1/1", "d1/1", "e1/1"} {
+				s.Thread(name, func(t *Thread) {
+					t.At(510 * time.Millisecond)
+					t.Lock("x")
+					t.Unlock("x")
+				})
+			}
+			for _, name := range []string{"b2/1", "c2/1", "d2/1", "e2/1"} {
+				s.Thread(name, func(t *Thread) {
+					t.At(520 * time.Millisecond)
+					t.Lock("x")
+					t.Unlock("x")
+				})
+			}
+			for _, name := range []string{"b3/1", "c3/1", "d3/1", "e3/1"} {
+				s.Thread(name, func(t *Thread) {
+					t.At(530 * time.Millisecond)
+					t.Lock("x")
+					t.Unlock("x")
+				})
+			}
+			for _, name := range []string{"b4/1", "c4/1", "d4/1", "e4/1"} {
+				s.Thread(name, func(t *Thread) {
+					t.At(540 * time.Millisecond)
+					t.Lock("x")
+					t.Unlock("x")
+				})
+			}
+			for _, name := range []string{"b5/1", "c5/1", "d5/1", "e5/1"} {
+				s.Thread(name, func(t *Thread) {
+					t.At(550 * time.Millisecond)
+					t.Lock("x")
+					t.Unlock("x")
+				})
+			}
+			for _, name := range []string{"b6/1", "c6/1", "d6/1", "e6/1"} {
+				s.Thread(name, func(t *Thread) {
+					t.At(560 * time.Millisecond)
+					t.Lock("x")
+					t.Unlock("x")
+				})
+			}
+			for _, name := range []string{"b7/1", "c7/1", "d7/1", "e7/1"} {
+				s.Thread(name, func(t *Thread) {
+					t.At(570 * time.Millisecond)
+					t.Lock("x")
+					t.Unlock("x")
+				})
+			}
+			for _, name := range []string{"b8/1", "c8/1", "d8/1", "e8/1"} {
+				s.Thread(name, func(t *Thread) {
+					t.At(580 * time.Millisecond)
+					t.Lock("x")
+					t.Unlock("x")
+				})
+			}
+			n.CountRequests()
 			s.Play(5 * time.Second)
 			n.AssertAsksSeldom(20)
 		})
@@ -632,8 +508,8 @@ func (s *Story) During(role string) func(m *Message) bool {
 	}
 }
 
-// Count notes the requests that each client sends while one of its threads acquires a lock.
-func (n *Network) Count() {
+// CountRequests notes the requests that each client sends while one of its threads acquires a lock.
+func (n *Network) CountRequests() {
 	acquiring := n.s.During("acquire")
 	n.sent = map[string][]time.Duration{}
 	n.Rule(Rule{Direction: "request", If: func(m *Message) bool {

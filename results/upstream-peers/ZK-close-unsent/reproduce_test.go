@@ -52,7 +52,7 @@ func TestZKCloseUnsent(t *testing.T) {
 	}
 }
 
-// zkClosing is zkLock for a caller that closes the session after a Lock that failed.
+// zkClosing is the lock of zk.NewLock for a caller that closes the session of 10 s after a Lock that failed.
 var zkClosing = zkWith(true)
 
 func zkWith(closing bool) Library {
