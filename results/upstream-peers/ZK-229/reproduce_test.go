@@ -56,7 +56,7 @@ var zkLock = zkWith(false)
 func zkWith(closing bool) Library {
 	return Library{
 		Serve: func(t *testing.T) Server {
-			return StartProgram(t, "java", "openjdk-17-jre-headless and zookeeper", func(dir, port string) *exec.Cmd {
+			p := StartProgram(t, "java", "openjdk-17-jre-headless and zookeeper", func(dir, port string) *exec.Cmd {
 				config := filepath.Join(dir, "zoo.cfg")
 				text := fmt.Sprintf("tickTime=2000\ndataDir=%s/data\nclientPortAddress=127.0.0.1\nclientPort=%s\nadmin.enableServer=false\n", dir, port)
 				if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -64,6 +64,12 @@ func zkWith(closing bool) Library {
 				}
 				return exec.Command("java", "-cp", "/usr/share/java/zookeeper.jar", "org.apache.zookeeper.server.ZooKeeperServerMain", config)
 			})
+			for begun := time.Now(); !zkServes(p.Addr()); time.Sleep(50 * time.Millisecond) {
+				if time.Since(begun) > time.Minute {
+					t.Fatal("the server is not ready; the test did not work")
+				}
+			}
+			return p
 		},
 		Open: func(addrs []string) (func(name string) Lock, error) {
 			begun, lost := make(chan struct{}), make(chan struct{})
@@ -84,10 +90,23 @@ func zkWith(closing bool) Library {
 					}
 				}
 			}()
-			<-begun // the server accepts connections before it serves
+			<-begun
 			return func(name string) Lock { return &node{c: c, name: name, closing: closing, lost: lost} }, nil
 		},
 	}
+}
+
+// zkServes reports whether a server serves. It accepts connections before, and a client that connects then waits for 67 s.
+func zkServes(addr string) bool {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	_, _ = io.WriteString(c, "srvr")
+	text, _ := io.ReadAll(c)
+	return strings.Contains(string(text), "Mode:")
 }
 
 // zkProtocol is the protocol of ZooKeeper.
