@@ -249,7 +249,7 @@ type ask struct {
 // is about.
 //
 // Asks waits until the world lets the caller continue. Goroutines that ask at one instant continue
-// one by one, in the order of their threads and words, whatever woke them. No simulated time
+// one by one, in the order of their threads, words and calls, whatever woke them. No simulated time
 // passes. Any goroutine but the world's own, without a mutex.
 func (p *Process) Asks(words []string) {
 	by := p.w.lineage.author(p)
@@ -323,7 +323,8 @@ func (w *World) nextAsk() bool {
 		return false
 	}
 	first := slices.MinFunc(w.asks, func(a, b *ask) int {
-		return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.caller.Thread, b.caller.Thread), cmp.Compare(a.words, b.words))
+		return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.caller.Thread, b.caller.Thread), cmp.Compare(a.words, b.words),
+			cmp.Compare(a.caller.Op, b.caller.Op))
 	})
 	w.asks = slices.DeleteFunc(w.asks, func(a *ask) bool { return a == first })
 	w.turn = first

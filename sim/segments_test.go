@@ -3,6 +3,7 @@ package sim
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -244,6 +245,27 @@ func TestTurnsMakeSegmentsOfTheirOwn(t *testing.T) {
 	}})
 	equal(t, "heard", joined(heard), "one@2ms, two@2ms")
 	equal(t, "sent", events(r, model.KindSend), "send SEGMENT 4 bytes@0s, send SEGMENT 4 bytes@0s")
+}
+
+// Of two goroutines of a thread that ask for the same words, the one whose call is over continues first,
+// whichever asked first.
+func TestTurnsOfAThreadGoByItsCalls(t *testing.T) {
+	for _, ops := range [][]int{{2, 0}, {0, 2}} {
+		r := playStream(t, Config{Lineage: true}, &stream{}, map[string]func(*Thread){"a": func(th *Thread) {
+			c := mustDial(th, 1)
+			defer c.Close()
+			for _, op := range ops {
+				go func() {
+					by := Author{Thread: "a/1", Op: op}
+					th.p.ask(by, by, nil)
+					_, _ = c.Write([]byte(strings.Repeat("x", op) + "\n"))
+				}()
+			}
+			c.hear()
+			c.hear()
+		}})
+		equal(t, fmt.Sprint("sent, as asked by ", ops), events(r, model.KindSend), "send SEGMENT 1 bytes@0s, send SEGMENT 3 bytes@0s")
+	}
 }
 
 // A server says which faults it lacks. They include the rules that need a protocol.

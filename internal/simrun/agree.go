@@ -135,11 +135,8 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 		return nil
 	})
 	a.status("")
-	switch {
-	case ctx.Err() != nil && out != "":
-		return 0, interruptedError("; the runs that are done are kept, and the same command goes on")
-	case err != nil:
-		return 0, liveError(ctx, err)
+	if err := tableError(ctx, err, out); err != nil {
+		return 0, err
 	}
 	for _, c := range compared {
 		c.sort()

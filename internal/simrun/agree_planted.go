@@ -180,11 +180,8 @@ func (a *app) agreePlanted(in invocation, flags agreeFlags) (int, error) {
 		return nil
 	})
 	a.status("")
-	switch {
-	case ctx.Err() != nil && flags.out != "":
-		return 0, interruptedError("; the runs that are done are kept, and the same command goes on")
-	case err != nil:
-		return 0, liveError(ctx, err)
+	if err := tableError(ctx, err, flags.out); err != nil {
+		return 0, err
 	}
 	for _, s := range all {
 		slices.SortFunc(s.live, func(x, y agreedRun) int { return cmp.Compare(x.Run, y.Run) })

@@ -2,6 +2,7 @@ package simrun
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 )
@@ -178,19 +180,39 @@ func (k *agreedRuns) close() {
 	}
 }
 
-// sideBySide calls do for each number below n, jobs at a time, until one fails or ctx is over.
-// Live runs mostly wait, so that several share a processor.
+// sideBySide calls do for each number below n, jobs at a time, until ctx is over. Live runs mostly
+// wait, so that several share a processor. A run that cannot be played does not end the others,
+// unless its input is unusable, or brokenMost in a row cannot. The error says how many there were, and
+// has the first.
 func sideBySide(ctx context.Context, n, jobs int, do func(i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	var mu sync.Mutex
+	var first error
+	failed, inARow := 0, 0
+	end := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		var bad unusable
+		switch {
+		case ctx.Err() != nil: // the run was ended
+		case err == nil:
+			inARow = 0
+		default:
+			failed++
+			inARow++
+			first = cmp.Or(first, err)
+			if errors.As(err, &bad) || inARow == brokenMost {
+				cancel(err)
+			}
+		}
+	}
 	var all sync.WaitGroup
 	next := make(chan int)
 	for range jobs {
 		all.Go(func() {
 			for i := range next {
-				if err := do(i); err != nil && ctx.Err() == nil {
-					cancel(err)
-				}
+				end(do(i))
 			}
 		})
 	}
@@ -202,7 +224,25 @@ func sideBySide(ctx context.Context, n, jobs int, do func(i int) error) error {
 	}
 	close(next)
 	all.Wait()
-	return context.Cause(ctx)
+	if err := context.Cause(ctx); err != nil || failed == 0 {
+		return err
+	}
+	return fmt.Errorf("%d of %s could not be played, the first because of this: %w", failed, counted.Of(n, "run"), first)
+}
+
+// tableError returns the error of a table whose runs sideBySide played: nil if it played all. out is
+// the file of the table, beside which the runs are kept; "": there is none.
+func tableError(ctx context.Context, err error, out string) error {
+	const kept = "; the runs that are done are kept, and the same command goes on"
+	switch {
+	case out == "":
+		return liveError(ctx, err)
+	case ctx.Err() != nil:
+		return interruptedError(kept)
+	case err != nil:
+		return fmt.Errorf("%w"+kept, liveError(ctx, err))
+	}
+	return nil
 }
 
 // liveProgress reports on stderr how far live runs are.

@@ -297,12 +297,15 @@ func locksOf(pairs []*pair) (locks []*subject.Subject) {
 	return locks
 }
 
+// unusable is the error of a live run that cannot begin because of its input.
+type unusable interface {
+	error
+	Unusable()
+}
+
 // liveError gives the error of a live run the type that determines the exit code.
 func liveError(ctx context.Context, err error) error {
-	var bad interface {
-		error
-		Unusable()
-	}
+	var bad unusable
 	switch {
 	case errors.As(err, &bad):
 		return usageError{err}

@@ -192,7 +192,11 @@ func (r *renewal) parts() ([]part, error) {
 	}
 	if absent := r.lacks(repeatabilityFile); !absent || !unknown {
 		all = append(all, part{name: "repeatability", file: versionsFile, uses: now.Recorded(), foreign: unknown, absent: absent, write: func(r *renewal) error {
-			return r.command("repeat", "--runs", "2000", "--seeds", "1..200", "--jobs", strconv.Itoa(r.jobs), "--out", r.dir)
+			args := []string{"repeat", "--runs", "2000", "--seeds", "1..200", "--jobs", strconv.Itoa(r.jobs), "--out", r.dir}
+			for _, l := range PeersLocks {
+				args = append(args, "--lock", l.Name)
+			}
+			return r.command(args...)
 		}})
 	}
 	for _, kind := range campaignFolders {

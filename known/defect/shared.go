@@ -121,23 +121,37 @@ func (c *Case) Hidden() []*Case {
 	return out
 }
 
-func (c *Case) judgedRefused() (out []*Case) {
+func (c *Case) judgedRefused() []*Case {
 	if !slices.ContainsFunc(c.CallsOn(c.Lock), func(o *trace.Call) bool { return FoundFree(o) != nil }) {
 		return nil
 	}
-	refused := &model.Record{Params: c.Record.Params, Events: slices.Clone(c.Record.Events)}
-	for i := range refused.Events {
-		if e := &refused.Events[i]; e.Kind == model.KindReturn && FoundFree(c.Calls[e.Op-1]) != nil {
-			e.Outcome = model.NotHeld
+	return c.judgedAs(model.NotHeld, func(o *trace.Call) bool { return FoundFree(o) != nil })
+}
+
+// judgedAs judges linearizability again as if the calls that pass the test had another outcome. It
+// returns the cases that it finds about the lock.
+func (c *Case) judgedAs(outcome model.Outcome, test func(*trace.Call) bool) (out []*Case) {
+	changed := &model.Record{Params: c.Record.Params, Events: slices.Clone(c.Record.Events)}
+	for i := range changed.Events {
+		if e := &changed.Events[i]; e.Kind == model.KindReturn && test(c.Calls[e.Op-1]) {
+			e.Outcome = outcome
 		}
 	}
-	run := trace.New(refused)
+	run := trace.New(changed)
 	for _, f := range judges.JudgeLinearizable(run) {
 		if f.Class == judges.ClassBug && f.Lock == c.Lock {
 			out = append(out, NewCase(c.Verdict, run, f))
 		}
 	}
 	return out
+}
+
+// DueToAnswer reports whether a finding of linearizability is due to the answer of a call: it
+// disappears if the call failed and did nothing. The finding may name another call, which has no
+// place beside that answer.
+func (c *Case) DueToAnswer(o *trace.Call) bool {
+	return c.Judged(model.JudgeLinearizable) &&
+		!slices.ContainsFunc(c.judgedAs(model.Failed, func(x *trace.Call) bool { return x == o }), func(other *Case) bool { return other.AtNs <= c.AtNs })
 }
 
 // EndedOthersHold returns the change in which a command caused the finding by ending another
@@ -177,14 +191,17 @@ func (c *Case) HarmedBy(s *trace.Change) bool {
 
 // CountedOnUntil returns the instant until which the calls of the owner say that it has the hold
 // that the server held at an instant. That is the return of the unlock of its last level, or the
-// end of a lease that the owner asked for.
+// end of a lease that the owner asked for. If each grant is a hold of its own, an unlock that is told
+// that there is no hold says nothing about one whose acquire had no answer.
 func (c *Case) CountedOnUntil(at int64, hold *model.LockState) int64 {
 	until, levels := trace.Never, 0
+	unheard := false // whether the last acquire had no answer
 	for _, o := range c.CallsOn(c.Lock) {
 		switch {
 		case o.Caller != hold.Owner:
 		case o.Action.Acquires() && (o.Outcome == model.Granted || o.Outcome == model.Unknown):
 			levels++
+			unheard = c.Record.Params.PerGrant && o.Outcome == model.Unknown
 			switch {
 			case o.AtNs > at:
 			case o.LeaseNs > 0 && hold.ExpiresMs >= 0:
@@ -192,6 +209,7 @@ func (c *Case) CountedOnUntil(at int64, hold *model.LockState) int64 {
 			default:
 				until = trace.Never
 			}
+		case unheard && o.Action == model.ActUnlock && o.Outcome == model.NotHeld:
 		case o.Action == model.ActUnlock && (o.Outcome == model.Released || o.Outcome == model.StillHeld || o.Outcome == model.NotHeld):
 			if levels = max(0, levels-1); levels == 0 && o.ReturnedNs() >= at {
 				return min(until, o.ReturnedNs())

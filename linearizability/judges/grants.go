@@ -184,12 +184,12 @@ func (r *run) entered(o *trace.Call) *trace.Command {
 	return last
 }
 
-// refused returns when the server answered the error with which the call ended. It
-// reports false if the call ended otherwise.
+// refused returns when the server gave the answer with which the call ended without a grant. It
+// reports false if the call ended otherwise. The record of a stream does not say what an answer means.
 func refused(o *trace.Call) (at int64, ok bool) {
 	for _, m := range slices.Backward(o.Sent) {
 		if m.Executed != nil && m.Script == model.RoleAcquire {
-			return m.Executed.AtNs, o.Outcome == model.Failed && m.Refused()
+			return m.Executed.AtNs, o.Outcome == model.Failed && m.Refused() || o.Return != nil && o.Outcome != model.Granted && m.RepliedNs == o.ReturnedNs()
 		}
 	}
 	return 0, false

@@ -1088,6 +1088,25 @@ func TestAServerEndsAHoldLate(t *testing.T) {
 	})
 }
 
+// TestAServerEndsAHoldWithinItsLastMillisecond has a server whose clock shows shorter times than a
+// millisecond. It gives the lock away in the millisecond in which the hold ends, to a call that has
+// given up.
+func TestAServerEndsAHoldWithinItsLastMillisecond(t *testing.T) {
+	const record = `
+		0    a/1 takes lease=5000
+		4999 b/1 invoke lock
+		4999 b/1 send acquire
+		5000 b/1 return unknown
+		5001 server ends -> free
+		5001 b/1 exec acquire -> b/1 1 10001
+		90000 server leave`
+	testJudged(t, []judged{
+		{rule: "then the hold is over", lock: anybodys, record: record},
+		{rule: "but not a millisecond before", lock: anybodys, record: strings.NewReplacer("5001 server", "5000 server", "5001 b/1", "5000 b/1").Replace(record),
+			finds: "linearizable bug: l: b/1 acquire"},
+	})
+}
+
 // TestARenewalUnderAnotherName has clients that renew holds by commands which the record does not name
 // as renewals of the lock. Another try at 40 s shows whether the hold lasted.
 func TestARenewalUnderAnotherName(t *testing.T) {
@@ -1159,6 +1178,56 @@ func TestTheHoldOfATry(t *testing.T) {
 			131  b/1 exec acquire nth=2 -> free
 			132  b/1 return busy
 			9000 server leave`},
+	})
+}
+
+// TestAHoldThatAFailedCallGivesBack has a call that is interrupted before it learns that the release of
+// another owner handed the lock over.
+func TestAHoldThatAFailedCallGivesBack(t *testing.T) {
+	renewed := anybodys
+	renewed.NoWatchdog, renewed.Fair, renewed.Timing = false, true, timing(10*time.Second)
+	record := `
+		0    a/1 takes -> a/1 1 30001
+		100  b/1 waits lock -> a/1 1 30001 queue=b/1
+		120  a/1 releases -> b/1 1 30101
+		140  c/1 invoke try_lock
+		140  c/1 send acquire
+		141  c/1 exec acquire
+		142  c/1 deliver acquire
+		142  c/1 return busy
+		150  b/1 renews -> b/1 1 30151
+		1000 b/1 send acquire
+		1001 b/1 exec acquire nth=2 -> free
+		1002 b/1 return error
+		9000 server leave`
+	testJudged(t, []judged{
+		{rule: "a renewal keeps it, and another finds it", lock: renewed, record: record},
+		{rule: "but only as long as the call has it", lock: renewed, record: strings.NewReplacer("140  c/1", "2140 c/1", "141  c/1", "2141 c/1", "142  c/1", "2142 c/1").Replace(record),
+			finds: "linearizable bug: l: c/1 acquire"},
+	})
+}
+
+// TestAnAnswerEndsAWait has a server whose answer to an acquire ends its call with an error.
+func TestAnAnswerEndsAWait(t *testing.T) {
+	fair := anybodys
+	fair.Fair = true
+	record := `
+		0    a/1 invoke lock
+		0    a/1 send acquire
+		10   a/1 exec acquire
+		12   b/1 invoke lock
+		12   b/1 send acquire
+		14   b/1 exec acquire -> b/1 1 30014
+		20   a/1 deliver acquire
+		20   a/1 return unknown
+		24   b/1 deliver acquire
+		24   b/1 return granted
+		1000 b/1 releases
+		9000 server leave`
+	testJudged(t, []judged{
+		{rule: "nobody is overtaken after that", lock: fair, record: record},
+		{rule: "a call that has its answer and goes on is", lock: fair, record: strings.Replace(record, "20   a/1 return unknown", "900  a/1 return unknown", 1),
+			finds: "fifo bug: b/1 was granted l at 0.014s before a/1"},
 	})
 }
 

@@ -1879,7 +1879,12 @@ func TestLiveness(t *testing.T) {
 			61000  a/1 releases
 			90000  server leave`
 	}
+	greeted := strings.NewReplacer("1500   a/1", "1001   a greeting hit hold\n1500   a/1", "2000   server heal 1", "2000   server heal 1\n2001   a greeting lost nobody waits for it").
+		Replace(connectsLate("drop of y for 1s"))
 	testJudged(t, []judged{
+		{rule: "a client that gave up the connection whose greeting did not come", lock: backsOff, record: greeted},
+		{rule: "connects in its time", lock: ourLock, record: greeted, finds: "liveness bug: a/1 waited for l from"},
+		{rule: "and keeps one that is greeted", lock: backsOff, record: strings.Replace(greeted, "greeting lost nobody waits for it", "woken", 1), finds: "liveness bug: a/1 waited for l from"},
 		{rule: "a client may be slow to connect again", lock: backsOff, record: connectsLate("partition of a for 1s")},
 		{rule: "if it says so", lock: ourLock, record: connectsLate("partition of a for 1s"),
 			finds: "liveness bug: a/1 waited for l from 2.000s to 60.001s while nobody believed to hold it; the bound is 8.5s"},

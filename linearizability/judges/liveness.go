@@ -198,7 +198,8 @@ func (r *run) connecting(process string) []span {
 // heldConnection is a time in which faults held up a connection of a process.
 type heldConnection struct {
 	span
-	faults []int
+	faults    []int
+	ungreeted bool // the client gave the connection up, since the greeting of the server did not come
 }
 
 // heldConnections returns the times in which a fault held up a request of the process that belongs
@@ -213,7 +214,7 @@ func (r *run) heldConnections(process string) []heldConnection {
 			continue
 		}
 		if m.LostWithConnection() { // whatever message the fault met
-			out = append(out, heldConnection{span{m.AtNs, m.Lost.AtNs}, faultsThatMet(m)})
+			out = append(out, heldConnection{span{m.AtNs, m.Lost.AtNs}, faultsThatMet(m), false})
 			continue
 		}
 		if len(m.Hits) == 0 || m.Script != "" && (m.Lost == nil || r.Record.Params.Reconnect == 0) {
@@ -228,7 +229,7 @@ func (r *run) heldConnections(process string) []heldConnection {
 		case m.Executed != nil && !slices.ContainsFunc(m.Hits, func(h *model.Event) bool { return h.Dir == "reply" }):
 			to = m.Executed.AtNs // it needs no reply
 		}
-		out = append(out, heldConnection{span{m.AtNs, to}, faultsThatMet(m)})
+		out = append(out, heldConnection{span{m.AtNs, to}, faultsThatMet(m), false})
 	}
 	// A message that the server sends by itself and on no channel, such as its greeting, begins a
 	// connection or belongs to its stream.
@@ -239,7 +240,7 @@ func (r *run) heldConnections(process string) []heldConnection {
 		for _, later := range r.Pushes[i+1:] {
 			if later.Msg == e.Msg && (later.Kind == model.KindDeliver || later.Kind == model.KindLost) {
 				if later.Channel == "" {
-					out = append(out, heldConnection{span{e.AtNs, later.AtNs}, []int{e.Fault}})
+					out = append(out, heldConnection{span{e.AtNs, later.AtNs}, []int{e.Fault}, later.Kind == model.KindLost})
 				}
 				break
 			}
@@ -528,6 +529,11 @@ func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 		// Each client finds its connections dead when it uses one again.
 		if t.Spec.EndsConnections() {
 			out = append(out, disturbance{from: t.ToNs, at: t.ToNs, lasts: true, what: byFaultNamed(t.Text), extra: reconnect})
+		}
+	}
+	for _, x := range r.heldConnections(o.Process) {
+		if x.ungreeted {
+			out = append(out, disturbance{from: x.from, at: x.to, what: byFaultNamed(r.Fault(x.faults[0]).Text), extra: reconnect})
 		}
 	}
 	for _, m := range undone(o) {

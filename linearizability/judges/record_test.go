@@ -39,6 +39,7 @@ import (
 //	8    a/1 lost renew reply dropped         # request or reply, and why
 //	9    b push lost dropped                  # a published message that never came to b
 //	9    b push hit                           # one that fault 1 puts off; hit hold: until it ends
+//	9    b greeting hit hold                  # push, of a message on no channel
 //	9    b woken                              # one that came, the one put off if there was one
 //	10   c/1 interrupts b/1
 //	11   a/1 read stock 100
@@ -357,8 +358,11 @@ func (b *recorder) add(l recordLine) {
 	case "woken":
 		e.Kind, e.Msg, e.Dir, e.Channel = model.KindDeliver, b.push(), "push", "channel"
 		b.late = 0
-	case "push":
-		e.Kind, e.Msg, e.Dir, e.Channel, e.Why = model.KindLost, b.push(), "push", "channel", strings.Join(l.words[1:], " ")
+	case "push", "greeting":
+		e.Kind, e.Msg, e.Dir, e.Why = model.KindLost, b.push(), "push", strings.Join(l.words[1:], " ")
+		if l.verb == "push" {
+			e.Channel = "channel"
+		}
 		if word(0) == "hit" {
 			b.late = e.Msg
 			e.Kind, e.Fault, e.Do, e.Text = model.KindHit, 1, cmp.Or(strings.Join(l.words[1:], " "), "delay"), "delay of a message"

@@ -107,8 +107,8 @@ func (r *run) takenAway(o *trace.Call, settled bool) []linearizability.Op {
 }
 
 // visits returns the holds that an acquire had besides the one with which it returned, for a lock
-// whose threads know holds only by their grants. The call gave them up itself, or did not learn of
-// them. Each is an acquire at the instant of the grant, and a release if the call itself ended it.
+// whose threads know holds only by their grants. Its own commands got them, or the release of another
+// owner handed them over. The call gave them up itself, or did not learn of them. Each is an acquire at the instant of the grant, and a release if the call itself ended it.
 // If the call itself ended the hold with which it returned, that hold is lost.
 func (r *run) visits(o *trace.Call, settled bool) []linearizability.Op {
 	if !o.Action.Acquires() {
@@ -130,7 +130,7 @@ func (r *run) visits(o *trace.Call, settled bool) []linearizability.Op {
 		ops = append(ops, op)
 	}
 	for _, c := range r.Changes(o.Lock) {
-		if c.Call() != o || !c.Started() || c.After.Owner != o.Caller {
+		if !c.Started() || c.After.Owner != o.Caller || c.Call() != o && r.handedTo(c) != o {
 			continue
 		}
 		end := r.endOf(c)
@@ -593,11 +593,12 @@ func (r *run) lease(op *linearizability.Op, c *trace.Change, settled bool) {
 }
 
 // ranOut returns the change in which the lease that a change started ran out; nil if it did
-// not. Some servers look for leases that are over only from time to time, and end a hold later.
+// not. Some servers look for leases that are over only from time to time, and end a hold later. Others
+// end it within the millisecond of its expiry, since their clock shows shorter times.
 func (r *run) ranOut(lock string, c *trace.Change) *trace.Change {
 	for _, later := range r.ChangesAfter(lock, c.AtNs) {
 		switch {
-		case (later.Expired || later.By == nil && later.Fault == 0 && r.heldOn(c, later)) &&
+		case (later.Expired || later.By == nil && later.Fault == 0 && (r.heldOn(c, later) || later.AtNs/millisecond == c.After.ExpiresMs)) &&
 			later.Before.Owner == c.After.Owner && later.Before.ExpiresMs == c.After.ExpiresMs && later.Ended():
 			return later
 		case later.Before.Owner != later.After.Owner || later.Before.ExpiresMs != later.After.ExpiresMs:

@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strconv"
 	"sync"
@@ -21,6 +22,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/stats"
 
 	"lockstep/locktest"
 	"lockstep/peers/etcd/server"
@@ -35,6 +38,11 @@ const lease = 8 * time.Second
 // lease.go, lines 542, 593 and 86). It sends a renewal without an answer again at the next check,
 // and on another stream 500 ms after the stream broke (line 489).
 const renewEvery = lease/3 + 500*time.Millisecond
+
+// election is how long a server without others may take to elect itself after a restart. It serves
+// nobody before, and then every lease begins anew (server/v3 3.7.3, lease/lessor.go, Promote). The
+// default election timeout is a second, and raft waits for up to twice that.
+const election = 2 * time.Second
 
 // Mutex is concurrency.Mutex, with a session for each acquire. The session is closed after the
 // unlock. After a failed acquire or unlock the session is left to its lease, so that a key which
@@ -57,7 +65,7 @@ const renewEvery = lease/3 + 500*time.Millisecond
 //     it. It is the one of Header (mutex.go, line 158).
 var Mutex = locktest.Subject{
 	Name: "etcd-mutex", About: "etcd: concurrency.Mutex, with a session for each acquire",
-	Servers: server.Servers(), Lease: lease, Reconnect: backoff.DefaultConfig.MaxDelay, Renewed: true, RenewEvery: renewEvery, Fair: true, State: state,
+	Servers: server.Servers(), Lease: lease, Recovery: election, Reconnect: backoff.DefaultConfig.MaxDelay, Renewed: true, RenewEvery: renewEvery, Fair: true, State: state,
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		return newClient(p)
 	},
@@ -88,33 +96,32 @@ func newClient(p *locktest.Process) (*client, error) {
 	own, renews := p.Sim().Instant(), p.Sim().Instant()
 	c, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"http://" + p.Addr(0)}, Logger: zap.NewNop(),
-		// Requests that fail at one instant would draw their jitter in the order of a map. It is too small
-		// to change a pause; with 0 the client would take its default.
-		BackoffJitterFraction: 1e-12,
+		// The jitter of a pause comes from chance that cannot be seeded. With 0 the client would take its
+		// default. This fraction is less than half of the step from 1 to the next float64, so a pause
+		// times 1 plus the jitter is the pause.
+		BackoffJitterFraction: 1e-17,
 		DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: steady, MinConnectTimeout: 20 * time.Second}),
 			dialer(p),
+			grpc.WithStatsHandler(delayed{p}),
 			grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-				if _, ok := req.(*etcdserverpb.LeaseGrantRequest); ok {
-					p.Turn() // a session belongs to no lock yet; its key decides the place of a waiter
-				} else {
-					p.Asks()
-				}
-				return invoke(ctx, method, req, reply, cc, opts...)
+				takeTurn(p, method)
+				return invoke(inOrder(ctx), method, req, reply, cc, opts...)
 			}),
 			grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
+				ctx = inOrder(ctx)
 				if method != keepAlive {
-					p.Asks()
+					takeTurn(p, method)
 					s, err := open(ctx, desc, cc, method, opts...)
 					if err != nil {
 						return nil, err
 					}
-					return asking{s, p}, nil
+					return asking{s, p, method}, nil
 				}
 				// The loop that sends renewals and the loop that gives leases up would tick at the
 				// same instants, at which either may be first.
 				own.Wait()
-				p.Turn() // for the sessions of all threads
+				takeTurn(p, method)
 				s, err := open(ctx, desc, cc, method, opts...)
 				if err != nil {
 					return nil, err
@@ -128,25 +135,91 @@ func newClient(p *locktest.Process) (*client, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Watcher = watchers{c.Watcher, c}
 	c.ActiveConnection().Connect()
 	return &client{c, p, keepers}, nil
+}
+
+// takeTurn waits for the turn of the caller to send a request of this method. A new lease belongs
+// to no lock yet, since the key of its session decides the place of a waiter. The stream of
+// renewals is for the sessions of all threads. Requests of a thread that are due at one instant are
+// sent in the order of their methods.
+func takeTurn(p *locktest.Process, method string) {
+	if method == leaseGrant || method == keepAlive {
+		p.Turn()
+		return
+	}
+	p.Asks(method)
+}
+
+// delayed takes the turns of requests that waited for a connection. Otherwise they would be sent
+// in any order, since all of them go on at the instant at which the client has one.
+type delayed struct{ p *locktest.Process }
+
+type methodKey struct{}
+
+// TagRPC implements stats.Handler.
+func (delayed) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
+	return context.WithValue(ctx, methodKey{}, info.FullMethodName)
+}
+
+// HandleRPC implements stats.Handler. The goroutine of the request calls it.
+func (d delayed) HandleRPC(ctx context.Context, s stats.RPCStats) {
+	if _, ok := s.(*stats.DelayedPickComplete); ok {
+		takeTurn(d.p, ctx.Value(methodKey{}).(string))
+	}
+}
+
+// TagConn implements stats.Handler.
+func (delayed) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
+
+// HandleConn implements stats.Handler.
+func (delayed) HandleConn(context.Context, stats.ConnStats) {}
+
+// inOrder returns a context whose request has the headers of ctx in the order of their names. gRPC
+// would send them in the order of a map, which changes how far they can be compressed.
+func inOrder(ctx context.Context) context.Context {
+	headers, _ := metadata.FromOutgoingContext(ctx)
+	ctx = metadata.NewOutgoingContext(ctx, nil)
+	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		for _, value := range headers[name] {
+			ctx = metadata.AppendToOutgoingContext(ctx, name, value)
+		}
+	}
+	return ctx
+}
+
+// watchers gives each watch a Watcher, and so a stream, of its own. Watches that share a stream begin
+// anew in the order of a map when it breaks.
+type watchers struct {
+	clientv3.Watcher
+	c *clientv3.Client
+}
+
+// Watch implements clientv3.Watcher.
+func (w watchers) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
+	return clientv3.NewWatcher(w.c).Watch(ctx, key, opts...)
 }
 
 // asking is a stream that asks for its turn before it sends.
 type asking struct {
 	grpc.ClientStream
-	p *locktest.Process
+	p      *locktest.Process
+	method string
 }
 
 // SendMsg implements grpc.ClientStream.
 func (a asking) SendMsg(m any) error {
-	a.p.Asks()
+	takeTurn(a.p, a.method)
 	return a.ClientStream.SendMsg(m)
 }
 
-// keepAlive is the method that opens the stream of renewals. A client has one such stream, and sends the
-// renewals of all its sessions on it.
-const keepAlive = "/etcdserverpb.Lease/LeaseKeepAlive"
+// leaseGrant is the method that asks for a lease. keepAlive opens the stream of renewals. A client has
+// one such stream, and sends the renewals of all its sessions on it.
+const (
+	leaseGrant = "/etcdserverpb.Lease/LeaseGrant"
+	keepAlive  = "/etcdserverpb.Lease/LeaseKeepAlive"
+)
 
 // renewals is the stream that keepAlive opens. A client of etcd sends the renewals of an instant in the
 // order of a map. The stream keeps them until the instant is over, and sends them in the order of their

@@ -13,6 +13,7 @@ import (
 var (
 	endedEarly     = defect.NewKind("ended-early", "the server ended the hold before its lease was over")
 	revisionAgain  = defect.NewKind("revision-again", "the command named a revision that the server had given away again after a loss of its data")
+	markEnded      = defect.NewKind("mark-ended", "the mark of a deletion ended during the attempt, which told its caller that the lock is taken")
 	toldTaken      = defect.NewKind("told-taken", "the attempt found the lock free, had no answer to its next request, and told its caller that the lock is taken")
 	freeDelete     = defect.NewKind("free-delete", "the unlock found no hold of its thread and was answered as if there had been one")
 	keptTooLong    = defect.NewKind("kept-too-long", "the renewal found the key although its time to live was over")
@@ -21,7 +22,10 @@ var (
 	cleansUp       = defect.NewKind("cleans-up", "the call sent a second command after each try")
 	setAnew        = defect.NewKind("set-anew", "the extension was done for a caller that did not have the hold")
 	leftKeys       = defect.NewKind("left-keys", "the call ended and left the keys that its try had set")
+	unconnected    = defect.NewKind("unconnected", "the call had no connection in time, so that its try was given up, and nothing was to wake it")
 	gaveUpTry      = defect.NewKind("gave-up-try", "the try was given up, and nothing was to wake its call")
+	oneKeyTaken    = defect.NewKind("one-key-taken", "the attempt ended at the key that the first command had set, although no majority was taken")
+	unasked        = defect.NewKind("unasked-unlock", "the unlock sent nothing, and the server held the lock for its thread")
 	deletedFirst   = defect.NewKind("deleted-first", "the client deleted the keys before it told the holder")
 	connectedAnew  = defect.NewKind("connected-anew", "the call had to make a connection")
 	refusedByTry   = defect.NewKind("refused-by-try", "the attempt found the key of another single try, which was refused, too")
@@ -38,21 +42,57 @@ func misdeleted(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// cameAgain finds the command that ended another owner's hold although it named a revision: a
-// fault took the hold of its thread before, with the data of the server.
+// cameAgain finds the command that ended another owner's hold although it named a revision: the
+// server had lost its data since the thread of the command last had the lock. Or it finds such a
+// renewal that began the hold which a call found, or an unlock that deleted a key that was deleted already.
 func cameAgain(renewals bool) func(*defect.Case) *defect.Cause {
 	return func(c *defect.Case) *defect.Cause {
-		s := c.EndedOthersHold()
-		if s == nil || renewals && s.By.Script != model.RoleRenew {
+		if s := c.EndedOthersHold(); s != nil && (!renewals || s.By.Script == model.RoleRenew) {
+			for _, who := range s.By.Threads {
+				if lostSince(c, s.Lock, who, s.AtNs) {
+					return defect.ByChange(revisionAgain, s)
+				}
+			}
+		}
+		if c.Call == nil || !c.Judged(model.JudgeLinearizable) {
 			return nil
 		}
-		for _, r := range c.Changes(s.Lock) {
-			if r.Fault > 0 && r.AtNs < s.AtNs && c.Fault(r.Fault).Spec.LosesData() && s.MadeFor(r.Before.Owner) {
-				return defect.ByChange(revisionAgain, s)
-			}
+		if s := began(c); s != nil && s.By != nil && s.By.Script == model.RoleRenew && lostSince(c, c.Lock, c.Who, s.AtNs) {
+			return defect.ByChange(revisionAgain, s)
+		}
+		if renewals || !lostSince(c, c.Lock, c.Who, c.Until()) {
+			return nil
+		}
+		if ran := foundNoHold(c.Call); ran != nil {
+			return defect.ByCommands(revisionAgain, ran...)
 		}
 		return nil
 	}
+}
+
+// began returns the change that began the hold which the thread of the finding has when its call begins;
+// nil: it has none.
+func began(c *defect.Case) *trace.Change {
+	starts := c.StartsUpTo(c.Lock, c.AtNs)
+	if len(starts) == 0 || c.StateAt(c.Lock, c.AtNs).Owner != c.Who {
+		return nil
+	}
+	return starts[len(starts)-1]
+}
+
+// lostSince reports whether the server lost its data after a thread last had a lock, and gave the
+// lock to another thread between the loss and an instant.
+func lostSince(c *defect.Case, lock, who string, atNs int64) bool {
+	var had, given int64 = -1, -1 // the end of the thread's last hold, and the beginning of another's
+	for _, s := range c.ChangesUpTo(lock, atNs) {
+		switch {
+		case s.Ended() && s.Before.Owner == who:
+			had = s.AtNs
+		case s.Started() && s.After.Owner != who:
+			given = s.AtNs
+		}
+	}
+	return had >= 0 && slices.ContainsFunc(c.Faults, func(f trace.Fault) bool { return f.Spec.LosesData() && had <= f.FromNs && f.FromNs < given })
 }
 
 // early finds the hold whose end led to the finding. Its lease began when the server gave it, and
@@ -78,38 +118,79 @@ func early(c *defect.Case) *defect.Cause {
 	return defect.ByChange(endedEarly, ended)
 }
 
-// foundDeleted finds a try that was told that the lock is taken. None of its requests found it
-// taken, and the last one had no answer when the try returned.
+// foundDeleted finds a try that was told that the lock is taken, although none of its requests found
+// it taken. The finding is about this try, or about a call that has no place beside its answer.
 func foundDeleted(c *defect.Case) *defect.Cause {
-	o := c.Call
+	if cause := misled(c, c.Call); cause != nil {
+		return cause
+	}
+	for _, o := range c.CallsOn(c.Lock) {
+		if o == c.Call || o.AtNs > c.Until() {
+			continue
+		}
+		if cause := misled(c, o); cause != nil && c.DueToAnswer(o) {
+			return cause
+		}
+	}
+	return nil
+}
+
+// misled finds the last request of a try that was told that the lock is taken. No request of the try
+// found it taken before the try returned. The last one had no answer when the try returned, or came when the mark that an
+// earlier unlock had left was over, which the first one had still found.
+func misled(c *defect.Case, o *trace.Call) *defect.Cause {
 	if o == nil || !o.Action.Acquires() || o.Return == nil || o.Return.Outcome != model.Busy {
 		return nil
 	}
-	deleted := slices.ContainsFunc(c.Changes(c.Lock), func(s *trace.Change) bool { return s.Ended() && s.By != nil && s.AtNs <= o.AtNs })
+	var deleted *trace.Change
+	for _, s := range c.ChangesUpTo(c.Lock, o.AtNs) {
+		if s.Ended() && s.By != nil {
+			deleted = s
+		}
+	}
 	var asked []*trace.Command
 	for _, m := range o.Sent {
 		if m.Script != model.RoleAcquire {
 			continue
 		}
-		if m.Executed != nil && m.Before(c.Lock).Held() {
+		if m.Executed != nil && m.Executed.AtNs <= o.Return.AtNs && m.Before(c.Lock).Held() {
 			return nil
 		}
 		asked = append(asked, m)
 	}
-	if !deleted || len(asked) < 2 {
+	if deleted == nil || len(asked) < 2 {
 		return nil
 	}
-	if last := asked[len(asked)-1]; last.RepliedNs < 0 || last.RepliedNs > o.Return.AtNs {
+	first, last := asked[0].Executed, asked[len(asked)-1]
+	over := deleted.AtNs + int64(c.Watchdog())
+	switch {
+	case last.RepliedNs < 0 || last.RepliedNs > o.Return.AtNs:
 		return defect.ByCommands(toldTaken, last)
+	case first != nil && first.AtNs < over+int64(time.Second) && over <= last.Executed.AtNs:
+		return defect.ByCommands(markEnded, last)
 	}
 	return nil
 }
 
 // renewedLate finds the renewal that found its key although the time to live of the key was over. It
-// ran within the call that the finding blames, or was under way in it.
+// ran within the call that the finding blames, or was under way in it. For a waiter, it is the renewal
+// that last prolonged the present hold.
 func renewedLate(c *defect.Case) *defect.Cause {
+	late := func(m *trace.Command) bool { return m.Executed != nil && late(m.Before(c.Lock), m.Executed.AtNs) }
+	if c.Judged(model.JudgeLiveness) {
+		var last *trace.Command
+		for _, s := range c.ChangesUpTo(c.Lock, c.AtNs) {
+			if last = nil; s.After.Held() && s.By != nil && s.By.Script == model.RoleRenew && s.Before.Owner == s.After.Owner {
+				last = s.By
+			}
+		}
+		if last == nil || !late(last) {
+			return nil
+		}
+		return defect.ByCommands(keptTooLong, last)
+	}
 	m := c.CommandThat(model.RoleRenew, func(m *trace.Command) bool {
-		return m.Executed != nil && m.AtNs <= c.Until() && c.AtNs <= m.Executed.AtNs && late(m.Before(c.Lock), m.Executed.AtNs)
+		return m.AtNs <= c.Until() && late(m) && c.AtNs <= m.Executed.AtNs
 	})
 	if m == nil {
 		return nil
@@ -125,29 +206,56 @@ func late(s *model.LockState, atNs int64) bool {
 // deletedNothing finds an unlock that was answered as done. None of its commands ended a hold of its
 // thread.
 func deletedNothing(c *defect.Case) *defect.Cause {
-	o := c.Call
+	if ran := foundNoHold(c.Call); ran != nil {
+		return defect.ByCommands(freeDelete, ran...)
+	}
+	return nil
+}
+
+// foundNoHold returns the commands of an unlock that was answered as done. It returns nil if one of
+// them found a hold of the thread.
+func foundNoHold(o *trace.Call) (ran []*trace.Command) {
 	if o == nil || o.Action != model.ActUnlock || o.Return == nil || o.Return.Outcome != model.Released {
 		return nil
 	}
-	var ran []*trace.Command
 	for _, m := range o.Sent {
 		switch {
 		case m.Script != model.RoleUnlock || m.Executed == nil:
-		case m.Before(c.Lock).Owner == o.Caller:
+		case m.Before(o.Lock).Owner == o.Caller:
 			return nil
 		default:
 			ran = append(ran, m)
 		}
 	}
-	if len(ran) == 0 {
+	return ran
+}
+
+// unaskedUnlock finds the unlock of the thread for which the server still holds the lock. The unlock
+// was told that the thread does not hold it, and sent nothing. A hold that a late renewal prolonged is
+// another defect.
+func unaskedUnlock(c *defect.Case) *defect.Cause {
+	if renewedLate(c) != nil {
 		return nil
 	}
-	return defect.ByCommands(freeDelete, ran...)
+	holder := c.Now().Owner
+	for _, o := range slices.Backward(c.CallsOn(c.Lock)) {
+		if o.Caller == holder && o.AtNs <= c.AtNs {
+			if o.Action == model.ActUnlock && defect.Ended(o, c.AtNs, model.NotHeld) && len(o.Sent) == 0 {
+				return defect.ByCall(unasked, o)
+			}
+			return nil
+		}
+	}
+	return nil
 }
 
 // endless finds the renewal after which the present hold has no end. A finding about the keys that
-// were left at the end of the run names no lock.
+// were left at the end of the run names no lock. A finding of linearizability must be about a later
+// renewal, which would have come too late.
 func endless(c *defect.Case) *defect.Cause {
+	if c.Judged(model.JudgeLinearizable) && !lateAfterAnother(c) {
+		return nil
+	}
 	if c.Breaks(model.FormLeftover) {
 		for _, lock := range c.Locks {
 			if cause := endlessOf(c, lock); cause != nil {
@@ -157,6 +265,25 @@ func endless(c *defect.Case) *defect.Cause {
 		return nil
 	}
 	return endlessOf(c, c.Lock)
+}
+
+// lateAfterAnother reports whether the finding is about a renewal that ran when the one before it was
+// older than the time to live.
+func lateAfterAnother(c *defect.Case) bool {
+	if c.Call != nil {
+		return false
+	}
+	var before *trace.Command
+	for _, m := range c.CommandsOn(c.Lock) {
+		switch {
+		case m.Script != model.RoleRenew || m.Executed == nil || !slices.Contains(m.Threads, c.Who):
+		case m.AtNs == c.AtNs:
+			return before != nil && m.Executed.AtNs-before.Executed.AtNs >= int64(c.Watchdog())
+		default:
+			before = m
+		}
+	}
+	return false
 }
 
 func endlessOf(c *defect.Case, lock string) *defect.Cause {
@@ -192,24 +319,36 @@ func cleanedUpLate(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// asksAgain finds the call whose commands were too many in a second: at least every other one
-// cleaned up after a try.
+// asksAgain finds the call whose commands were too many in a second: for each try that failed there is
+// a command that cleaned up after it. The clean-up of the last try may come when the second is over.
 func asksAgain(c *defect.Case) *defect.Cause {
 	o := c.CallThat(func(o *trace.Call) bool { return o.Caller == c.Who && o.AtNs <= c.AtNs && c.AtNs <= o.ReturnedNs() })
 	if o == nil {
 		return nil
 	}
 	tries, others := 0, 0
+	last := 0 // the tries since the last clean-up
+	over, cleaned := c.AtNs+int64(time.Second), false
 	for _, m := range o.Sent {
+		try := m.Command == "SET"
+		if m.AtNs >= over && try && cleaned {
+			last = 0
+			break // the next try
+		}
 		switch {
-		case m.AtNs < c.AtNs || m.AtNs >= c.AtNs+int64(time.Second) || !slices.Contains(m.Locks, c.Lock):
-		case m.Command == "SET":
+		case m.AtNs < c.AtNs || !slices.Contains(m.Locks, c.Lock) || try && m.AtNs >= over:
+		case try:
 			tries++
+			last++
 		default:
 			others++
+			last, cleaned = 0, m.AtNs >= over
 		}
 	}
-	if tries == 0 || others < tries-others%2 {
+	if o.Outcome == model.Granted {
+		tries -= last // the last try did not fail
+	}
+	if tries == 0 || others < tries {
 		return nil
 	}
 	return defect.ByCall(cleansUp, o)
@@ -238,15 +377,18 @@ func interruptedTry(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// extendsLost finds an extension that succeeded although the server did not hold the lock for its
-// caller.
+// extendsLost finds an extension that set keys although the server did not hold the lock for its caller.
+// It succeeded, or its caller had no answer and the lease of those keys is not over.
 func extendsLost(c *defect.Case) *defect.Cause {
 	for _, o := range c.CallsOn(c.Lock) {
-		if o.Action != model.ActExtend || o.Outcome != model.Extended || o.AtNs > c.Until() {
+		if o.Action != model.ActExtend || o.AtNs > c.Until() {
 			continue
 		}
+		unheard := o.Return == nil || o.Outcome == model.Unknown
 		for _, m := range o.Sent {
-			if m.Executed != nil && m.Before(c.Lock).Owner != o.Caller {
+			switch {
+			case m.Executed == nil || m.Before(c.Lock).Owner == o.Caller:
+			case o.Outcome == model.Extended, unheard && m.Reply() == "1" && m.Executed.AtNs <= c.Until() && c.Until() < m.Executed.AtNs+int64(c.Watchdog()):
 				return defect.ByCall(setAnew, o)
 			}
 		}
@@ -254,20 +396,20 @@ func extendsLost(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// ownKey finds a call whose command took a key and had its answer lost. A later command of the call
-// found the key.
+// ownKey finds a call whose command took a key and had its answer lost. The same command was sent
+// again, and found the key. The call was not granted by the instant of the harm.
 func ownKey(c *defect.Case) *defect.Cause {
 	for _, o := range c.CallsOn(c.Lock) {
-		if !o.Action.Acquires() || o.AtNs > c.Until() || o.Outcome == model.Granted {
+		if !o.Action.Acquires() || o.AtNs > c.Until() || o.Outcome == model.Granted && o.ReturnedNs() <= c.Until() {
 			continue
 		}
 		var lost *trace.Command
 		for _, m := range o.Sent {
 			switch {
-			case m.Script != model.RoleAcquire || m.Executed == nil:
+			case m.Script != model.RoleAcquire || m.Executed == nil || m.Executed.AtNs > c.Until():
 			case lost == nil && m.Lost != nil && m.Reply() == "OK":
 				lost = m
-			case lost != nil && m.Reply() == "nil":
+			case lost != nil && m.Reply() == "nil" && slices.Equal(m.Args, lost.Args):
 				return defect.ByCommands(defect.FoundItself, lost, m)
 			}
 		}
@@ -275,11 +417,64 @@ func ownKey(c *defect.Case) *defect.Cause {
 	return nil
 }
 
+// behindOneKey finds the last attempt of a call, which found its key taken although no majority of
+// the keys was, and the command that had set the key. The key is still there at the instant of the harm.
+// A call that found its own key is another defect.
+func behindOneKey(c *defect.Case) *defect.Cause {
+	o := c.Call
+	if o == nil || !o.Action.Acquires() || c.Record.Params.Parts < 2 || ownKey(c) != nil {
+		return nil
+	}
+	var refused *trace.Command
+	for _, m := range o.Sent {
+		if m.Script == model.RoleAcquire && m.Executed != nil && m.Executed.AtNs <= c.Until() && !cleanUp(m) {
+			refused = m
+		}
+	}
+	if refused == nil || refused.Reply() != "nil" || refused.Before(c.Lock).Held() || c.StateAt(c.Lock, c.Until()).Held() {
+		return nil
+	}
+	key := keyOf(refused.Args)
+	set := 0 // the message that set the key
+	for _, e := range c.Record.Events {
+		switch {
+		case e.AtNs > c.Until():
+		case e.Kind == model.KindExpire && e.Key == key, e.Kind == model.KindFault && c.Record.Params.Fault(e.Fault).MayRemoveKeys():
+			set = 0
+		case e.Kind != model.KindExec || keyOf(e.Args) != key:
+		case e.Script == model.RoleAcquire && e.Reply == "OK":
+			set = e.Msg
+		case e.Script == model.RoleUnlock && e.Reply == "1":
+			set = 0
+		}
+	}
+	for _, m := range c.CommandsOn(c.Lock) {
+		if m.Msg == set {
+			return defect.ByCommands(oneKeyTaken, m, refused)
+		}
+	}
+	return nil
+}
+
+// keyOf returns the key of a script of rueidislock: its arguments are the number of keys, the key, the
+// value and the end.
+func keyOf(args []string) string {
+	if len(args) < 2 {
+		return ""
+	}
+	return args[1]
+}
+
 // tryNextAfter is the time after which rueidislock gives a try up.
 const tryNextAfter = 20 * time.Millisecond
 
-// givenUp finds the last command of a waiting call that was refused, lost, or sent or answered late. The lock
-// is free, and the call sends nothing for a second after its last command.
+// pingEvery is the time after which rueidis asks an idle server whether it is still there.
+const pingEvery = time.Second
+
+// givenUp finds the last command of a waiting call that was refused, lost, or sent or answered late, or
+// that deletes the key of a try that was given up. If there is none, it finds the message after which
+// the call had no connection. The lock is free, and the call sends nothing for a second after its last
+// command.
 func givenUp(c *defect.Case) *defect.Cause {
 	o := c.CallThat(func(o *trace.Call) bool {
 		return o.Caller == c.Who && o.Action.Acquires() && o.AtNs <= c.AtNs && (o.Return == nil || o.Return.AtNs > c.AtNs)
@@ -295,16 +490,64 @@ func givenUp(c *defect.Case) *defect.Cause {
 			if m.AtNs < last+int64(time.Second) {
 				return nil
 			}
-		case m.Script == model.RoleAcquire && (m.Lost != nil || m.Refused() || m.Executed == nil && len(m.Hits) > 0 || m.RepliedNs < 0 || i == 0 && m.AtNs-o.AtNs >= int64(tryNextAfter) || m.RepliedNs-m.AtNs >= int64(tryNextAfter)):
+		case m.Reply() == "nil" && m.RepliedNs >= 0 && m.RepliedNs-m.AtNs < int64(tryNextAfter): // the try found the key taken, and waits for it to change
+			failed, last = nil, m.AtNs
+		case m.Script == model.RoleAcquire && (cleanUp(m) || m.Lost != nil || m.Refused() || m.Executed == nil && len(m.Hits) > 0 || m.RepliedNs < 0 || i == 0 && m.AtNs-o.AtNs >= int64(tryNextAfter) || m.RepliedNs-m.AtNs >= int64(tryNextAfter)):
 			failed, last = m, m.AtNs
 		default:
 			last = m.AtNs
 		}
 	}
-	if failed == nil {
-		return nil
+	if failed != nil {
+		return defect.ByCommands(gaveUpTry, failed)
 	}
-	return defect.ByCommands(gaveUpTry, failed)
+	if m := cutOff(c, o); m != nil {
+		return defect.ByCommands(unconnected, m)
+	}
+	return nil
+}
+
+// cleanUp reports whether a command of an acquire is the one that deletes the key of a try that was
+// given up: its answer is a number. The command that takes the key is answered OK or nil.
+func cleanUp(m *trace.Command) bool { return m.Reply() == "0" || m.Reply() == "1" }
+
+// cutOff finds the request with which the client of a waiting call began a connection. It had no
+// answer within TryNextAfter while the call waited, and the call has sent nothing since. Or it finds
+// the last message of the client, which had no answer, so that the connection ended, and after which
+// the client had no other. It was sent before the lock was free, or at the latest when the client
+// looked at its connection next.
+func cutOff(c *defect.Case, o *trace.Call) *trace.Command {
+	idle := o.AtNs // since when the call waits for a free lock
+	for _, s := range c.ChangesUpTo(c.Lock, c.AtNs) {
+		if s.Ended() && !s.After.Held() {
+			idle = max(idle, s.AtNs)
+		}
+	}
+	sent := int64(-1)
+	for _, m := range o.Sent {
+		if m.AtNs <= c.AtNs {
+			sent = m.AtNs
+		}
+	}
+	var late, last *trace.Command
+	for _, m := range c.CommandsFrom(o.Process) {
+		if m.AtNs > c.AtNs {
+			break
+		}
+		last = m
+		answered := m.RepliedNs
+		if answered < 0 {
+			answered = c.AtNs
+		}
+		begins := m.Command == "HELLO" || m.Command == "CLIENT"
+		if begins && m.AtNs > sent && answered-max(m.AtNs, o.AtNs) >= int64(tryNextAfter) {
+			late = m
+		}
+	}
+	if late == nil && last != nil && last.RepliedNs < 0 && last.AtNs > sent && last.AtNs <= idle+int64(pingEvery) {
+		return last
+	}
+	return late
 }
 
 // deletedBefore finds the command that ended the hold, and that the holder's client sent outside
@@ -410,24 +653,30 @@ func behindATry(c *defect.Case) *defect.Cause {
 }
 
 // newerThanServer finds the restart of a server without its data, after which the client of the
-// waiter, or of the holder, has sent only requests to connect.
+// waiter, or of the holder, has sent only requests to connect. A client may have a session for each of
+// its calls: if the waiting call has sent any request since, only its own requests count.
 func newerThanServer(c *defect.Case) *defect.Cause {
 	for _, f := range c.Faults {
 		if !f.Spec.LosesData() || f.FromNs > c.AtNs {
 			continue
 		}
-		asked := 0
-		for _, m := range c.Commands {
-			if m.Process != c.Process() || m.AtNs <= f.FromNs || m.AtNs > c.AtNs {
+		since := func(m *trace.Command) bool { return f.FromNs < m.AtNs && m.AtNs <= c.AtNs }
+		asked := c.CommandsFrom(c.Process())
+		if c.Call != nil && c.Call.Outcome == model.Waiting && slices.ContainsFunc(c.Call.Sent, since) {
+			asked = c.Call.Sent
+		}
+		connects := 0
+		for _, m := range asked {
+			if !since(m) {
 				continue
 			}
 			if m.Command != "CONNECT" {
-				asked = 0
+				connects = 0
 				break
 			}
-			asked++
+			connects++
 		}
-		if asked > 1 {
+		if connects > 1 {
 			return defect.ByFault(endsUnheard, f)
 		}
 	}

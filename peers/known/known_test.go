@@ -126,22 +126,37 @@ func TestALookalikeIsNotTheDefect(t *testing.T) {
 func without(rec *model.Record, c defect.Cause) *model.Record {
 	run := trace.New(rec)
 	out := &model.Record{Params: rec.Params}
+	if c.Kind == revisionAgain { // the server kept its data
+		out.Params.Faults = slices.Clone(rec.Params.Faults)
+		for i := range out.Params.Faults {
+			out.Params.Faults[i].KeepData = true
+		}
+		out.Events = rec.Events
+		return out
+	}
 	for _, e := range rec.Events {
 		mine := slices.Contains(c.Msgs, e.Msg)
 		keep := true
 		switch c.Kind {
-		case defect.KeptPlace, defect.UnlockFailed, cleansUp, setAnew: // the call is on another lock
+		case cleansUp: // the call did not clean up
+			m := run.Command(e.Msg)
+			keep = !mine || m == nil || m.Command == "SET"
+		case defect.KeptPlace, defect.UnlockFailed, setAnew: // the call is on another lock
 			if e.Op == c.Op && e.Lock != "" {
 				e.Lock = "elsewhere"
 			}
 			if e.Op == c.Op && e.Locks != nil {
 				e.Locks = []string{"elsewhere"}
 			}
-		case toldTaken, gaveUpTry: // the command was answered at once
+		case markEnded: // the last request was not needed
+			keep = !mine
+		case unasked: // the holder did not unlock
+			keep = e.Op != c.Op || e.Kind != model.KindInvoke && e.Kind != model.KindReturn
+		case toldTaken, gaveUpTry, unconnected: // the command was answered at once, and an acquire found the key taken
 			keep = !mine || e.Kind == model.KindState
 			if mine && e.Kind == model.KindSend {
 				ran, told := e, e
-				ran.Kind, ran.Reply = model.KindExec, "1"
+				ran.Kind, ran.Reply = model.KindExec, "nil"
 				told.Kind, told.Dir = model.KindDeliver, "reply"
 				out.Events = append(out.Events, e, ran, told)
 			}
@@ -160,6 +175,39 @@ func without(rec *model.Record, c defect.Cause) *model.Record {
 		}
 	}
 	return out
+}
+
+// A waiter of rueidislock that asked again on a connection, and found the lock taken, waits for
+// another reason than a try that was given up.
+func TestAWaiterThatAskedAgainWasNotGivenUp(t *testing.T) {
+	const id = "RUEIDISLOCK-gives-a-try-up"
+	recordings(t, func(t *testing.T, h *sim.Host, of string, v play.Verdict, found []judges.Finding) {
+		if of != id {
+			t.Skip("of another defect")
+		}
+		rec := v.Played.Record
+		for _, f := range found {
+			call := v.Played.Trace.Calls[slices.IndexFunc(v.Played.Trace.Calls, func(o *trace.Call) bool { return o.Caller == f.Thread && o.AtNs == f.Ops[0].CallNs })]
+			msg := 0
+			for _, e := range rec.Events {
+				msg = max(msg, e.Msg)
+			}
+			sent := model.Event{
+				AtNs: f.AtNs - 1, Kind: model.KindSend, Process: call.Process, Op: call.Op, Msg: msg + 1, Command: "EVALSHA", Script: model.RoleAcquire,
+				Owners: []string{f.Thread}, Locks: []string{f.Lock},
+			}
+			ran, told := sent, sent
+			ran.Kind, ran.Reply = model.KindExec, "nil"
+			told.Kind, told.Dir = model.KindDeliver, "reply"
+			at := slices.IndexFunc(rec.Events, func(e model.Event) bool { return e.AtNs >= f.AtNs })
+			again := v
+			again.Played.Record = &model.Record{Params: rec.Params, Events: slices.Insert(slices.Clone(rec.Events), at, sent, ran, told)}
+			again.Played.Trace = trace.New(again.Played.Record)
+			if named := root.NewNamer(h, again, Defects).Name(f); named.ID != "" {
+				t.Errorf("%s\nis %s still: %s", sentence.Finding(f), named.ID, named.Cause)
+			}
+		}
+	})
 }
 
 // The list is complete, and its IDs are those of no other defect.

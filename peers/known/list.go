@@ -10,8 +10,12 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// since is the version of the list of defects at which these were added.
-const since = 6
+// since is the version of the list of defects at which most of these were added, and wider the one at
+// which causes were added to some of them.
+const (
+	since = 6
+	wider = 8
+)
 
 // among returns a function that reports whether a lock has one of these names. The program that
 // registers the list has these locks, and refuses other locks with the same names.
@@ -44,7 +48,7 @@ var Defects = []defect.Defect{
 		Judges:  onHold,
 		Applies: among("memcached-add", "memcached-add-forever"),
 		Cause:   misdeleted,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "MEMCACHED-late-unlock",
@@ -53,7 +57,7 @@ var Defects = []defect.Defect{
 		Judges:  onHold,
 		Applies: among("memcached-add", "memcached-add-forever"),
 		Cause:   (*defect.Case).LateUnlock,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "MEMCACHED-last-second",
@@ -69,20 +73,20 @@ var Defects = []defect.Defect{
 	{
 		ID:      "NATS-create-finds-deleted",
 		Title:   "Create says that a key exists that was deleted",
-		Story:   "The first request of Create is refused if the key was there before and was deleted. Create then asks for the last message, and writes again if that marks a deletion. If the second request has no answer, since the time of the caller is over or the connection is lost, Create returns the error of the first one: ErrKeyExists. The client library is to blame. Nothing is left behind.",
+		Story:   "The first request of Create is refused if the key was there before and was deleted. Create then asks for the last message, and writes again if that marks a deletion. If the second request has no answer, since the time of the caller is over or the connection is lost, Create returns the error of the first one: ErrKeyExists. It does so, too, if the time to live of the mark ends between its requests. The client library is to blame. Nothing is left behind.",
 		Judges:  []string{model.JudgeLinearizable},
 		Applies: among(natsLocks...),
 		Cause:   foundDeleted,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "NATS-revision-again",
 		Title:   "a server that lost its data gives revisions away again",
-		Story:   "The server counts revisions from 1 after it has lost its data. An earlier holder may then have the same revision as the next owner: its renewal overwrites the key of the next owner, and its delete removes it. The lock is to blame for a bucket that may lose its data. nats-kv-on-time begins to count with the time.",
+		Story:   "The server counts revisions from 1 after it has lost its data. An earlier holder may then have the same revision as the next owner: its renewal overwrites the key of the next owner, and its delete removes it, or succeeds on a key that is deleted already. The lock is to blame for a bucket that may lose its data. nats-kv-on-time begins to count with the time.",
 		Judges:  append([]string{model.JudgeLease}, onHold...),
 		Applies: among("nats-kv", "nats-kv-key-ttl"),
 		Cause:   cameAgain(false),
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "NATS-blind-revision-again",
@@ -91,7 +95,7 @@ var Defects = []defect.Defect{
 		Judges:  append([]string{model.JudgeLease}, onHold...),
 		Applies: among("nats-kv-blind"),
 		Cause:   cameAgain(true),
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "NATS-blind-delete",
@@ -100,7 +104,7 @@ var Defects = []defect.Defect{
 		Judges:  onHold,
 		Applies: among("nats-kv-blind"),
 		Cause:   misdeleted,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "NATS-blind-answer",
@@ -114,20 +118,29 @@ var Defects = []defect.Defect{
 	{
 		ID:      "NATS-renews-after-ttl",
 		Title:   "a renewal succeeds although the time to live is over",
-		Story:   "The store looks for entries that have ended every 250 ms, by a clock that shows tenths of a second. Until it removes an entry, a renewal finds it and prolongs the hold, although its holder was told that the hold is gone. Nobody else had the lock in between. The server is to blame.",
-		Judges:  []string{model.JudgeLinearizable},
+		Story:   "The store looks for entries that have ended every 250 ms, by a clock that shows tenths of a second. Until it removes an entry, a renewal finds it and prolongs the hold, although its holder was told that the hold is gone. Nobody else had the lock in between, but everybody waits for another time to live. The server is to blame.",
+		Judges:  []string{model.JudgeLinearizable, model.JudgeLiveness},
 		Applies: among("nats-kv", "nats-kv-on-time", "nats-kv-blind"),
 		Cause:   renewedLate,
-		Since:   7, // it names the unlock, too
+		Since:   wider,
+	},
+	{
+		ID:      "NATS-lost-hold-stays",
+		Title:   "the key of a hold that its holder counts as lost stays until its time to live is over",
+		Story:   "The holder counts its time from before the request that took or prolonged the hold, and the server from its arrival. If that request was late, and no later renewal arrives, the holder is told that the hold is lost while the server still has the key. Its unlock deletes nothing, since another hold might have the revision. The lock is to blame: everybody waits for the rest of the time to live.",
+		Judges:  []string{model.JudgeLiveness},
+		Applies: among("nats-kv", "nats-kv-on-time"),
+		Cause:   unaskedUnlock,
+		Since:   wider,
 	},
 	{
 		ID:      "NATS-update-takes-ttl",
 		Title:   "an update takes the time to live of a key away",
-		Story:   "KeyTTL is an option of Create only. An update writes the key anew without it, although the comment of Update says that it resets the time to live. A holder that renews once and then dies holds the lock for ever. The lock is to blame, which renews a key with a time to live of its own, and the comment.",
-		Judges:  []string{model.JudgeLease, model.JudgeLiveness, model.JudgeTidy},
+		Story:   "KeyTTL is an option of Create only. An update writes the key anew without it, although the comment of Update says that it resets the time to live. A holder that renews once and then dies holds the lock for ever, and a renewal succeeds however late it is. The lock is to blame, which renews a key with a time to live of its own, and the comment.",
+		Judges:  []string{model.JudgeLease, model.JudgeLiveness, model.JudgeTidy, model.JudgeLinearizable},
 		Applies: among("nats-kv-key-ttl"),
 		Cause:   endless,
-		Since:   since,
+		Since:   wider,
 	},
 
 	// redsync.
@@ -152,12 +165,12 @@ var Defects = []defect.Defect{
 	{
 		ID:      "REDSYNC-set-on-extend",
 		Title:   "with WithSetNXOnExtend an extension sets the keys of a hold that is lost",
-		Story:   "With this option an extension sets the keys that are gone. If the lease of a holder has ended, and nobody has a majority of the keys, the holder is told that its hold is extended, whoever had the lock in between. The option of the library is to blame, and the caller that extends late.",
+		Story:   "With this option an extension sets the keys that are gone. If the lease of a holder has ended, and nobody has a majority of the keys, the holder is told that its hold is extended, whoever had the lock in between. An extension whose answer is lost sets the keys, too, and they refuse everybody until their lease ends. The option of the library is to blame, and the caller that extends late.",
 		Row:     "extend-after-the-hold-is-lost",
 		Judges:  []string{model.JudgeLinearizable, model.JudgeMutualExclusion, model.JudgeWorkload},
 		Applies: among("redsync-5-set-on-extend"),
 		Cause:   extendsLost,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "REDSYNC-asks-often",
@@ -166,7 +179,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeTraffic},
 		Applies: among("redsync-1", "redsync-5", "redsync-5-set-on-extend"),
 		Cause:   asksAgain,
-		Since:   since,
+		Since:   wider,
 	},
 
 	// rueidislock.
@@ -178,17 +191,26 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLinearizable, model.JudgeLiveness, model.JudgeMutualExclusion},
 		Applies: among("rueidislock-1", "rueidislock-2", "rueidislock-patient"),
 		Cause:   ownKey,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "RUEIDISLOCK-gives-a-try-up",
 		Title:   "a waiter whose try is given up waits for a free lock",
-		Story:   "A try is given up after TryNextAfter, 20 ms by default, or when the server refuses it. It leaves no key behind, so no key changes, and nothing wakes the waiter. On a network whose round trip takes 20 ms it waits for ever for a free lock. The library is to blame. A longer TryNextAfter avoids it.",
+		Story:   "A try is given up after TryNextAfter, 20 ms by default, or when the server refuses it. That includes the time in which the client connects. The try leaves no key behind, so no key changes, and nothing wakes the waiter, not even a connection that comes up later. On a network whose round trip takes 20 ms, or after a connection that was lost or late, it waits for ever for a free lock. The library is to blame. A longer TryNextAfter avoids it.",
 		Row:     "free-lock-on-a-slow-network",
 		Judges:  []string{model.JudgeLiveness},
 		Applies: among("rueidislock-1", "rueidislock-2", "rueidislock-patient"),
 		Cause:   givenUp,
-		Since:   since,
+		Since:   wider,
+	},
+	{
+		ID:      "RUEIDISLOCK-one-key",
+		Title:   "one key that is left is enough to refuse a try, although the majority is free",
+		Story:   "A try takes the keys one after another, and ends at the first key that is taken: it counts the keys behind that one as taken, too. So one key of three that nobody needs any more refuses everybody until its lease ends. A client that crashes in a try leaves such a key, and so does an unlock if the server refuses one of its deletions, which the caller is not told. The library is to blame: it must ask for the other keys.",
+		Judges:  []string{model.JudgeLinearizable, model.JudgeLiveness},
+		Applies: among("rueidislock-2"),
+		Cause:   behindOneKey,
+		Since:   wider,
 	},
 	{
 		ID:      "RUEIDISLOCK-deletes-first",
@@ -247,7 +269,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLiveness, model.JudgeWorkload},
 		Applies: among(zookeepers...),
 		Cause:   newerThanServer,
-		Since:   since,
+		Since:   wider,
 	},
 	{
 		ID:      "ZK-229",

@@ -72,7 +72,7 @@ var RowLock = locktest.Subject{
 	Servers: server.Servers(), Lease: lease, Renewed: true, RenewEvery: lease / 3, State: row,
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		return &client{DB: open(p), handle: func(c *client, name string) handle {
-			return &rowLock{p: p, db: c.DB, name: name, own: p.Sim().Instant()}
+			return &rowLock{p: p, db: c.DB, name: name, tries: p.Sim().Instant(), renewals: p.Sim().Instant()}
 		}}, nil
 	},
 }

@@ -16,8 +16,10 @@ type rowLock struct {
 	p    *locktest.Process
 	db   *sql.DB
 	name string
-	own  sim.Instant // the instant at which it asks again
-	hold *hold       // nil: not held, as far as the handle knows
+	// Tries and renewals that are due in one slot are sent at these instants, since chance would decide
+	// their order.
+	tries, renewals sim.Instant
+	hold            *hold // nil: not held, as far as the handle knows
 }
 
 // hold is a hold of a row.
@@ -93,7 +95,7 @@ func (l *rowLock) Lock(ctx context.Context) error {
 		case <-ctx.Done():
 			return locktest.ErrBusy
 		case <-time.After(pause):
-			l.own.Wait()
+			l.tries.Wait()
 		}
 	}
 }
@@ -108,7 +110,7 @@ func (l *rowLock) keep(ctx context.Context, h *hold, since time.Time) {
 		case <-ctx.Done():
 			return
 		case <-time.After(time.Until(next)):
-			l.own.Wait()
+			l.renewals.Wait()
 		}
 		limited, end := context.WithDeadline(ctx, earlier(next.Add(lease/3), since.Add(lease)))
 		sent := time.Now()

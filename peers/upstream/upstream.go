@@ -46,7 +46,7 @@ func init() {
 		},
 		upstream.Library{
 			Name: "rueidislock", Tracker: "github.com/redis/rueidis", Form: upstream.Plain, Source: source("rueidislock"), Needs: needsRedis, Protocol: "Resp", Refuse: "Refuse",
-			Defects: []string{"RUEIDISLOCK-own-key", "RUEIDISLOCK-gives-a-try-up", "RUEIDISLOCK-deletes-first", "RUEIDISLOCK-connects-in-a-try"},
+			Defects: []string{"RUEIDISLOCK-own-key", "RUEIDISLOCK-gives-a-try-up", "RUEIDISLOCK-one-key", "RUEIDISLOCK-deletes-first", "RUEIDISLOCK-connects-in-a-try"},
 			Modules: []string{"github.com/redis/rueidis/rueidislock", "github.com/redis/rueidis"},
 			Value: func(lock string) string {
 				switch lock {

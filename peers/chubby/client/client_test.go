@@ -171,3 +171,34 @@ func TestSetLockDelay(t *testing.T) {
 		})
 	}
 }
+
+// An acquire that waits ends when another goroutine closes the session. It does not read the answer to
+// the close, and a second Close returns what the first does, at the same time.
+func TestCloseEndsACall(t *testing.T) {
+	ctx := context.Background()
+	play(t, nil, map[string]func(user){
+		"a": func(u user) {
+			u.must(u.Open(ctx, lock, 0))
+			if u.try(false) != 1 {
+				t.Error("the lock is not to be had")
+			}
+			u.at(20 * time.Second)
+		},
+		"b": func(u user) {
+			u.at(time.Second)
+			closed := make(chan time.Duration)
+			go func() {
+				time.Sleep(2 * time.Second)
+				u.must(u.Close(10 * time.Second))
+				closed <- u.w.Now()
+			}()
+			if generation, err := u.Acquire(ctx, lock, false); !errors.Is(err, ErrExpired) {
+				t.Errorf("the acquire returned %d, %v, want %v", generation, err, ErrExpired)
+			}
+			u.must(u.Close(10 * time.Second))
+			if second, first := u.w.Now(), <-closed; first > second || second > first+time.Millisecond {
+				t.Errorf("the second Close returned at %v, the first at %v", second, first)
+			}
+		},
+	})
+}

@@ -55,7 +55,10 @@ type Session struct {
 	jeopardy chan struct{} // closed when the lease may be over
 	safe     chan struct{} // closed unless the session is in jeopardy
 	calls    *line         // for all requests but KeepAlives
+	asking   bool          // a request is on calls
 	number   uint64        // of the last acquire
+	closed   chan struct{} // closed when Close has ended; nil: it has not begun
+	closing  error         // what Close returned
 }
 
 // line is a connection that carries one request at a time.
@@ -313,9 +316,9 @@ func ask(l *line, q server.Request) (server.Reply, error) {
 	return server.ReadReply(l)
 }
 
-// call asks the master, until it answers, ctx ends or the session is over. In jeopardy it
-// blocks, unless it closes the session. It sets sent, unless that is nil, to the instant at
-// which it sent the request that was answered.
+// call asks the master, until it answers, ctx ends, the session is over or somebody closes it. In
+// jeopardy it blocks, unless it closes the session. It sets sent, unless that is nil, to the instant
+// at which it sent the request that was answered.
 func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (server.Reply, error) {
 	for tried := false; ; tried = true {
 		s.mu.Lock()
@@ -325,13 +328,13 @@ func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (
 			select {
 			case <-safe:
 			case <-ctx.Done():
-			case <-s.ctx.Done():
+			case <-s.keeping.Done():
 			}
 		}
 		switch {
 		case ctx.Err() != nil:
 			return server.Reply{}, context.Cause(ctx)
-		case s.ctx.Err() != nil:
+		case s.ctx.Err() != nil, s.keeping.Err() != nil && q.Do != server.CloseSession:
 			return server.Reply{}, ErrExpired
 		}
 		l := s.line(ctx)
@@ -347,7 +350,9 @@ func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (
 			*sent = time.Now()
 		}
 		stop := context.AfterFunc(ctx, func() { _ = l.Close() })
+		s.setAsking(true)
 		reply, err := ask(l, q)
+		s.setAsking(false)
 		if !stop() {
 			s.drop(l)
 			continue // ctx has ended
@@ -399,6 +404,12 @@ func (s *Session) line(ctx context.Context) *line {
 	return l
 }
 
+func (s *Session) setAsking(asking bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asking = asking
+}
+
 // drop gives up a connection for calls.
 func (s *Session) drop(l *line) {
 	_ = l.Close()
@@ -410,9 +421,24 @@ func (s *Session) drop(l *line) {
 }
 
 // Close gives up all locks of the session and ends it. Nothing keeps the session alive from then
-// on. If the master does not confirm this within the time within, the session ends with its lease,
-// and its locks are lost as by a failure.
+// on, and a call that is under way returns ErrExpired. If the master does not confirm this within the
+// time within, the session ends with its lease, and its locks are lost as by a failure. Another Close
+// waits for the first.
 func (s *Session) Close(within time.Duration) error {
+	s.mu.Lock()
+	first := s.closed == nil
+	if first {
+		s.closed = make(chan struct{})
+		if s.asking {
+			s.hangUpLocked()
+		}
+	}
+	s.mu.Unlock()
+	if !first {
+		<-s.closed
+		return s.closing
+	}
+	defer close(s.closed)
 	s.leave()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -421,7 +447,7 @@ func (s *Session) Close(within time.Duration) error {
 		cancel()
 	})
 	defer timer.Stop()
-	_, err := s.call(ctx, server.Request{Do: server.CloseSession, Session: s.id}, nil)
+	_, s.closing = s.call(ctx, server.Request{Do: server.CloseSession, Session: s.id}, nil)
 	s.over()
-	return err
+	return s.closing
 }

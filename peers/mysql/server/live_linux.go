@@ -220,11 +220,26 @@ func (r *realServer) Strike(f model.FaultSpec) (err error) {
 	}
 	for session, u := range r.names {
 		if sim.Match(f.Key, u.lock) && view.Holders[u.lock] == u.name {
-			_, e := r.db.Exec("KILL ?", session)
-			err = errors.Join(err, e)
+			err = errors.Join(err, r.kill(session, u.lock))
 		}
 	}
 	return err
+}
+
+// kill ends a session that has a user lock. KILL returns before the session has given its locks up.
+func (r *realServer) kill(session uint32, lock string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := r.db.ExecContext(ctx, "KILL ?", session); err != nil {
+		return err
+	}
+	for {
+		var has sql.NullInt64
+		if err := r.db.QueryRowContext(ctx, "SELECT IS_USED_LOCK(?)", lock).Scan(&has); err != nil || !has.Valid || uint32(has.Int64) != session {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // Left implements live.Observed. A row of a lock that is free is no leftover.

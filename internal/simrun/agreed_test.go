@@ -1,0 +1,97 @@
+package simrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+// A run that cannot be played leaves the others alone. Bad input, and many such runs in a row, end all.
+func TestRunsSideBySide(t *testing.T) {
+	broken, bad := errors.New("the server is gone"), fmt.Errorf("here: %w", unusableError{errors.New("no such server")})
+	for _, c := range []struct {
+		name   string
+		do     func(i int) error
+		played int
+		want   string
+	}{
+		{"all are played", func(int) error { return nil }, 30, "<nil>"},
+		{"one is not", func(i int) error {
+			if i == 4 {
+				return broken
+			}
+			return nil
+		}, 30, "1 of 30 runs could not be played, the first because of this: the server is gone"},
+		{"nine in a row are not", func(i int) error {
+			if i%10 > 0 {
+				return broken
+			}
+			return nil
+		}, 30, "27 of 30 runs could not be played, the first because of this: the server is gone"},
+		{"none is", func(int) error { return broken }, brokenMost, "the server is gone"},
+		{"the input is bad", func(i int) error {
+			if i == 4 {
+				return bad
+			}
+			return nil
+		}, 5, "here: no such server"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			played := 0
+			err := sideBySide(context.Background(), 30, 1, func(i int) error {
+				played++
+				return c.do(i)
+			})
+			// The next run may be on its way when the last error comes.
+			if got := fmt.Sprint(err); got != c.want || played < c.played || played > c.played+1 {
+				t.Errorf("%d runs: %s; want %d, %s", played, got, c.played, c.want)
+			}
+		})
+	}
+}
+
+// An interrupt ends the runs that are under way, and their errors are not counted.
+func TestAnInterruptEndsRunsSideBySide(t *testing.T) {
+	ctx, interrupt := context.WithCancel(context.Background())
+	var begun atomic.Int32
+	err := sideBySide(ctx, 30, 2, func(int) error {
+		if begun.Add(1) == 2 {
+			interrupt()
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "could not be played") || begun.Load() > 4 {
+		t.Errorf("%d runs began: %v", begun.Load(), err)
+	}
+}
+
+func TestATableSaysThatTheSameCommandGoesOn(t *testing.T) {
+	live, over := context.Background(), context.Background()
+	over, end := context.WithCancel(over)
+	end()
+	broken := errors.New("the server is gone")
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		out  string
+		want string
+	}{
+		{live, nil, "table.md", "<nil>"},
+		{live, broken, "", "the server is gone"},
+		{live, broken, "table.md", "the server is gone; the runs that are done are kept, and the same command goes on"},
+		{over, context.Canceled, "table.md", "interrupted; the runs that are done are kept, and the same command goes on"},
+		{over, context.Canceled, "", "interrupted; a run that did not end is not judged"},
+	} {
+		if got := fmt.Sprint(tableError(c.ctx, c.err, c.out)); got != c.want {
+			t.Errorf("%v, %q: got %q, want %q", c.err, c.out, got, c.want)
+		}
+	}
+	var wrong usageError
+	if err := tableError(live, unusableError{broken}, "table.md"); !errors.As(err, &wrong) {
+		t.Errorf("bad input is no wrong call: %v", err)
+	}
+}

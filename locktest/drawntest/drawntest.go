@@ -1,0 +1,48 @@
+// Package drawntest tests that drawn runs of a lock repeat.
+package drawntest
+
+import (
+	"testing"
+
+	"lockstep/explore"
+	"lockstep/explore/draw"
+	"lockstep/locktest"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// plays is how often a run is played. Chance that decides between two records gives one record so
+// often in one of 64 tests.
+const plays = 7
+
+// Repeats plays each of these runs of the command repeat several times, as it draws them for the lock
+// from the seed 1. It fails the test if two records of a run differ.
+func Repeats(t *testing.T, lock locktest.Subject, runs ...int) {
+	t.Helper()
+	h := sim.NewHost(t)
+	if err := locktest.Register(h, lock); err != nil {
+		t.Fatal(err)
+	}
+	l, err := subject.Find(lock.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := explore.Plan{World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Full, Strategy: explore.DefaultStrategy, Seed: 1}
+	for _, i := range runs {
+		seed, text := plan.Draw(i, l)
+		sc, err := scenarios.Parse("drawn.yaml", []byte(text), scenarios.AnyLock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		record := func() string { return play.Play(h, sc, l, sim.NewSeeded(seed)).Record.Digest() }
+		first := record()
+		for range plays - 1 {
+			if record() != first {
+				t.Errorf("two records of drawn run %d differ; simrun repeat --lock %s --runs %d says where", i, lock.Name, i+1)
+				break
+			}
+		}
+	}
+}
