@@ -421,7 +421,7 @@ func writeFiles(dir string, files map[string][]byte) error {
 // process remains: Maven, which plays the test in its own JVM, ends with this program, and
 // redis-server ends with the JVM.
 func runMaven(ctx context.Context, project string) (*upstream.TestRun, error) {
-	dir, path, free, err := guardedCopy(project)
+	dir, path, free, err := guardedCopy(project, "redis-server")
 	if err != nil {
 		return nil, err
 	}
@@ -454,8 +454,8 @@ func runMaven(ctx context.Context, project string) (*upstream.TestRun, error) {
 }
 
 // guardedCopy copies the folder of a test to a place where it may be played, and returns the copy and the
-// PATH of its processes, on which a redis-server ends with this program. free removes both.
-func guardedCopy(test string) (dir, path string, free func(), err error) {
+// PATH of its processes, on which those of the servers that the machine has end with this program. free removes both.
+func guardedCopy(test string, servers ...string) (dir, path string, free func(), err error) {
 	folder, free, err := Live.Folder()
 	if err != nil {
 		return "", "", nil, err
@@ -472,8 +472,10 @@ func guardedCopy(test string) (dir, path string, free func(), err error) {
 	if err = os.Mkdir(programs, 0o777); err != nil {
 		return "", "", nil, err
 	}
-	if err = guarded(programs, "redis-server"); err != nil {
-		return "", "", nil, err
+	for _, server := range servers {
+		if err = guarded(programs, server); err != nil && !errors.Is(err, exec.ErrNotFound) {
+			return "", "", nil, err
+		}
 	}
 	return dir, "PATH=" + programs + string(filepath.ListSeparator) + os.Getenv("PATH"), free, nil
 }
@@ -481,7 +483,7 @@ func guardedCopy(test string) (dir, path string, free func(), err error) {
 // runGo plays the test of a Go module in a copy, which is removed. Go completes go.mod and go.sum of the
 // copy, and these files then replace those in the module.
 func runGo(ctx context.Context, module string) (*upstream.TestRun, error) {
-	dir, path, free, err := guardedCopy(module)
+	dir, path, free, err := guardedCopy(module, "redis-server", "mariadbd", "java")
 	if err != nil {
 		return nil, err
 	}

@@ -28,9 +28,12 @@ type dialect interface {
 	// depth is that of the statements of the test.
 	depth() int
 	indent() string
-	latency(l scenarios.Range) string
+	latency(l scenarios.Range) string // "": too little for a statement
 	client(sc *scenarios.Scenario, p scenarios.Process) ([]string, error)
-	thread(name string) (begin, end string)
+	// thread begins and ends what threads do. There are several only if together says that the language has a loop
+	// for threads that do the same.
+	thread(names []string) (begin, end string)
+	together() bool
 	at(d time.Duration) string
 	sleep(d time.Duration) string
 	// acquire is a statement without its end, which tells whether the lock was granted.
@@ -47,8 +50,9 @@ type dialect interface {
 	shut(process string) (string, error)
 	fault(f scenarios.Fault) ([]string, error)
 	play(length time.Duration, locks []string) string
-	// assertion writes what the library should do, which the finding says that it does not.
-	assertion(g *generator) (string, error)
+	// assertion writes what the library should do, which the finding says that it does not, and what must be
+	// there for it before the story is played; "": nothing.
+	assertion(g *generator) (before, after string, err error)
 }
 
 // generator writes a scenario as a test.
@@ -82,29 +86,29 @@ func (g *generator) method() string {
 }
 
 func (g *generator) body() (string, error) {
-	assertion, err := g.assertion(g)
+	before, after, err := g.assertion(g)
 	if err != nil {
 		return "", err
 	}
 	if g.sc.Server.Replicas > 0 {
 		return "", inexpressible("the story has replicas")
 	}
-	if l := g.sc.Latency; l.Max > 200*time.Microsecond {
-		g.line(g.latency(l))
+	if text := g.latency(g.sc.Latency); text != "" {
+		g.line(text)
 	}
 	for _, p := range g.sc.Processes {
 		if err := g.lines(g.client(g.sc, p)); err != nil {
 			return "", err
 		}
 	}
-	for _, t := range g.sc.Threads {
-		begin, end := g.thread(model.ThreadName(t.Process, t.Thread))
+	threads, err := g.threads()
+	if err != nil {
+		return "", err
+	}
+	for _, t := range threads {
+		begin, end := g.thread(t.names)
 		g.line(begin)
-		g.depth++
-		if err := g.steps(t.Process, t.Steps); err != nil {
-			return "", err
-		}
-		g.depth--
+		g.out.WriteString(t.body)
 		g.line(end)
 	}
 	for _, f := range g.sc.Faults {
@@ -112,20 +116,35 @@ func (g *generator) body() (string, error) {
 			return "", err
 		}
 	}
+	if before != "" {
+		g.line(before)
+	}
 	g.line(g.play(g.length(), play.LockNames(g.sc)))
-	g.line(assertion)
+	g.line(after)
 	return g.out.String(), nil
 }
 
-// threads counts the threads of the client of a thread.
-func (g *generator) threads(thread string) (n int) {
-	client, _, _ := strings.Cut(thread, "/")
+// likeThreads are threads that do the same.
+type likeThreads struct {
+	names []string
+	body  string
+}
+
+// threads returns the threads of the scenario. Those that do the same are one if the language has a loop for them.
+func (g *generator) threads() (all []likeThreads, err error) {
 	for _, t := range g.sc.Threads {
-		if t.Process == client {
-			n++
+		one := generator{dialect: g.dialect, sc: g.sc, t: g.t, f: g.f, depth: g.depth + 1}
+		if err := one.steps(t.Process, t.Steps); err != nil {
+			return nil, err
 		}
+		name, body := model.ThreadName(t.Process, t.Thread), one.out.String()
+		if i := slices.IndexFunc(all, func(x likeThreads) bool { return x.body == body }); i >= 0 && g.together() {
+			all[i].names = append(all[i].names, name)
+			continue
+		}
+		all = append(all, likeThreads{[]string{name}, body})
 	}
-	return n
+	return all, nil
 }
 
 // length is how long the story must be watched: until what the judge found, and a little.

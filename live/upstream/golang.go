@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -17,8 +18,8 @@ import (
 	"strings"
 	"time"
 
+	"lockstep/linearizability/judges"
 	"lockstep/model"
-	"lockstep/model/trace"
 	"lockstep/scenarios"
 )
 
@@ -28,25 +29,69 @@ import (
 var goSources embed.FS
 
 // golang is the dialect of a Go test.
-type golang struct{ of *Library }
+type golang struct {
+	library *Library
+	// apart gives each thread a client of its own, whose requests are those of the thread.
+	apart bool
+}
 
 func (golang) depth() int     { return 3 }
 func (golang) indent() string { return "\t" }
 
+// littleLatency is a latency that changes no story, since the steps of threads are much further apart.
+const littleLatency = 5 * time.Millisecond
+
 func (golang) latency(l scenarios.Range) string {
-	return fmt.Sprintf("s.Latency(%s)", goLength((l.Min+l.Max)/2))
+	if l.Max <= littleLatency {
+		return ""
+	}
+	return fmt.Sprintf("n.Latency(%s)", goLength((l.Min+l.Max)/2))
 }
 
-func (golang) client(_ *scenarios.Scenario, p scenarios.Process) ([]string, error) {
+func (g golang) client(sc *scenarios.Scenario, p scenarios.Process) (out []string, err error) {
 	if !reflect.ValueOf(p.ClientOptions).IsZero() || p.WallOffset != 0 || p.WallDriftPPM != 0 {
 		return nil, inexpressible("process %s has settings of its own", p.Name)
 	}
-	return []string{fmt.Sprintf("s.Client(%q)", p.Name)}, nil
+	if !g.apart {
+		return []string{fmt.Sprintf("s.Client(%q)", p.Name)}, nil
+	}
+	var names []string
+	for _, t := range sc.Threads {
+		if t.Process == p.Name {
+			client, _, _ := strings.Cut(g.name(model.ThreadName(t.Process, t.Thread)), "/")
+			names = append(names, client)
+		}
+	}
+	begin, name, end := forEach(names)
+	return []string{fmt.Sprintf("%ss.Client(%s)%s", begin, name, end)}, nil
 }
 
-func (golang) thread(name string) (begin, end string) {
-	return fmt.Sprintf("s.Thread(%q, func(t *Thread) {", name), "})"
+// forEach writes a loop over names, unless there is one, and the expression of the name.
+func forEach(names []string) (begin, name, end string) {
+	if len(names) == 1 {
+		return "", strconv.Quote(names[0]), ""
+	}
+	return fmt.Sprintf("for _, name := range %#v {\n", names), "name", "\n}"
 }
+
+// name is the name of a thread in the test: b2/1 instead of b/2 if each thread has a client of its own.
+func (g golang) name(thread string) string {
+	if client, number, ok := strings.Cut(thread, "/"); ok && g.apart {
+		return model.ThreadName(client+number, 1)
+	}
+	return thread
+}
+
+func (g golang) thread(names []string) (begin, end string) {
+	var own []string
+	for _, name := range names {
+		own = append(own, g.name(name))
+	}
+	begin, name, end := forEach(own)
+	return fmt.Sprintf("%ss.Thread(%s, func(t *Thread) {", begin, name), "})" + end
+}
+
+func (golang) together() bool { return true }
 
 func (golang) at(d time.Duration) string          { return fmt.Sprintf("t.At(%s)", goLength(d)) }
 func (golang) sleep(d time.Duration) string       { return fmt.Sprintf("t.Sleep(%s)", goLength(d)) }
@@ -56,7 +101,9 @@ func (golang) until(d time.Duration) string       { return fmt.Sprintf("for t.Be
 func (golang) times(n int) string                 { return fmt.Sprintf("for range %d {", n) }
 func (golang) unlock(name string) string          { return fmt.Sprintf("t.Unlock(%q)", name) }
 func (golang) extend(name string) (string, error) { return fmt.Sprintf("t.Extend(%q)", name), nil }
-func (golang) interrupt(thread string) string     { return fmt.Sprintf("t.Interrupt(%q)", thread) }
+func (g golang) interrupt(thread string) string {
+	return fmt.Sprintf("t.Interrupt(%q)", g.name(thread))
+}
 
 func (golang) acquire(s scenarios.Step) (string, error) {
 	switch {
@@ -84,95 +131,139 @@ func (g golang) fault(f scenarios.Fault) (out []string, err error) {
 		servers += fmt.Sprintf(", %d", n)
 	}
 	switch {
+	case g.apart:
+		return nil, inexpressible("it does not tell the requests of the threads of a client apart")
 	case f.Kind == model.FaultPartition:
 		for _, p := range f.Processes {
-			out = append(out, fmt.Sprintf("s.Cut(%q, %s, %s%s)", p, goLength(f.At), goLength(f.For), servers))
+			out = append(out, fmt.Sprintf("n.Cut(%q, %s, %s%s)", p, goLength(f.At), goLength(f.For), servers))
+		}
+	case f.Kind == model.FaultCrash:
+		for _, p := range f.Processes {
+			out = append(out, fmt.Sprintf("n.Crash(%q, %s)", p, goLength(f.At)))
 		}
 	case f.Kind == model.FaultServer && f.Server == "restart":
 		out = append(out, fmt.Sprintf("s.Restart(%s, %t%s)", goLength(f.At), f.KeepData, servers))
-	case f.Kind == model.FaultRule && (f.When.Channel == "" || f.When.Channel == "*") && f.When.Every == 0 && slices.Contains([]string{"drop", "hold", "reset", "delay", "error"}, f.Do):
-		w := f.When
-		direction := w.Direction
-		if w.Channel != "" {
-			direction = "push"
+	case f.Kind == model.FaultRule:
+		rule, err := g.rule(f)
+		if err != nil {
+			return nil, err
 		}
-		var fields []string
-		for _, x := range []struct{ name, value string }{
-			{"Client", w.Process}, {"Direction", direction}, {"Role", string(w.Script)}, {"Command", g.command(w.Command)}, {"Do", f.Do}, {"With", f.With},
-		} {
-			if x.value != "" {
-				fields = append(fields, fmt.Sprintf("%s: %q", x.name, x.value))
-			}
-		}
-		if w.Nth > 0 {
-			fields = append(fields, fmt.Sprintf("Nth: %d", w.Nth))
-		}
-		if f.From > 0 {
-			fields = append(fields, "From: "+goLength(f.From))
-		}
-		if f.Until != nil {
-			fields = append(fields, "Until: "+goLength(*f.Until))
-		}
-		if f.Do == "delay" {
-			fields = append(fields, "Delay: "+goLength(f.For))
-		}
-		out = append(out, fmt.Sprintf("s.Rule(Rule{%s})", strings.Join(fields, ", ")))
+		out = append(out, rule)
 	default:
 		return nil, inexpressible("line %d has the fault %s", f.Pos.Line, f.FaultSpec)
 	}
 	return out, nil
 }
 
-// command is the name of a command as the test reads it.
-func (golang) command(name string) string { return strings.ToUpper(name) }
+// rule writes a fault that is a rule.
+func (g golang) rule(f scenarios.Fault) (string, error) {
+	w := f.When
+	do, ok := map[string]string{"drop": "Drop", "reset": "Reset", "delay": fmt.Sprintf("Delay(%s)", goLength(f.For)), "error": fmt.Sprintf("%s(%q)", g.library.Refuse, f.With)}[f.Do]
+	if f.Do == "hold" && f.Until != nil {
+		do, ok = fmt.Sprintf("HoldUntil(%s)", goLength(*f.Until)), true
+	}
+	named := w.Command != "" || w.Channel != ""
+	if !ok || w.Channel != "" && w.Channel != "*" || w.Every > 0 || f.Do == "error" && g.library.Refuse == "" || named && g.library.Protocol == "" {
+		return "", inexpressible("line %d has the fault %s", f.Pos.Line, f.FaultSpec)
+	}
+	var fields []string
+	add := func(format string, args ...any) { fields = append(fields, fmt.Sprintf(format, args...)) }
+	if w.Process != "" {
+		add("Client: %q", w.Process)
+	}
+	switch {
+	case w.Channel != "":
+		add("Direction: Push")
+	case w.Direction != "":
+		add("Direction: %q", w.Direction)
+	}
+	if w.Command != "" {
+		add("Command: %q", strings.ToUpper(w.Command))
+	}
+	if w.Script != "" {
+		add("If: s.During(%q)", w.Script)
+	}
+	if f.From > 0 {
+		add("From: %s", goLength(f.From))
+	}
+	if f.Until != nil {
+		add("Until: %s", goLength(*f.Until))
+	}
+	if w.Nth > 0 {
+		add("Nth: %d", w.Nth)
+	}
+	add("Do: %s", do)
+	return fmt.Sprintf("n.Rule(Rule{%s})", strings.Join(fields, ", ")), nil
+}
+
+// network writes what puts proxies between the clients and the servers of a story; "": it needs none. The proxies read
+// the protocol only if the story names messages of it.
+func (g golang) network(sc *scenarios.Scenario) string {
+	protocol := ""
+	if sc.Latency.Max > littleLatency {
+		protocol = "Bytes"
+	}
+	for _, f := range sc.Faults {
+		switch f.Kind {
+		case model.FaultPartition, model.FaultCrash:
+			protocol = cmp.Or(protocol, "Bytes")
+		case model.FaultRule:
+			return fmt.Sprintf("n := s.Network(%s)", cmp.Or(g.library.Protocol, "Bytes"))
+		}
+	}
+	if g.apart {
+		protocol = cmp.Or(g.library.Protocol, "Bytes")
+	}
+	if protocol == "" {
+		return ""
+	}
+	return fmt.Sprintf("n := s.Network(%s)", protocol)
+}
 
 func (golang) play(length time.Duration, _ []string) string {
 	return fmt.Sprintf("s.Play(%s)", goLength(length))
 }
 
-// busiest is how many requests for a lock a thread that waits may send in a second.
-const busiest = 20
-
-func (golang) assertion(g *generator) (string, error) {
+func (l golang) assertion(g *generator) (before, after string, err error) {
 	f := g.f
-	switch f.Judge {
-	case model.JudgeMutualExclusion:
-		return fmt.Sprintf("s.AssertOneOwner(%q)", f.Lock), nil
-	case model.JudgeLiveness:
-		if f.Form == model.FormForgotten {
-			bound, _ := g.waited()
-			return fmt.Sprintf("s.AssertWaiterIsServed(%q, %q, %s)", f.Lock, f.Thread, goLength(bound-bound/10)), nil
-		}
-	case model.JudgeTraffic:
-		if g.threads(f.Thread) > 1 {
-			return "", inexpressible("it does not tell the requests of the threads of a client apart")
-		}
-		return fmt.Sprintf("s.AssertAsksSeldom(%q, %d)", f.Thread, busiest), nil
-	case model.JudgeLinearizable, model.JudgeWant, model.JudgeWaitBound:
+	switch {
+	case f.Judge == model.JudgeMutualExclusion:
+		return "", fmt.Sprintf("s.AssertOneOwner(%q)", f.Lock), nil
+	case f.Judge == model.JudgeLiveness && f.Form == model.FormForgotten:
+		bound, _ := g.waited()
+		return "", fmt.Sprintf("s.AssertWaiterIsServed(%q, %q, %s)", f.Lock, f.Thread, goLength(bound-bound/10)), nil
+	case f.Judge == model.JudgeTraffic:
+		return "n.CountRequests()", fmt.Sprintf("n.AssertAsksSeldom(%d)", judges.TrafficMost), nil
+	case f.Judge == model.JudgeTidy && f.Form == model.FormGhost && l.library.Places != "":
+		return "", fmt.Sprintf("s.AssertNoGhost(%q, %q, %s)", f.Lock, f.Thread, l.library.Places), nil
+	case f.Judge == model.JudgeLease && f.Form == model.FormEndless && l.library.TimeToLive != "":
+		return "", fmt.Sprintf("s.AssertHoldEnds(%q, %s)", f.Lock, l.library.TimeToLive), nil
+	case f.Judge == model.JudgeLinearizable || f.Judge == model.JudgeWant || f.Judge == model.JudgeWaitBound:
 		if len(f.Ops) == 0 {
-			return "", inexpressible("the finding names no call")
+			return "", "", inexpressible("the finding names no call")
 		}
-		who, n, c, err := g.call(f.Ops[0])
-		switch {
-		case err != nil:
-			return "", err
-		case f.Judge == model.JudgeWaitBound:
-			return fmt.Sprintf("s.AssertReturnsInTime(%q, %d, %s)", who, n, goLength(4*g.sc.Latency.Max)), nil
-		}
-		return goAnswer(who, n, c)
+		after, err := goAnswer(g)
+		return "", after, err
 	}
-	return "", inexpressible("no assertion sees %s, form %q", f.Judge, f.Form)
+	return "", "", inexpressible("no assertion sees %s, form %q", f.Judge, f.Form)
 }
 
 // goAnswer writes that a call comes to something else than in the run.
-func goAnswer(who string, n int, c *trace.Call) (string, error) {
-	outcome, ok := map[model.Outcome]string{
-		model.Busy: "busy", model.Released: "released", model.NotHeld: "not held", model.Extended: "extended", model.Granted: "granted",
-	}[c.Outcome]
-	if !ok {
-		return "", inexpressible("the call came to %q", c.Outcome)
+func goAnswer(g *generator) (string, error) {
+	who, n, c, err := g.call(g.f.Ops[0])
+	switch {
+	case err != nil:
+		return "", err
+	case g.f.Judge == model.JudgeWaitBound:
+		return fmt.Sprintf("s.AssertReturnsWithin(%q, %d, %s)", who, n, goLength(time.Duration(c.WaitNs)+4*g.sc.Latency.Max)), nil
+	case c.Outcome == model.Granted || c.Outcome == model.Released || c.Outcome == model.Extended:
+		return fmt.Sprintf("s.AssertCallFails(%q, %d)", who, n), nil
+	case c.Outcome == model.Busy:
+		return fmt.Sprintf("s.AssertCallIsNot(%q, %d, ErrBusy)", who, n), nil
+	case c.Outcome == model.NotHeld:
+		return fmt.Sprintf("s.AssertCallIsNot(%q, %d, ErrNotHeld)", who, n), nil
 	}
-	return fmt.Sprintf("s.AssertCallIsNot(%q, %d, %q)", who, n, outcome), nil
+	return "", inexpressible("the call came to %q", c.Outcome)
 }
 
 // goLength writes a length as Go.
@@ -188,15 +279,20 @@ func goLength(d time.Duration) string {
 	return fmt.Sprintf("%d", d)
 }
 
-// goTest writes the file of a Go test.
+// goTest writes the file of a Go test: the story, the code that opens the library, and of the rest what they need.
 func (r *Report) goTest() ([]byte, error) {
-	g := &generator{dialect: golang{r.Library}, sc: r.Simulated.Scenario, t: r.Simulated.Played.Trace, f: r.Finding}
+	dialect := golang{library: r.Library, apart: r.Finding.Judge == model.JudgeTraffic}
+	g := &generator{dialect: dialect, sc: r.Simulated.Scenario, t: r.Simulated.Played.Trace, f: r.Finding}
 	body, err := g.body()
 	if err != nil {
 		return nil, err
 	}
+	if text := dialect.network(g.sc); text != "" {
+		body = "\t\t\t" + text + "\n" + body
+	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "package lockreport\n\nimport (\n\t\"fmt\"\n\t\"testing\"\n\t\"time\"\n)\n\n// %s.\n", capital(r.Title))
+	fmt.Fprintf(&b, "package lockreport\n\nimport (\n\t\"fmt\"\n\t\"testing\"\n\t\"time\"\n)\n\n// %s.\n//\n", capital(r.Title))
+	fmt.Fprintf(&b, "// %s\n//\n// The rest of this file is what the test needs to open the library, to play the story and to check it.\n", strings.Join(wrapped(r.Simulated.Scenario.About, 110), "\n// "))
 	fmt.Fprintf(&b, "func Test%s(t *testing.T) {\n\tfor try := range %d {\n\t\tt.Run(fmt.Sprint(try+1), func(t *testing.T) {\n", strings.TrimSuffix(className(r.ID), "Test"), r.Tries)
 	fmt.Fprintf(&b, "\t\t\ts := NewStory(t, %s, %d)\n%s\t\t})\n\t}\n}\n", r.Library.Value(r.Simulated.Lock.Name), r.Simulated.Lock.Servers.Count(), body)
 	files := [][]byte{[]byte(b.String())}
@@ -208,8 +304,9 @@ func (r *Report) goTest() ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
+		slices.SortStableFunc(names, func(a, b string) int { return goPlace(a) - goPlace(b) })
 		for _, name := range names {
-			if strings.HasSuffix(name, "_test.go") || path.Base(name) == "doc.go" || path.Base(name) == "redis.go" && !r.Library.OnRedis {
+			if strings.HasSuffix(name, "_test.go") || path.Base(name) == "doc.go" {
 				continue
 			}
 			text, err := fs.ReadFile(from.fs, name)
@@ -219,7 +316,40 @@ func (r *Report) goTest() ([]byte, error) {
 			files = append(files, text)
 		}
 	}
-	return merged(files)
+	text, err := merged(files)
+	if err != nil {
+		return nil, err
+	}
+	if text, err = pruned(text); err != nil {
+		return nil, err
+	}
+	return formatted(text)
+}
+
+// goPlace is the place of a source file in a test: the story first, then what it says, then the proxies.
+func goPlace(name string) int {
+	return slices.Index([]string{"story.go", "assert.go", "server.go", "fault.go", "proxy.go"}, path.Base(name))
+}
+
+// wrapped breaks a text into lines.
+func wrapped(text string, most int) (lines []string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len(line)+1+len(word) > most {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	return append(lines, line)
+}
+
+// formatted formats a Go file. What cannot be formatted is part of the error.
+func formatted(text []byte) ([]byte, error) {
+	out, err := format.Source(text)
+	if err != nil {
+		return nil, errors.Join(err, errors.New(string(text)))
+	}
+	return out, nil
 }
 
 // merged writes Go files as one, of the package of the first.
@@ -270,9 +400,5 @@ func merged(files [][]byte) ([]byte, error) {
 		fmt.Fprintf(&name, "%s\n\n", strings.Join(these, "\n"))
 	}
 	fmt.Fprintf(&name, ")\n\n%s", rest.Bytes())
-	text, err := format.Source(name.Bytes())
-	if err != nil {
-		return nil, errors.Join(err, errors.New(name.String()))
-	}
-	return text, nil
+	return formatted(name.Bytes())
 }

@@ -64,12 +64,17 @@ func (java) depth() int     { return 3 }
 func (java) indent() string { return "    " }
 
 func (java) latency(l scenarios.Range) string {
+	if l.Max <= 200*time.Microsecond {
+		return ""
+	}
 	return fmt.Sprintf("story.latency(%s, %s);", ms(l.Min), ms(l.Max))
 }
 
-func (java) thread(name string) (begin, end string) {
-	return fmt.Sprintf("story.thread(%q, t -> {", name), "});"
+func (java) thread(names []string) (begin, end string) {
+	return fmt.Sprintf("story.thread(%q, t -> {", names[0]), "});"
 }
+
+func (java) together() bool { return false }
 
 func (java) at(d time.Duration) string                { return fmt.Sprintf("t.at(%s);", ms(d)) }
 func (java) sleep(d time.Duration) string             { return fmt.Sprintf("t.sleep(%s);", ms(d)) }
@@ -230,7 +235,12 @@ func (java) fault(f scenarios.Fault) (out []string, err error) {
 	return out, nil
 }
 
-func (java) assertion(g *generator) (string, error) {
+func (java) assertion(g *generator) (before, after string, err error) {
+	after, err = javaAssertion(g)
+	return "", after, err
+}
+
+func javaAssertion(g *generator) (string, error) {
 	f := g.f
 	who := fmt.Sprintf("%q, %q", f.Lock, f.Thread)
 	switch f.Judge {

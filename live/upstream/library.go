@@ -20,10 +20,13 @@ type Library struct {
 	Form Form
 	// Source is Go code that opens the library in a test, and Value the expression of its gostory.Library by the
 	// name of a lock. A nil Source: there is no test.
-	Source  fs.FS
-	Value   func(lock string) string
-	OnRedis bool
-	// Needs says in a sentence what else a test needs, and Lacks why there is no test; "" if there is one.
+	Source fs.FS
+	Value  func(lock string) string
+	// The following name declarations of the test; "": there is none. Protocol is its gostory.Protocol, and Refuse
+	// answers a request with an error. Places counts the places that the server keeps for a lock, and TimeToLive
+	// returns the time after which the server ends the hold of one.
+	Protocol, Refuse, Places, TimeToLive string
+	// Needs says in a sentence what a test needs beside Go, and Lacks why there is no test; "" if there is one.
 	Needs, Lacks string
 }
 
@@ -68,14 +71,6 @@ func (l *Library) versions() (all []string) {
 		}
 	}
 	return all
-}
-
-// with says what a test needs beside Go.
-func (l *Library) with() string {
-	if l.OnRedis {
-		return ", with `redis-server` on the PATH"
-	}
-	return l.Needs
 }
 
 // module returns the files of a Go module with the test.

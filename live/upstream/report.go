@@ -201,7 +201,7 @@ func (r *Report) Text() []byte {
 	p("\n")
 	if r.Test != nil {
 		if r.Library != nil {
-			p("`go test -v` in this folder plays it%s. %s\n\n", r.Library.with(), r.Test.says())
+			p("`go test -v` in this folder plays it%s. %s\n\n", r.Library.Needs, r.Test.says())
 		} else {
 			p("`mvn test` in this folder plays it, with `redis-server` on the PATH, or with `-Dredis.port=PORT` on an empty one. %s\n\n", r.Test.says())
 		}

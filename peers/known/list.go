@@ -324,7 +324,7 @@ var Defects = []defect.Defect{
 	{
 		ID:      "MYSQL-wait-goes-on",
 		Title:   "a wait for a user lock that was given up goes on",
-		Story:   "When the caller gives up, the driver closes the connection. The server goes on with GET_LOCK until the statement is over, and only then finds that nobody is there. The server is to blame; the lock asks for a second at a time, so that it is no longer.",
+		Story:   "When the caller gives up, the driver closes the connection. The server goes on with GET_LOCK for up to a second: the lock asks for a second at a time, and MariaDB looks once a second whether the client of a longer statement is still there. The server is to blame.",
 		Judges:  onServer,
 		Applies: among("mysql-get-lock", "mysql-get-lock-pool"),
 		Cause:   leftBehind,

@@ -12,7 +12,7 @@ import (
 //go:embed stories/*.yaml
 var stories embed.FS
 
-//go:embed redsync/*.go rueidislock/*.go zk/*.go natskv/*.go
+//go:embed etcdmutex/*.go natskv/*.go redsync/*.go rueidislock/*.go userlock/*.go zk/*.go
 var sources embed.FS
 
 // source returns the code that opens a library.
@@ -26,13 +26,15 @@ func source(name string) fs.FS {
 
 func constant(text string) func(string) string { return func(string) string { return text } }
 
+const needsRedis = ", with `redis-server` on the PATH"
+
 // noTest says of a library that there is no Go test of its defects.
 const noTest = "no code opens this library in a test of its own yet"
 
 func init() {
 	upstream.Register(stories,
 		upstream.Library{
-			Name: "redsync", Tracker: "github.com/go-redsync/redsync", Form: upstream.Plain, OnRedis: true, Source: source("redsync"),
+			Name: "redsync", Tracker: "github.com/go-redsync/redsync", Form: upstream.Plain, Source: source("redsync"), Needs: needsRedis, Protocol: "Resp", Refuse: "Refuse",
 			Defects: []string{"REDSYNC-late-clean-up", "REDSYNC-interrupted-try", "REDSYNC-set-on-extend", "REDSYNC-asks-often"},
 			Modules: []string{"github.com/go-redsync/redsync/v4", "github.com/redis/go-redis/v9"},
 			Value: func(lock string) string {
@@ -43,7 +45,7 @@ func init() {
 			},
 		},
 		upstream.Library{
-			Name: "rueidislock", Tracker: "github.com/redis/rueidis", Form: upstream.Plain, OnRedis: true, Source: source("rueidislock"),
+			Name: "rueidislock", Tracker: "github.com/redis/rueidis", Form: upstream.Plain, Source: source("rueidislock"), Needs: needsRedis, Protocol: "Resp", Refuse: "Refuse",
 			Defects: []string{"RUEIDISLOCK-own-key", "RUEIDISLOCK-gives-a-try-up", "RUEIDISLOCK-one-key", "RUEIDISLOCK-deletes-first", "RUEIDISLOCK-connects-in-a-try"},
 			Modules: []string{"github.com/redis/rueidis/rueidislock", "github.com/redis/rueidis"},
 			Value: func(lock string) string {
@@ -57,9 +59,15 @@ func init() {
 			},
 		},
 		upstream.Library{
-			Name: "the client of NATS", Tracker: "github.com/nats-io/nats.go", Source: source("natskv"), Value: constant("natsLock"),
+			Name: "the client of NATS", Tracker: "github.com/nats-io/nats.go", Source: source("natskv"), TimeToLive: "natsTimeToLive",
 			Form:    upstream.Form{Expected: "Expected behavior", Actual: "Observed behavior", Steps: "Steps to reproduce", Server: "Server version", Library: "Client version", Configuration: "Host environment"},
 			Defects: []string{"NATS-create-finds-deleted", "NATS-update-takes-ttl"}, Modules: []string{"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"},
+			Value: func(lock string) string {
+				if lock == "nats-kv-key-ttl" {
+					return "natsKeyTTL"
+				}
+				return "natsLock"
+			},
 		},
 		upstream.Library{
 			Name: "the server of NATS", Tracker: "github.com/nats-io/nats-server", Lacks: noTest,
@@ -67,17 +75,24 @@ func init() {
 			Defects: []string{"NATS-renews-after-ttl"}, Modules: []string{"github.com/nats-io/nats.go"},
 		},
 		upstream.Library{
-			Name: "the client of etcd", Tracker: "github.com/etcd-io/etcd", Lacks: noTest,
+			Name: "the client of etcd", Tracker: "github.com/etcd-io/etcd", Source: source("etcdmutex"), Value: constant("etcdMutex"), Places: "etcdPlaces",
 			Form:    upstream.Form{Expected: "What did you expect to happen?", Actual: "What happened?", Steps: "How can we reproduce it (as minimally and precisely as possible)?", Server: "Etcd version", Library: "Client version", Configuration: "Etcd configuration"},
-			Defects: []string{"ETCD-try-behind-try", "ETCD-unchecked-unlock", "ETCD-key-stays"}, Modules: []string{"go.etcd.io/etcd/client/v3"},
+			Defects: []string{"ETCD-try-behind-try", "ETCD-unchecked-unlock", "ETCD-key-stays"}, Modules: []string{"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3"},
 		},
 		upstream.Library{
-			Name: "go-zookeeper", Tracker: "github.com/go-zookeeper/zk", Form: upstream.Plain, Source: source("zk"), Value: constant("zkLock"),
+			Name: "go-zookeeper", Tracker: "github.com/go-zookeeper/zk", Form: upstream.Plain, Source: source("zk"), Protocol: "zkProtocol", Places: "zkPlaces",
 			Needs:   ", with `java` on the PATH and the package `zookeeper` of Debian",
 			Defects: []string{"ZK-server-behind", "ZK-229", "ZK-close-unsent", "ZK-unlock-forgotten"}, Modules: []string{"github.com/go-zookeeper/zk"},
+			Value: func(lock string) string {
+				if lock == "zookeeper-closing" {
+					return "zkClosing"
+				}
+				return "zkLock"
+			},
 		},
 		upstream.Library{
-			Name: "MariaDB", Tracker: "jira.mariadb.org", Lacks: noTest, Form: upstream.Plain,
+			Name: "MariaDB", Tracker: "jira.mariadb.org", Form: upstream.Plain, Source: source("userlock"), Value: constant("userLock"), Places: "userLockPlaces",
+			Needs:   ", with `mariadbd` and `mariadb-install-db` on the PATH",
 			Defects: []string{"MYSQL-wait-goes-on"}, Modules: []string{"github.com/go-sql-driver/mysql"},
 		},
 	)

@@ -1,12 +1,17 @@
 package upstream
 
 import (
+	"bytes"
 	"errors"
+	"go/format"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/modfile"
 
 	root "lockstep/known"
 	"lockstep/linearizability/judges"
@@ -35,13 +40,13 @@ var locks = []locktest.Subject{
 const seedsMost = 5
 
 // Each known defect has a story that shows it in the world. If its library has code for a test, the test is
-// written as well-formed Go, or the reason why it cannot be is given.
+// written as Go that compiles.
 func TestStoriesShowTheirDefect(t *testing.T) {
 	h := sim.NewHost(t)
 	if err := locktest.Register(h, locks...); err != nil {
 		t.Fatal(err)
 	}
-	inexpressible := []string{"NATS-update-takes-ttl", "REDSYNC-asks-often", "ZK-close-unsent"}
+	written := map[string][]byte{} // the tests
 	for _, d := range defects.Defects {
 		t.Run(d.ID, func(t *testing.T) {
 			h := h.For(t)
@@ -74,13 +79,96 @@ func TestStoriesShowTheirDefect(t *testing.T) {
 			}
 			r := upstream.Report{Defect: upstream.Defect{ID: d.ID, Title: d.Title, Library: library}, Simulated: v, Finding: *found, Tries: 1}
 			files, err := r.Project()
-			if cannot := slices.Contains(inexpressible, d.ID); cannot != errors.Is(err, upstream.ErrInexpressible) {
-				t.Errorf("it cannot be expressed: %v; %v", cannot, err)
+			if err != nil {
+				t.Fatal(err)
 			}
-			if err == nil && strings.Contains(string(files["reproduce_test.go"]), "lockstep/") {
+			text := files["reproduce_test.go"]
+			if strings.Contains(string(text), "lockstep/") {
 				t.Error("the test needs this repository")
 			}
+			if formatted, err := format.Source(text); err != nil || !bytes.Equal(formatted, text) {
+				t.Errorf("gofmt would change the test: %v", err)
+			}
+			if n := bytes.Count(text, []byte("\n")); n > linesMost {
+				t.Errorf("the test has %d lines, more than %d", n, linesMost)
+			}
+			written[d.ID] = text
 		})
+	}
+	for _, c := range []struct {
+		id   string
+		has  []string
+		lack []string
+	}{
+		{"REDSYNC-set-on-extend", []string{"s.AssertCallFails(\"a/1\", 2)", "func StartProgram("}, []string{"Network", "Resp", "Interrupt", "AssertOneOwner"}},
+		{"REDSYNC-interrupted-try", []string{"n := s.Network(Bytes)", "n.Latency(100 * time.Millisecond)", "n.Cut(\"a\", 0*time.Second, 2*time.Second, 3, 4, 5)", "t.Interrupt(\"a/1\")"}, []string{"Resp", "Idle ="}},
+		{"REDSYNC-asks-often", []string{"n := s.Network(Resp)", "range []string{\"b1\", \"b2\", \"b3\"", "range []string{\"b2/1\", \"c2/1\", \"d2/1\", \"e2/1\"} {\n", "n.CountRequests()", "n.AssertAsksSeldom(20)"}, []string{"Delay(", "Latency"}},
+		{"RUEIDISLOCK-gives-a-try-up", []string{"n := s.Network(Bytes)", "s.AssertWaiterIsServed(\"x\", \"a/1\","}, []string{"Rule", "Resp"}},
+		{"RUEIDISLOCK-deletes-first", []string{"n := s.Network(Resp)", "If: s.During(\"renew\")", "Do: Refuse(\"ERR injected\")"}, []string{"Drop", "Interrupt"}},
+		{"NATS-update-takes-ttl", []string{"natsKeyTTL, 1)", "n.Crash(\"a\", 4*time.Second)", "s.AssertHoldEnds(\"x\", natsTimeToLive)"}, []string{"StartProgram", "natsLock", "AssertNoGhost"}},
+		{"ETCD-key-stays", []string{"s.AssertNoGhost(\"x\", \"a/1\", etcdPlaces)"}, []string{"StartProgram", "type Rule"}},
+		{"MYSQL-wait-goes-on", []string{"s.AssertNoGhost(\"x\", \"a/1\", userLockPlaces)"}, []string{"Network"}},
+		{"ZK-close-unsent", []string{"zkClosing, 1)", "n := s.Network(zkProtocol)", "Command: \"GETCHILDREN2\"", "s.AssertNoGhost(\"x\", \"a/1\", zkPlaces)"}, []string{"zkLock", "Bytes", "Drop"}},
+		{"ZK-229", []string{"zkLock, 1)", "Do: Drop"}, []string{"zkPlaces", "zkClosing"}},
+	} {
+		for _, want := range c.has {
+			if !strings.Contains(string(written[c.id]), want) {
+				t.Errorf("the test of %s lacks %q", c.id, want)
+			}
+		}
+		for _, not := range c.lack {
+			if strings.Contains(string(written[c.id]), not) {
+				t.Errorf("the test of %s has %q, which its story does not need", c.id, not)
+			}
+		}
+	}
+	vet(t, written)
+}
+
+// linesMost is how long a test may be, of which half is the harness with a protocol and rules of messages.
+const linesMost = 700
+
+// vet looks at tests as go vet does, which compiles them, with the modules of this one.
+func vet(t *testing.T, tests map[string][]byte) {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name string, text []byte) {
+		t.Helper()
+		file := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o777), os.WriteFile(file, text, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for id, text := range tests {
+		write(filepath.Join(id, "reproduce_test.go"), text)
+	}
+	sums, err := os.ReadFile("../go.sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mod, err := modfile.Parse("go.mod", text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range mod.Replace { // this repository
+		if err := errors.Join(mod.DropRequire(r.Old.Path), mod.DropReplace(r.Old.Path, r.Old.Version)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mod.Cleanup()
+	if text, err = mod.Format(); err != nil {
+		t.Fatal(err)
+	}
+	write("go.mod", text)
+	write("go.sum", sums)
+	cmd := exec.Command("go", "vet", "./...")
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("go vet: %v\n%s", err, out)
 	}
 }
 

@@ -4,264 +4,158 @@ import (
 	"bufio"
 	"io"
 	"net"
-	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 )
 
-// A Split takes the bytes of a connection apart.
-type Split struct {
-	// Request reads a request and the name of its command.
-	Request func(*bufio.Reader) (raw []byte, command string, err error)
-	// Reply reads a reply. Answers reports whether it answers the oldest request that has no answer.
-	Reply func(*bufio.Reader) (raw []byte, answers bool, err error)
-	// Idle are commands that have nothing to do with locks.
-	Idle []string
+// A Protocol takes the bytes of a connection apart.
+type Protocol struct {
+	// Request reads a request and the name of its command, which is Idle for one that no lock needs.
+	Request func(in *bufio.Reader) (raw []byte, name string, err error)
+	// Reply reads a reply. Its name is Push for one that answers no request.
+	Reply func(in *bufio.Reader) (raw []byte, name string, err error)
 }
 
-// A Rule is what happens to the messages that it matches. A field that is zero matches every message.
-type Rule struct {
-	Client    string
-	Direction string // request, reply, or push, which answers no request
-	Role      string // what the call under way is for: acquire, unlock; renew: none is under way
-	Command   string
-	From      time.Duration
-	Until     time.Duration
-	Nth       int // the only one of the messages that match
-	// Do is drop, which resets the connection with the next request, since a stream loses no piece; delay;
-	// hold, until the rule ends; reset; or error, which is the answer of the proxy.
-	Do    string
-	Delay time.Duration
-	With  string
+// Idle is the name of a request that no lock needs.
+const Idle = "idle"
 
-	met int
-}
+// Push is the name of a reply that answers no request.
+const Push = "push"
 
-// proxy stands between a client and a server.
-type proxy struct {
-	s        *Story
-	client   string
-	server   string
-	listener net.Listener
-	mu       sync.Mutex
-	conns    []net.Conn
-	away     time.Time // the end of a cut
-}
+// Bytes is any protocol: a message is what a side writes at once, and has no name.
+var Bytes = Protocol{Request: piece, Reply: piece}
 
-func newProxy(s *Story, client, server string) *proxy {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.t.Fatal(err)
+func piece(in *bufio.Reader) (raw []byte, name string, err error) {
+	if _, err := in.Peek(1); err != nil {
+		return nil, "", err
 	}
-	p := &proxy{s: s, client: client, server: server, listener: l}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go p.carry(c)
-		}
-	}()
-	return p
-}
-
-func (p *proxy) addr() string { return p.listener.Addr().String() }
-
-func (p *proxy) close() {
-	_ = p.listener.Close()
-	p.reset()
-}
-
-// reset resets all connections.
-func (p *proxy) reset() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.conns {
-		abort(c)
-	}
-	p.conns = nil
-}
-
-func abort(c net.Conn) {
-	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.SetLinger(0)
-	}
-	_ = c.Close()
-}
-
-// cut loses what is on its way for a time, and resets the connections at its end.
-func (p *proxy) cut(length time.Duration) {
-	p.mu.Lock()
-	p.away = time.Now().Add(length)
-	p.mu.Unlock()
-	time.AfterFunc(length, p.reset)
-}
-
-func (p *proxy) isAway() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return time.Now().Before(p.away)
-}
-
-// sent is a message, with the instant at which it may arrive.
-type sent struct {
-	raw []byte
-	at  time.Time
-}
-
-func (p *proxy) carry(client net.Conn) {
-	server, err := net.Dial("tcp", p.server)
-	if err != nil || p.isAway() {
-		abort(client)
-		return
-	}
-	p.mu.Lock()
-	p.conns = append(p.conns, client, server)
-	p.mu.Unlock()
-	asked := make(chan [2]string, 1<<16) // the role and the command of each request that the server gets
-	var torn atomic.Bool                 // something was dropped
-	up, down := make(chan sent, 1<<16), make(chan sent, 1<<16)
-	go deliver(server, up)
-	go deliver(client, down)
-	go func() {
-		defer close(up) // what is late still arrives
-		in := bufio.NewReader(client)
-		for {
-			raw, command, err := p.request(in)
-			if err != nil {
-				return
-			}
-			role := ""
-			if split := p.s.library.Split; split == nil || !slices.Contains(split.Idle, command) {
-				role = p.s.asks(p.client)
-			}
-			if torn.Load() {
-				abort(client)
-				return
-			}
-			if p.pass(client, "request", role, command, raw, up, down, &torn) {
-				asked <- [2]string{role, command}
-			}
-		}
-	}()
-	in := bufio.NewReader(server)
-	last := [2]string{}
-	for {
-		raw, answers, err := p.reply(in)
-		if err != nil {
-			_ = client.Close()
-			return
-		}
-		if !answers {
-			p.pass(client, "push", "", "", raw, down, down, &torn)
-			continue
-		}
-		select {
-		case last = <-asked:
-		default: // more of the answer before
-		}
-		p.pass(client, "reply", last[0], last[1], raw, down, down, &torn)
-	}
-}
-
-func (p *proxy) request(in *bufio.Reader) ([]byte, string, error) {
-	if split := p.s.library.Split; split != nil {
-		return split.Request(in)
-	}
-	raw, err := piece(in)
+	raw = make([]byte, in.Buffered())
+	_, err = io.ReadFull(in, raw)
 	return raw, "", err
 }
 
-func (p *proxy) reply(in *bufio.Reader) ([]byte, bool, error) {
-	if split := p.s.library.Split; split != nil {
-		return split.Reply(in)
-	}
-	raw, err := piece(in)
-	return raw, true, err
+// A Message is on its way between a client and a server.
+type Message struct {
+	Direction string // request, reply, or Push
+	Command   string // of the request, or of the one that is answered
+	raw       []byte // nil: the sender has closed the connection
+	at        time.Time
+	link      *link
 }
 
-// piece reads what a side wrote at once.
-func piece(in *bufio.Reader) ([]byte, error) {
-	if _, err := in.Peek(1); err != nil {
-		return nil, err
-	}
-	raw := make([]byte, in.Buffered())
-	_, err := io.ReadFull(in, raw)
-	return raw, err
+// A Network has a proxy between each client and each server.
+type Network struct {
+	s        *Story
+	protocol Protocol
+	latency  time.Duration
+	// Story.mu guards the rest.
+	strike func(m *Message) bool // reports whether a message goes on; nil: each does
+	rules  []*Rule
+	sent   map[string][]time.Duration // by client
 }
 
-// asks notes a request of a client, and returns what it is for.
-func (s *Story) asks(client string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	role := s.role(client)
-	if role == "acquire" {
-		p := s.clients[client]
-		p.sent = append(p.sent, time.Since(s.begun))
-	}
-	return role
+// Network puts proxies between the clients that are added from now on and the servers.
+func (s *Story) Network(protocol Protocol) *Network {
+	n := &Network{s: s, protocol: protocol}
+	s.through = n.listen
+	return n
 }
 
-// tornMost is how long a connection may go on that has lost a message.
-const tornMost = 3200 * time.Millisecond
+// Latency is how long each message travels in one direction.
+func (n *Network) Latency(d time.Duration) { n.latency = d }
 
-// pass sends a message on its way, or does to it what a rule says. It reports whether it is on its way.
-func (p *proxy) pass(client net.Conn, direction, role, command string, raw []byte, on, back chan<- sent, torn *atomic.Bool) bool {
-	at := time.Now().Add(p.s.latency)
-	if r := p.s.meet(p.client, direction, role, command); r != nil {
-		switch r.Do {
-		case "delay":
-			at = at.Add(r.Delay)
-		case "hold":
-			p.s.mu.Lock()
-			at = p.s.begun.Add(r.Until)
-			p.s.mu.Unlock()
-		case "drop":
-			torn.Store(true)
-			time.AfterFunc(tornMost, func() { abort(client) })
-			return false
-		case "error":
-			back <- sent{[]byte("-" + r.With + "\r\n"), at}
-			return false
-		default:
-			abort(client)
-			return false
+// listen begins a proxy, and returns its address.
+func (n *Network) listen(client string, server int, addr string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		n.s.t.Fatal(err)
+	}
+	n.s.t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			down, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if up, err := net.Dial("tcp", addr); err != nil {
+				_ = down.Close()
+			} else {
+				n.connect(&link{n: n, client: client, server: server, up: up, down: down})
+			}
 		}
-	}
-	if p.isAway() {
-		return false
-	}
-	on <- sent{raw, at}
-	return true
+	}()
+	return l.Addr().String()
 }
 
-// meet returns the rule that strikes a message; nil: none.
-func (s *Story) meet(client, direction, role, command string) (found *Rule) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Since(s.begun)
-	for _, r := range s.rules {
-		if now < 0 || now < r.From || r.Until > 0 && now >= r.Until || r.Client != "" && r.Client != client || r.Direction != "" && r.Direction != direction ||
-			r.Role != "" && r.Role != role || r.Command != "" && r.Command != command {
-			continue
-		}
-		r.met++
-		if found == nil && (r.Nth == 0 || r.met == r.Nth) {
-			found = r
-		}
-	}
-	return found
+// link is a connection of a client, and that of its proxy to the server.
+type link struct {
+	n          *Network
+	client     string
+	server     int      // counted from 1
+	up         net.Conn // to the server
+	down       net.Conn // to the client
+	toClient   chan *Message
+	unanswered chan string // the commands that the server has got and not answered
+	answered   string      // the command that it has answered last
+}
+
+func (n *Network) connect(l *link) {
+	const most = 1 << 16 // messages on their way
+	toServer := make(chan *Message, most)
+	l.toClient, l.unanswered = make(chan *Message, most), make(chan string, most)
+	go deliver(l.up, toServer)
+	go deliver(l.down, l.toClient)
+	go l.carry(l.down, toServer, "request", n.protocol.Request)
+	go l.carry(l.up, l.toClient, "reply", n.protocol.Reply)
 }
 
 // deliver writes messages in their order, each at its instant.
-func deliver(to net.Conn, messages <-chan sent) {
-	defer func() { _ = to.Close() }()
+func deliver(to net.Conn, messages <-chan *Message) {
 	for m := range messages {
 		time.Sleep(time.Until(m.at))
-		if _, err := to.Write(m.raw); err != nil {
+		if _, err := to.Write(m.raw); err != nil || m.raw == nil {
+			_ = to.Close()
 			return
 		}
+	}
+}
+
+// carry sends messages on their way.
+func (l *link) carry(from net.Conn, to chan<- *Message, direction string, read func(in *bufio.Reader) ([]byte, string, error)) {
+	in := bufio.NewReader(from)
+	for {
+		raw, name, err := read(in)
+		m := &Message{Direction: direction, Command: name, raw: raw, at: time.Now().Add(l.n.latency), link: l}
+		if err != nil {
+			m.raw = nil // what is late still arrives
+			to <- m
+			return
+		}
+		switch {
+		case name == Push:
+			m.Direction = Push
+		case direction == "reply":
+			select {
+			case l.answered = <-l.unanswered:
+			default: // more of the last answer
+			}
+			m.Command = l.answered
+		}
+		l.n.s.mu.Lock()
+		strike := l.n.strike
+		l.n.s.mu.Unlock()
+		if strike != nil && !strike(m) {
+			continue
+		}
+		if direction == "request" {
+			l.unanswered <- name
+		}
+		to <- m
+	}
+}
+
+func (l *link) reset() {
+	for _, c := range []net.Conn{l.up, l.down} {
+		_ = c.(*net.TCPConn).SetLinger(0)
+		_ = c.Close()
 	}
 }

@@ -4,106 +4,79 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-// redisServer is a redis-server of its own.
-type redisServer struct {
-	t    *testing.T
-	port string
-	cmd  *exec.Cmd
+// ServeRedis starts redis-server, which keeps no data.
+func ServeRedis(t *testing.T) Server {
+	return StartProgram(t, "redis-server", "redis-server", func(_, port string) *exec.Cmd {
+		return exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
+	})
 }
 
-// ServeRedis starts redis-server, which must be on the PATH.
-func ServeRedis(t *testing.T, n int) (all []Server) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, port, _ := net.SplitHostPort(l.Addr().String())
-		_ = l.Close()
-		r := &redisServer{t: t, port: port}
-		r.start()
-		t.Cleanup(r.end)
-		all = append(all, r)
-	}
-	return all
-}
-
-func (r *redisServer) start() {
-	r.cmd = exec.Command("redis-server", "--port", r.port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
-	if err := r.cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	Await(r.t, r.Addr())
-}
-
-func (r *redisServer) end() {
-	_ = r.cmd.Process.Kill()
-	_ = r.cmd.Wait()
-}
-
-func (r *redisServer) Addr() string { return "127.0.0.1:" + r.port }
-
-// Restart starts an empty server; it keeps nothing.
-func (r *redisServer) Restart(bool) {
-	r.end()
-	r.start()
-}
-
-// Resp takes the protocol of Redis apart.
-var Resp = &Split{
-	Request: func(in *bufio.Reader) ([]byte, string, error) {
-		raw, words, _, err := respValue(in)
-		command := ""
+// Resp is the protocol of Redis.
+var Resp = Protocol{
+	Request: func(in *bufio.Reader) (raw []byte, name string, err error) {
+		raw, words, err := respValue(in)
 		if len(words) > 0 {
-			command = strings.ToUpper(words[0])
+			name = strings.ToUpper(words[0])
 		}
-		return raw, command, err
+		if slices.Contains([]string{"PING", "HELLO", "CLIENT", "AUTH", "SELECT"}, name) {
+			name = Idle
+		}
+		return raw, name, err
 	},
-	Reply: func(in *bufio.Reader) ([]byte, bool, error) {
-		raw, _, push, err := respValue(in)
-		return raw, !push, err
+	Reply: func(in *bufio.Reader) (raw []byte, name string, err error) {
+		raw, _, err = respValue(in)
+		if len(raw) > 0 && raw[0] == '>' {
+			name = Push
+		}
+		return raw, name, err
 	},
-	Idle: []string{"PING", "HELLO", "CLIENT", "AUTH", "SELECT"},
 }
 
 // respValue reads a value, with the texts in it.
-func respValue(in *bufio.Reader) (raw []byte, words []string, push bool, err error) {
+func respValue(in *bufio.Reader) (raw []byte, words []string, err error) {
 	line, err := in.ReadString('\n')
 	if err != nil {
-		return nil, nil, false, err
+		return nil, nil, err
 	}
-	raw = []byte(line)
-	text := strings.TrimSpace(line[1:])
+	raw, text := []byte(line), strings.TrimSpace(line[1:])
 	n, _ := strconv.Atoi(text)
 	switch line[0] {
 	case '$', '=', '!':
 		if n < 0 {
-			return raw, nil, false, nil
+			return raw, nil, nil
 		}
-		body := make([]byte, n+2)
+		body := make([]byte, n+len("\r\n"))
 		_, err = io.ReadFull(in, body)
-		return append(raw, body...), []string{string(body[:n])}, false, err
+		return append(raw, body...), []string{string(body[:n])}, err
 	case '*', '~', '>', '%', '|':
 		if line[0] == '%' || line[0] == '|' {
 			n *= 2
 		}
 		for range n {
-			more, inner, _, err := respValue(in)
+			more, inner, err := respValue(in)
 			raw, words = append(raw, more...), append(words, inner...)
 			if err != nil {
-				return raw, words, false, err
+				return raw, words, err
 			}
 		}
-		return raw, words, line[0] == '>', nil
+		return raw, words, nil
 	case '+', '-', ':', '_', ',', '#', '(':
-		return raw, []string{text}, false, nil
+		return raw, []string{text}, nil
 	}
-	return raw, nil, false, fmt.Errorf("%q is not of the protocol of Redis", line)
+	return raw, nil, fmt.Errorf("%q is not of the protocol of Redis", line)
+}
+
+// Refuse answers a request with an error instead of carrying it.
+func Refuse(text string) func(m *Message) bool {
+	return func(m *Message) bool {
+		m.link.toClient <- &Message{raw: []byte("-" + text + "\r\n"), at: m.at}
+		return false
+	}
 }

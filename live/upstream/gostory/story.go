@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,155 +12,87 @@ import (
 
 // A Library is the lock that a story plays.
 type Library struct {
-	// Serve starts servers, each of which the kernel or the test ends.
-	Serve func(t *testing.T, n int) []Server
-	// Open opens a client that reaches the servers at these addresses.
-	Open func(addrs []string) (Client, error)
-	// Lease is the time after which a hold that nothing renews is over; 0: holds are renewed.
+	// Serve starts a server, which ends with the test.
+	Serve func(t *testing.T) Server
+	// Open opens a client of the servers at these addresses, and returns what makes its locks.
+	Open func(addrs []string) (func(name string) Lock, error)
+	// Lease is the time after which a hold ends that nobody renews; 0: the library renews holds.
 	Lease time.Duration
-	// Split reads a request and a reply; nil: what a side writes at once is one.
-	Split *Split
 }
 
 // A Server is a program that the test starts.
 type Server interface {
 	Addr() string
-	// Restart ends the program and starts it at the same address, with its data or without.
+	// Restart ends the program and starts it again at its address, with its data or without.
 	Restart(keepData bool)
 }
 
-// A Client is a process that uses the library.
-type Client interface {
-	Lock(name string) Lock
-}
-
-// A Lock is what a thread of a client has of a lock.
+// A Lock is the lock of one name, for one thread. A Lock whose holder is told of a loss also has a method Lost,
+// and one that can be prolonged has a method Extend.
 type Lock interface {
 	Lock(ctx context.Context) error
 	TryLock(ctx context.Context) error // ErrBusy: another has it
 	Unlock(ctx context.Context) error  // ErrNotHeld: the caller does not have it
-	// Lost is closed when the library tells that the hold is gone; nil: it does not.
-	Lost() <-chan struct{}
 }
 
-// An Extender is a Lock whose holder asks for more time.
-type Extender interface {
-	Extend(ctx context.Context) error
-}
+// ErrBusy is the answer of a lock that another has.
+var ErrBusy = errors.New("busy")
 
-// The answers of a lock.
-var (
-	ErrBusy    = errors.New("busy")
-	ErrNotHeld = errors.New("not held")
-)
+// ErrNotHeld is the answer of a lock that the caller does not have.
+var ErrNotHeld = errors.New("not held")
 
-// slack is how much an instant may be off.
-const slack = 60 * time.Millisecond
-
-// A Story is some clients and what they do. Instants are since its start.
+// A Story is some clients of some servers, and what their threads do. Instants are since its start.
 type Story struct {
 	t       *testing.T
 	library Library
 	servers []Server
-	latency time.Duration
-	clients map[string]*process
+	clients map[string]func(name string) Lock
 	threads []*Thread
-	rules   []*Rule
-	events  []event
-	mu      sync.Mutex // of the beliefs and calls of all threads, and of rules
-	begun   time.Time
-	over    bool
-}
+	through func(client string, server int, addr string) string // nil: clients connect to the servers themselves
 
-type event struct {
-	at time.Duration
-	do func()
-}
-
-// process is a client with its proxies.
-type process struct {
-	name    string
-	client  Client
-	proxies []*proxy
-	sent    []time.Duration // the instants of its requests in acquires; guarded by Story.mu
+	mu    sync.Mutex // guards the rest, the calls of all threads, and rules
+	begun time.Time
 }
 
 // NewStory starts the servers of a story.
 func NewStory(t *testing.T, library Library, servers int) *Story {
-	return &Story{t: t, library: library, servers: library.Serve(t, servers), clients: map[string]*process{}, begun: time.Now()}
+	s := &Story{t: t, library: library, clients: map[string]func(string) Lock{}, begun: time.Now()}
+	for range servers {
+		s.servers = append(s.servers, library.Serve(t))
+	}
+	return s
 }
 
-// Latency is how long each message travels in one direction.
-func (s *Story) Latency(d time.Duration) { s.latency = d }
-
-// Client adds a client.
+// Client opens a client.
 func (s *Story) Client(name string) {
-	p := &process{name: name}
-	s.clients[name] = p
-	for _, server := range s.servers {
-		p.proxies = append(p.proxies, newProxy(s, name, server.Addr()))
+	s.t.Helper()
+	var addrs []string
+	for i, x := range s.servers {
+		addr := x.Addr()
+		if s.through != nil {
+			addr = s.through(name, i+1, addr)
+		}
+		addrs = append(addrs, addr)
+	}
+	var err error
+	if s.clients[name], err = s.library.Open(addrs); err != nil {
+		s.t.Fatalf("client %s: %v; the test did not work", name, err)
 	}
 }
 
-// Thread adds a thread of a client, such as a/1, and what it does.
-func (s *Story) Thread(name string, do func(*Thread)) {
-	client, _, _ := strings.Cut(name, "/")
-	s.threads = append(s.threads, &Thread{s: s, name: name, p: s.clients[client], do: do, locks: map[string]Lock{}})
-}
-
-// Rule adds a rule of the proxies.
-func (s *Story) Rule(r Rule) { s.rules = append(s.rules, &r) }
-
-// Cut cuts a client off from some of the servers, counted from 1; none: from all.
-func (s *Story) Cut(client string, at, length time.Duration, servers ...int) {
-	s.events = append(s.events, event{at, func() {
-		for i, x := range s.clients[client].proxies {
-			if len(servers) == 0 || slices.Contains(servers, i+1) {
-				x.cut(length)
-			}
-		}
-	}})
-}
-
-// Restart restarts servers, counted from 1; none: all.
-func (s *Story) Restart(at time.Duration, keepData bool, servers ...int) {
-	s.events = append(s.events, event{at, func() {
-		for i, server := range s.servers {
-			if len(servers) == 0 || slices.Contains(servers, i+1) {
-				server.Restart(keepData)
-			}
-		}
-	}})
+// Thread adds a thread, such as a/1, which is the first of client a. do is what it does.
+func (s *Story) Thread(name string, do func(t *Thread)) {
+	s.threads = append(s.threads, &Thread{s: s, name: name, do: do, locks: map[string]Lock{}})
 }
 
 // Play plays the story until all threads have ended, or for so long.
 func (s *Story) Play(length time.Duration) {
-	s.t.Helper()
-	s.begun = time.Now().Add(time.Hour) // no rule strikes before the start
-	for _, p := range s.clients {
-		var addrs []string
-		for _, x := range p.proxies {
-			addrs = append(addrs, x.addr())
-		}
-		var err error
-		if p.client, err = s.library.Open(addrs); err != nil {
-			s.t.Fatalf("client %s: %v", p.name, err)
-		}
-	}
 	s.mu.Lock()
 	s.begun = time.Now()
 	s.mu.Unlock()
 	var threads sync.WaitGroup
-	for _, w := range s.threads {
-		w.ctx, w.cancel = context.WithCancel(context.Background())
-		threads.Go(func() { w.do(w) })
-	}
-	for _, e := range s.events {
-		time.AfterFunc(e.at, func() {
-			if !s.ended() {
-				e.do()
-			}
-		})
+	for _, t := range s.threads {
+		threads.Go(func() { t.do(t) })
 	}
 	done := make(chan struct{})
 	go func() {
@@ -170,60 +101,50 @@ func (s *Story) Play(length time.Duration) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(time.Until(s.begun.Add(length))):
+	case <-time.After(length):
 	}
-	s.mu.Lock()
-	s.over = true
-	s.mu.Unlock()
-	for _, p := range s.clients {
-		for _, x := range p.proxies {
-			x.close()
-		}
-	}
-	for _, w := range s.threads {
-		w.cancel()
-	}
-}
-
-func (s *Story) ended() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.over
 }
 
 // now is the time since the start.
 func (s *Story) now() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Since(s.begun)
+	return s.since()
 }
 
-// A Thread is a thread of a client.
+// since is now for a caller that has mu.
+func (s *Story) since() time.Duration { return time.Since(s.begun).Round(time.Millisecond) }
+
+// A Thread makes one call after the other.
 type Thread struct {
 	s     *Story
 	name  string
-	p     *process
-	do    func(*Thread)
+	do    func(t *Thread)
 	locks map[string]Lock
-	ctx   context.Context
-	// The rest is guarded by s.mu.
-	cancel context.CancelFunc // of the call under way
+	// Story.mu guards the rest.
 	calls  []*call
-	holds  []*belief
+	cancel context.CancelFunc // ends the context of the call under way
+}
+
+// client is the name of the client of a thread.
+func (t *Thread) client() string {
+	name, _, _ := strings.Cut(t.name, "/")
+	return name
 }
 
 // call is a call of the library.
 type call struct {
-	role, lock, outcome string // outcome is "" while the call is under way
-	from, to            time.Duration
-	wait                time.Duration // -1: no bound
+	role string // acquire, unlock or renew
+	lock string
+	from time.Duration
+	to   time.Duration
+	over bool          // false: it is under way
+	lost time.Duration // when the holder was told that it has lost the lock; 0: it was not
+	err  error
 }
 
-// belief is a time in which a thread believes that it has a lock.
-type belief struct {
-	lock     string
-	from, to time.Duration // to is -1 while it goes on
-	lease    time.Duration // when the lease ends; 0: it is renewed
+func (c call) String() string {
+	return fmt.Sprintf("%s of %s from %v to %v", c.role, c.lock, c.from, c.to)
 }
 
 // At waits for an instant.
@@ -235,244 +156,78 @@ func (t *Thread) Before(d time.Duration) bool { return t.s.now() < d }
 // Sleep waits.
 func (t *Thread) Sleep(d time.Duration) { time.Sleep(d) }
 
-// lock returns what the thread has of a lock.
-func (t *Thread) lock(name string) Lock {
-	if t.locks[name] == nil {
-		t.locks[name] = t.p.client.Lock(name)
-	}
-	return t.locks[name]
-}
-
 // Lock waits for a lock, and reports whether it was granted.
-func (t *Thread) Lock(name string) bool {
-	return t.acquire(name, -1, t.lock(name).Lock)
-}
+func (t *Thread) Lock(name string) bool { return t.acquire(name, t.lock(name).Lock) }
+
+// TryLock asks for a lock once.
+func (t *Thread) TryLock(name string) bool { return t.acquire(name, t.lock(name).TryLock) }
 
 // LockWithin waits for a lock for so long at most.
 func (t *Thread) LockWithin(name string, wait time.Duration) bool {
-	return t.acquire(name, wait, t.lock(name).Lock)
-}
-
-// TryLock asks for a lock once.
-func (t *Thread) TryLock(name string) bool {
-	return t.acquire(name, 0, t.lock(name).TryLock)
-}
-
-func (t *Thread) acquire(name string, wait time.Duration, ask func(context.Context) error) bool {
-	c, err := t.call("acquire", name, wait, ask)
-	if err != nil {
-		return false
-	}
-	b := &belief{lock: name, from: c.to, to: -1}
-	if l := t.s.library.Lease; l > 0 {
-		b.lease = c.from + l
-	}
-	t.s.mu.Lock()
-	t.holds = append(t.holds, b)
-	t.s.mu.Unlock()
-	if lost := t.locks[name].Lost(); lost != nil {
-		go func() {
-			<-lost
-			t.believes(name, t.s.now())
-		}()
-	}
-	return true
-}
-
-// believes ends the belief of a thread that it has a lock.
-func (t *Thread) believes(name string, until time.Duration) {
-	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	for _, b := range t.holds {
-		if b.lock == name && b.to < 0 {
-			b.to = until
-		}
-	}
+	return t.acquire(name, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, wait)
+		defer cancel()
+		return t.lock(name).Lock(ctx)
+	})
 }
 
 // Unlock gives a lock up.
-func (t *Thread) Unlock(name string) {
-	t.believes(name, t.s.now())
-	_, _ = t.call("unlock", name, -1, t.lock(name).Unlock)
+func (t *Thread) Unlock(name string) bool {
+	return t.call("unlock", name, t.lock(name).Unlock).err == nil
 }
 
 // Extend asks for more time.
-func (t *Thread) Extend(name string) {
-	l, ok := t.lock(name).(Extender)
-	if !ok {
-		panic("the library extends no hold")
-	}
-	c, err := t.call("renew", name, -1, l.Extend)
-	if err == nil {
-		t.believes(name, c.to)
-		t.s.mu.Lock()
-		t.holds = append(t.holds, &belief{lock: name, from: c.to, to: -1, lease: c.from + t.s.library.Lease})
-		t.s.mu.Unlock()
-	}
-}
-
-// call makes a call that an interrupt ends.
-func (t *Thread) call(role, name string, wait time.Duration, ask func(context.Context) error) (*call, error) {
-	ctx, cancel := context.WithCancel(t.ctx)
-	if wait > 0 {
-		ctx, cancel = context.WithTimeout(t.ctx, wait)
-	}
-	defer cancel()
-	c := &call{role: role, lock: name, from: t.s.now(), wait: wait}
-	t.s.mu.Lock()
-	t.cancel, t.calls = cancel, append(t.calls, c)
-	t.s.mu.Unlock()
-	err := ask(ctx)
-	to := t.s.now()
-	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	c.to = to
-	switch {
-	case err == nil:
-		c.outcome = map[string]string{"acquire": "granted", "unlock": "released", "renew": "extended"}[role]
-	case errors.Is(err, ErrBusy):
-		c.outcome = "busy"
-	case errors.Is(err, ErrNotHeld):
-		c.outcome = "not held"
-	default:
-		c.outcome = "error: " + err.Error()
-	}
-	return c, err
+func (t *Thread) Extend(name string) bool {
+	l := t.lock(name).(interface {
+		Extend(ctx context.Context) error
+	})
+	return t.call("renew", name, l.Extend).err == nil
 }
 
 // Interrupt ends the context of the call that is under way in another thread.
 func (t *Thread) Interrupt(name string) {
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	for _, w := range t.s.threads {
-		if w.name == name && w.cancel != nil {
-			w.cancel()
+	for _, other := range t.s.threads {
+		if other.name == name && other.cancel != nil {
+			other.cancel()
 		}
 	}
 }
 
-// role is what the call under way of a client is for: acquire, unlock, or renew if there is none.
-// Guarded by mu.
-func (s *Story) role(client string) string {
-	for _, w := range s.threads {
-		if n := len(w.calls); w.p.name == client && n > 0 && w.calls[n-1].outcome == "" {
-			return w.calls[n-1].role
-		}
+// lock returns what the thread has of a lock.
+func (t *Thread) lock(name string) Lock {
+	if t.locks[name] == nil {
+		t.locks[name] = t.s.clients[t.client()](name)
 	}
-	return "renew"
+	return t.locks[name]
 }
 
-// until is when a belief ended.
-func (b *belief) until(now time.Duration) time.Duration {
-	to := b.to
-	if to < 0 {
-		to = now
+func (t *Thread) acquire(name string, ask func(ctx context.Context) error) bool {
+	c := t.call("acquire", name, ask)
+	if l, ok := t.lock(name).(interface{ Lost() <-chan struct{} }); ok && c.err == nil {
+		lost := l.Lost()
+		go func() {
+			<-lost
+			t.s.mu.Lock()
+			defer t.s.mu.Unlock()
+			c.lost = t.s.since()
+		}()
 	}
-	if b.lease > 0 {
-		to = min(to, b.lease)
-	}
-	return to
+	return c.err == nil
 }
 
-// AssertOneOwner fails if two threads believed to have a lock at one time.
-func (s *Story) AssertOneOwner(lock string) {
-	s.t.Helper()
-	now := s.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, v := range s.threads {
-		for _, w := range s.threads[i+1:] {
-			for _, a := range v.holds {
-				for _, b := range w.holds {
-					from, to := max(a.from, b.from), min(a.until(now), b.until(now))
-					if a.lock == lock && b.lock == lock && to-from > slack {
-						s.t.Errorf("%s and %s both believed to have %s from %v to %v", v.name, w.name, lock, tenths(from), tenths(to))
-					}
-				}
-			}
-		}
-	}
+// call makes a call.
+func (t *Thread) call(role, lock string, ask func(ctx context.Context) error) *call {
+	ctx, cancel := context.WithCancel(t.s.t.Context())
+	defer cancel()
+	c := &call{role: role, lock: lock, from: t.s.now()}
+	t.s.mu.Lock()
+	t.calls, t.cancel = append(t.calls, c), cancel
+	t.s.mu.Unlock()
+	err := ask(ctx)
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	c.to, c.err, c.over = t.s.since(), err, true
+	return c
 }
-
-// AssertCallIsNot fails if the n-th call of a thread, counted from 1, came to an outcome.
-func (s *Story) AssertCallIsNot(thread string, n int, outcome string) {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.threads {
-		if w.name != thread {
-			continue
-		}
-		if len(w.calls) < n {
-			s.t.Fatalf("%s has made %d calls; the test did not work", thread, len(w.calls))
-		}
-		if c := w.calls[n-1]; c.outcome == outcome {
-			s.t.Errorf("call %d of %s (%s of %s, from %v to %v) came to %q", n, thread, c.role, c.lock, tenths(c.from), tenths(c.to), outcome)
-		}
-	}
-}
-
-// AssertWaiterIsServed fails if a thread waited for longer than the bound while nobody believed to
-// have the lock.
-func (s *Story) AssertWaiterIsServed(lock, thread string, bound time.Duration) {
-	s.t.Helper()
-	now := s.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.threads {
-		for _, c := range w.calls {
-			if w.name != thread || c.role != "acquire" || c.lock != lock {
-				continue
-			}
-			from, to := c.from, c.to
-			if c.outcome == "" {
-				to = now
-			}
-			for _, v := range s.threads {
-				for _, b := range v.holds {
-					if b.lock == lock && b.from < to {
-						from = max(from, b.until(now))
-					}
-				}
-			}
-			if to-from > bound {
-				s.t.Errorf("%s waited for %s from %v to %v, and nobody believed to have it", thread, lock, tenths(from), tenths(to))
-			}
-		}
-	}
-}
-
-// AssertReturnsInTime fails if the n-th call of a thread returned later than its wait and a bound.
-func (s *Story) AssertReturnsInTime(thread string, n int, bound time.Duration) {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.threads {
-		if w.name == thread && len(w.calls) >= n {
-			if c := w.calls[n-1]; c.outcome != "" && c.to-c.from-c.wait > bound+slack {
-				s.t.Errorf("call %d of %s took %v, and was to take %v and two round trips", n, thread, tenths(c.to-c.from), c.wait)
-			}
-		}
-	}
-}
-
-// AssertAsksSeldom fails if a client sent more requests in a second in which a thread of it waited.
-// The other threads of the client send none.
-func (s *Story) AssertAsksSeldom(thread string, most int) {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	client, _, _ := strings.Cut(thread, "/")
-	sent := s.clients[client].sent
-	for i := range sent {
-		if n := len(sent) - i; n > most {
-			if last := sent[i+most]; last-sent[i] < time.Second {
-				s.t.Errorf("client %s sent %d requests from %v to %v", client, most+1, tenths(sent[i]), tenths(last))
-				return
-			}
-		}
-	}
-}
-
-// tenths rounds an instant for people.
-func tenths(d time.Duration) string { return fmt.Sprint(d.Round(time.Millisecond)) }

@@ -4,7 +4,6 @@ package redsync
 import (
 	"context"
 	"errors"
-	"testing"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
@@ -18,24 +17,18 @@ import (
 // redsyncWith is redsync's mutex with options.
 func redsyncWith(options ...redsync.Option) Library {
 	return Library{
-		Serve: func(t *testing.T, n int) []Server { return ServeRedis(t, n) },
-		Open: func(addrs []string) (Client, error) {
+		Serve: ServeRedis,
+		Open: func(addrs []string) (func(name string) Lock, error) {
 			var pools []rs.Pool
 			for _, addr := range addrs {
 				pools = append(pools, goredis.NewPool(redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1})))
 			}
-			return redsyncClient{redsync.New(pools...), options}, nil
+			r := redsync.New(pools...)
+			return func(name string) Lock { return mutex{r.NewMutex(name, options...)} }, nil
 		},
-		Lease: 8 * time.Second, Split: Resp,
+		Lease: 8 * time.Second,
 	}
 }
-
-type redsyncClient struct {
-	*redsync.Redsync
-	options []redsync.Option
-}
-
-func (c redsyncClient) Lock(name string) Lock { return mutex{c.NewMutex(name, c.options...)} }
 
 type mutex struct{ *redsync.Mutex }
 
@@ -58,8 +51,6 @@ func (m mutex) Extend(ctx context.Context) error {
 	}
 	return err
 }
-
-func (mutex) Lost() <-chan struct{} { return nil }
 
 // busy translates the answer of servers that another has the lock.
 func busy(err error) error {

@@ -17,22 +17,17 @@ import (
 func rueidislockWith(majority int32, tryNextAfter time.Duration) Library {
 	return Library{
 		Serve: ServeRedis,
-		Open: func(addrs []string) (Client, error) {
+		Open: func(addrs []string) (func(name string) Lock, error) {
 			l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 				KeyMajority: majority, TryNextAfter: tryNextAfter, NoLoopTracking: true,
 				ClientOption: rueidis.ClientOption{InitAddress: addrs, ForceSingleClient: true},
 			})
-			return locker{l}, err
+			return func(name string) Lock { return &locked{l: l, name: name} }, err
 		},
-		Split: Resp,
 	}
 }
 
-type locker struct{ rueidislock.Locker }
-
-func (l locker) Lock(name string) Lock { return &hold{l: l.Locker, name: name} }
-
-type hold struct {
+type locked struct {
 	l      rueidislock.Locker
 	name   string
 	lost   context.Context
@@ -40,7 +35,7 @@ type hold struct {
 }
 
 // take asks for a hold, which must not end with the context of the call.
-func (h *hold) take(ctx context.Context, with func(context.Context, string) (context.Context, context.CancelFunc, error)) error {
+func (h *locked) take(ctx context.Context, with func(context.Context, string) (context.Context, context.CancelFunc, error)) error {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	lost, unlock, err := with(own, h.name)
@@ -51,9 +46,9 @@ func (h *hold) take(ctx context.Context, with func(context.Context, string) (con
 	return err
 }
 
-func (h *hold) Lock(ctx context.Context) error { return h.take(ctx, h.l.WithContext) }
+func (h *locked) Lock(ctx context.Context) error { return h.take(ctx, h.l.WithContext) }
 
-func (h *hold) TryLock(ctx context.Context) error {
+func (h *locked) TryLock(ctx context.Context) error {
 	err := h.take(ctx, h.l.TryWithContext)
 	if errors.Is(err, rueidislock.ErrNotLocked) {
 		return ErrBusy
@@ -61,7 +56,7 @@ func (h *hold) TryLock(ctx context.Context) error {
 	return err
 }
 
-func (h *hold) Unlock(context.Context) error {
+func (h *locked) Unlock(context.Context) error {
 	if h.unlock == nil {
 		return ErrNotHeld
 	}
@@ -70,6 +65,6 @@ func (h *hold) Unlock(context.Context) error {
 	return nil
 }
 
-func (h *hold) Lost() <-chan struct{} { return h.lost.Done() }
+func (h *locked) Lost() <-chan struct{} { return h.lost.Done() }
 
 var _ = rueidislockWith

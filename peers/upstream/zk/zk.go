@@ -12,6 +12,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -21,52 +23,83 @@ import (
 )
 
 // zkLock is the lock of zk.NewLock, by a session of 10 s for each client.
-var zkLock = Library{
-	Serve: func(t *testing.T, n int) []Server {
-		s := &zkServer{t: t}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, s.port, _ = net.SplitHostPort(l.Addr().String())
-		_ = l.Close()
-		s.start(false)
-		t.Cleanup(s.end)
-		return []Server{s}
-	},
-	Open: func(addrs []string) (Client, error) {
-		c := &zkClient{lost: make(chan struct{})}
-		had := false
-		var err error
-		c.conn, _, err = zk.Connect(addrs, 10*time.Second, zk.WithLogger(quiet{}), zk.WithEventCallback(func(e zk.Event) {
-			switch {
-			case e.State == zk.StateHasSession:
-				had = true
-			case e.State == zk.StateDisconnected && had:
-				had = false
-				select {
-				case <-c.lost:
-				default:
-					close(c.lost)
+var zkLock = zkWith(false)
+
+// zkClosing is the lock of zk.NewLock for a caller that closes the session of 10 s after a Lock that failed.
+var zkClosing = zkWith(true)
+
+func zkWith(closing bool) Library {
+	return Library{
+		Serve: func(t *testing.T) Server {
+			p := StartProgram(t, "java", "openjdk-17-jre-headless and zookeeper", func(dir, port string) *exec.Cmd {
+				config := filepath.Join(dir, "zoo.cfg")
+				text := fmt.Sprintf("tickTime=2000\ndataDir=%s/data\nclientPortAddress=127.0.0.1\nclientPort=%s\nadmin.enableServer=false\n", dir, port)
+				if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return exec.Command("java", "-cp", "/usr/share/java/zookeeper.jar", "org.apache.zookeeper.server.ZooKeeperServerMain", config)
+			})
+			for begun := time.Now(); !zkServes(p.Addr()); time.Sleep(50 * time.Millisecond) {
+				if time.Since(begun) > time.Minute {
+					t.Fatal("the server is not ready; the test did not work")
 				}
 			}
-		}))
-		return c, err
-	},
-	Split: &Split{
-		Request: func(in *bufio.Reader) ([]byte, string, error) {
-			raw, err := frame(in)
-			if len(raw) < 12 {
-				return raw, "", err
+			return p
+		},
+		Open: func(addrs []string) (func(name string) Lock, error) {
+			begun, lost := make(chan struct{}), make(chan struct{})
+			begin, lose := sync.OnceFunc(func() { close(begun) }), sync.OnceFunc(func() { close(lost) })
+			c, events, err := zk.Connect(addrs, 10*time.Second, zk.WithLogger(quiet{}))
+			if err != nil {
+				return nil, err
 			}
-			return raw, map[uint32]string{1: "CREATE", 2: "DELETE", 3: "EXISTS", 4: "GETDATA", 8: "GETCHILDREN", 11: "PING", 12: "GETCHILDREN2"}[binary.BigEndian.Uint32(raw[8:])], err
+			go func() {
+				had := false
+				for e := range events {
+					switch {
+					case e.State == zk.StateHasSession:
+						had = true
+						begin()
+					case e.State == zk.StateDisconnected && had:
+						lose()
+					}
+				}
+			}()
+			<-begun
+			return func(name string) Lock { return &node{c: c, name: name, closing: closing, lost: lost} }, nil
 		},
-		Reply: func(in *bufio.Reader) ([]byte, bool, error) {
-			raw, err := frame(in)
-			const event = 0xffffffff // the number of a watch event
-			return raw, len(raw) < 8 || binary.BigEndian.Uint32(raw[4:]) != event, err
-		},
-		Idle: []string{"PING"},
+	}
+}
+
+// zkServes reports whether a server serves. It accepts connections before, and a client that connects then waits for 67 s.
+func zkServes(addr string) bool {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	_, _ = io.WriteString(c, "srvr")
+	text, _ := io.ReadAll(c)
+	return strings.Contains(string(text), "Mode:")
+}
+
+// zkProtocol is the protocol of ZooKeeper.
+var zkProtocol = Protocol{
+	Request: func(in *bufio.Reader) (raw []byte, name string, err error) {
+		raw, err = frame(in)
+		if len(raw) < 12 {
+			return raw, "", err
+		}
+		return raw, map[uint32]string{1: "CREATE", 2: "DELETE", 3: "EXISTS", 4: "GETDATA", 8: "GETCHILDREN", 11: Idle, 12: "GETCHILDREN2"}[binary.BigEndian.Uint32(raw[8:])], err
+	},
+	Reply: func(in *bufio.Reader) (raw []byte, name string, err error) {
+		const event = 0xffffffff // the number of a watch event
+		raw, err = frame(in)
+		if len(raw) >= 8 && binary.BigEndian.Uint32(raw[4:]) == event {
+			name = Push
+		}
+		return raw, name, err
 	},
 }
 
@@ -85,25 +118,23 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-type zkClient struct {
-	conn *zk.Conn
-	lost chan struct{} // closed when the connection is lost
-}
-
-func (c *zkClient) Lock(name string) Lock { return &node{c: c, name: name} }
-
 type node struct {
-	c    *zkClient
-	name string
-	lock *zk.Lock
+	c       *zk.Conn
+	name    string
+	closing bool
+	lost    chan struct{}
+	lock    *zk.Lock
 }
 
 func (n *node) Lock(ctx context.Context) error {
-	n.lock = zk.NewLock(n.c.conn, "/"+n.name, zk.WorldACL(zk.PermAll))
+	n.lock = zk.NewLock(n.c, "/"+n.name, zk.WorldACL(zk.PermAll))
 	done := make(chan error, 1)
 	go func() { done <- n.lock.Lock() }() // it takes no context
 	select {
 	case err := <-done:
+		if err != nil && n.closing {
+			n.c.Close()
+		}
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
@@ -120,42 +151,17 @@ func (n *node) Unlock(context.Context) error {
 	return err
 }
 
-func (n *node) Lost() <-chan struct{} { return n.c.lost }
+func (n *node) Lost() <-chan struct{} { return n.lost }
 
-// zkServer is the server of the package zookeeper of Debian.
-type zkServer struct {
-	t    *testing.T
-	port string
-	dir  string
-	cmd  *exec.Cmd
-}
-
-func (s *zkServer) start(keepData bool) {
-	if !keepData {
-		s.dir = s.t.TempDir()
+// zkPlaces counts the nodes of a lock.
+func zkPlaces(addr, lock string) (int, error) {
+	c, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(quiet{}))
+	if err != nil {
+		return 0, err
 	}
-	config := filepath.Join(s.dir, "zoo.cfg")
-	text := fmt.Sprintf("tickTime=2000\ndataDir=%s/data\nclientPortAddress=127.0.0.1\nclientPort=%s\nadmin.enableServer=false\n", s.dir, s.port)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
-	s.cmd = exec.Command("java", "-cp", "/usr/share/java/zookeeper.jar", "org.apache.zookeeper.server.ZooKeeperServerMain", config)
-	if err := s.cmd.Start(); err != nil {
-		s.t.Fatal(err)
-	}
-	Await(s.t, s.Addr())
+	defer c.Close()
+	nodes, _, err := c.Children("/" + lock)
+	return len(nodes), err
 }
 
-func (s *zkServer) end() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-}
-
-func (s *zkServer) Addr() string { return "127.0.0.1:" + s.port }
-
-func (s *zkServer) Restart(keepData bool) {
-	s.end()
-	s.start(keepData)
-}
-
-var _ = zkLock
+var _, _, _, _ = zkLock, zkClosing, zkProtocol, zkPlaces

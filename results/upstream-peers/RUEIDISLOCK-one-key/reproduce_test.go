@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,11 +20,16 @@ import (
 )
 
 // One key that is left is enough to refuse a try, although the majority is free.
+//
+// A gives the lock up, and the server refuses one of the deletions of its three keys. The majority is free, and
+// the locker tells B that the lock is taken: it asks for no other key when one is taken.
+//
+// The rest of this file is what the test needs to open the library, to play the story and to check it.
 func TestRUEIDISLOCKOneKey(t *testing.T) {
 	for try := range 3 {
 		t.Run(fmt.Sprint(try+1), func(t *testing.T) {
 			s := NewStory(t, rueidislockWith(2, 0), 1)
-			s.Latency(1 * time.Millisecond)
+			n := s.Network(Resp)
 			s.Client("a")
 			s.Client("b")
 			s.Thread("a/1", func(t *Thread) {
@@ -37,9 +41,9 @@ func TestRUEIDISLOCKOneKey(t *testing.T) {
 				t.At(2 * time.Second)
 				t.TryLock("x")
 			})
-			s.Rule(Rule{Client: "a", Direction: "request", Role: "unlock", Do: "error", With: "ERR injected", Nth: 1})
+			n.Rule(Rule{Client: "a", Direction: "request", If: s.During("unlock"), Nth: 1, Do: Refuse("ERR injected")})
 			s.Play(6 * time.Second)
-			s.AssertCallIsNot("b/1", 1, "busy")
+			s.AssertCallIsNot("b/1", 1, ErrBusy)
 		})
 	}
 }
@@ -49,22 +53,17 @@ func TestRUEIDISLOCKOneKey(t *testing.T) {
 func rueidislockWith(majority int32, tryNextAfter time.Duration) Library {
 	return Library{
 		Serve: ServeRedis,
-		Open: func(addrs []string) (Client, error) {
+		Open: func(addrs []string) (func(name string) Lock, error) {
 			l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 				KeyMajority: majority, TryNextAfter: tryNextAfter, NoLoopTracking: true,
 				ClientOption: rueidis.ClientOption{InitAddress: addrs, ForceSingleClient: true},
 			})
-			return locker{l}, err
+			return func(name string) Lock { return &locked{l: l, name: name} }, err
 		},
-		Split: Resp,
 	}
 }
 
-type locker struct{ rueidislock.Locker }
-
-func (l locker) Lock(name string) Lock { return &hold{l: l.Locker, name: name} }
-
-type hold struct {
+type locked struct {
 	l      rueidislock.Locker
 	name   string
 	lost   context.Context
@@ -72,7 +71,7 @@ type hold struct {
 }
 
 // take asks for a hold, which must not end with the context of the call.
-func (h *hold) take(ctx context.Context, with func(context.Context, string) (context.Context, context.CancelFunc, error)) error {
+func (h *locked) take(ctx context.Context, with func(context.Context, string) (context.Context, context.CancelFunc, error)) error {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
 	lost, unlock, err := with(own, h.name)
@@ -83,9 +82,9 @@ func (h *hold) take(ctx context.Context, with func(context.Context, string) (con
 	return err
 }
 
-func (h *hold) Lock(ctx context.Context) error { return h.take(ctx, h.l.WithContext) }
+func (h *locked) Lock(ctx context.Context) error { return h.take(ctx, h.l.WithContext) }
 
-func (h *hold) TryLock(ctx context.Context) error {
+func (h *locked) TryLock(ctx context.Context) error {
 	err := h.take(ctx, h.l.TryWithContext)
 	if errors.Is(err, rueidislock.ErrNotLocked) {
 		return ErrBusy
@@ -93,7 +92,7 @@ func (h *hold) TryLock(ctx context.Context) error {
 	return err
 }
 
-func (h *hold) Unlock(context.Context) error {
+func (h *locked) Unlock(context.Context) error {
 	if h.unlock == nil {
 		return ErrNotHeld
 	}
@@ -102,528 +101,157 @@ func (h *hold) Unlock(context.Context) error {
 	return nil
 }
 
-func (h *hold) Lost() <-chan struct{} { return h.lost.Done() }
+func (h *locked) Lost() <-chan struct{} { return h.lost.Done() }
 
-var _ = rueidislockWith
-
-// Await waits until somebody accepts connections at an address.
-func Await(t *testing.T, addr string) {
-	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
-		c, err := net.Dial("tcp", addr)
-		if err == nil {
-			_ = c.Close()
-			return
-		}
-		if time.Since(begun) > time.Minute {
-			t.Fatal(err)
-		}
-	}
+// ServeRedis starts redis-server, which keeps no data.
+func ServeRedis(t *testing.T) Server {
+	return StartProgram(t, "redis-server", "redis-server", func(_, port string) *exec.Cmd {
+		return exec.Command("redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
+	})
 }
 
-// A Split takes the bytes of a connection apart.
-type Split struct {
-	// Request reads a request and the name of its command.
-	Request func(*bufio.Reader) (raw []byte, command string, err error)
-	// Reply reads a reply. Answers reports whether it answers the oldest request that has no answer.
-	Reply func(*bufio.Reader) (raw []byte, answers bool, err error)
-	// Idle are commands that have nothing to do with locks.
-	Idle []string
-}
-
-// A Rule is what happens to the messages that it matches. A field that is zero matches every message.
-type Rule struct {
-	Client    string
-	Direction string // request, reply, or push, which answers no request
-	Role      string // what the call under way is for: acquire, unlock; renew: none is under way
-	Command   string
-	From      time.Duration
-	Until     time.Duration
-	Nth       int // the only one of the messages that match
-	// Do is drop, which resets the connection with the next request, since a stream loses no piece; delay;
-	// hold, until the rule ends; reset; or error, which is the answer of the proxy.
-	Do    string
-	Delay time.Duration
-	With  string
-
-	met int
-}
-
-// proxy stands between a client and a server.
-type proxy struct {
-	s        *Story
-	client   string
-	server   string
-	listener net.Listener
-	mu       sync.Mutex
-	conns    []net.Conn
-	away     time.Time // the end of a cut
-}
-
-func newProxy(s *Story, client, server string) *proxy {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	p := &proxy{s: s, client: client, server: server, listener: l}
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go p.carry(c)
-		}
-	}()
-	return p
-}
-
-func (p *proxy) addr() string { return p.listener.Addr().String() }
-
-func (p *proxy) close() {
-	_ = p.listener.Close()
-	p.reset()
-}
-
-// reset resets all connections.
-func (p *proxy) reset() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, c := range p.conns {
-		abort(c)
-	}
-	p.conns = nil
-}
-
-func abort(c net.Conn) {
-	if t, ok := c.(*net.TCPConn); ok {
-		_ = t.SetLinger(0)
-	}
-	_ = c.Close()
-}
-
-// cut loses what is on its way for a time, and resets the connections at its end.
-func (p *proxy) cut(length time.Duration) {
-	p.mu.Lock()
-	p.away = time.Now().Add(length)
-	p.mu.Unlock()
-	time.AfterFunc(length, p.reset)
-}
-
-func (p *proxy) isAway() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return time.Now().Before(p.away)
-}
-
-// sent is a message, with the instant at which it may arrive.
-type sent struct {
-	raw []byte
-	at  time.Time
-}
-
-func (p *proxy) carry(client net.Conn) {
-	server, err := net.Dial("tcp", p.server)
-	if err != nil || p.isAway() {
-		abort(client)
-		return
-	}
-	p.mu.Lock()
-	p.conns = append(p.conns, client, server)
-	p.mu.Unlock()
-	asked := make(chan [2]string, 1<<16) // the role and the command of each request that the server gets
-	var torn atomic.Bool                 // something was dropped
-	up, down := make(chan sent, 1<<16), make(chan sent, 1<<16)
-	go deliver(server, up)
-	go deliver(client, down)
-	go func() {
-		defer close(up) // what is late still arrives
-		in := bufio.NewReader(client)
-		for {
-			raw, command, err := p.request(in)
-			if err != nil {
-				return
-			}
-			role := ""
-			if split := p.s.library.Split; split == nil || !slices.Contains(split.Idle, command) {
-				role = p.s.asks(p.client)
-			}
-			if torn.Load() {
-				abort(client)
-				return
-			}
-			if p.pass(client, "request", role, command, raw, up, down, &torn) {
-				asked <- [2]string{role, command}
-			}
-		}
-	}()
-	in := bufio.NewReader(server)
-	last := [2]string{}
-	for {
-		raw, answers, err := p.reply(in)
-		if err != nil {
-			_ = client.Close()
-			return
-		}
-		if !answers {
-			p.pass(client, "push", "", "", raw, down, down, &torn)
-			continue
-		}
-		select {
-		case last = <-asked:
-		default: // more of the answer before
-		}
-		p.pass(client, "reply", last[0], last[1], raw, down, down, &torn)
-	}
-}
-
-func (p *proxy) request(in *bufio.Reader) ([]byte, string, error) {
-	if split := p.s.library.Split; split != nil {
-		return split.Request(in)
-	}
-	raw, err := piece(in)
-	return raw, "", err
-}
-
-func (p *proxy) reply(in *bufio.Reader) ([]byte, bool, error) {
-	if split := p.s.library.Split; split != nil {
-		return split.Reply(in)
-	}
-	raw, err := piece(in)
-	return raw, true, err
-}
-
-// piece reads what a side wrote at once.
-func piece(in *bufio.Reader) ([]byte, error) {
-	if _, err := in.Peek(1); err != nil {
-		return nil, err
-	}
-	raw := make([]byte, in.Buffered())
-	_, err := io.ReadFull(in, raw)
-	return raw, err
-}
-
-// asks notes a request of a client, and returns what it is for.
-func (s *Story) asks(client string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	role := s.role(client)
-	if role == "acquire" {
-		p := s.clients[client]
-		p.sent = append(p.sent, time.Since(s.begun))
-	}
-	return role
-}
-
-// tornMost is how long a connection may go on that has lost a message.
-const tornMost = 3200 * time.Millisecond
-
-// pass sends a message on its way, or does to it what a rule says. It reports whether it is on its way.
-func (p *proxy) pass(client net.Conn, direction, role, command string, raw []byte, on, back chan<- sent, torn *atomic.Bool) bool {
-	at := time.Now().Add(p.s.latency)
-	if r := p.s.meet(p.client, direction, role, command); r != nil {
-		switch r.Do {
-		case "delay":
-			at = at.Add(r.Delay)
-		case "hold":
-			p.s.mu.Lock()
-			at = p.s.begun.Add(r.Until)
-			p.s.mu.Unlock()
-		case "drop":
-			torn.Store(true)
-			time.AfterFunc(tornMost, func() { abort(client) })
-			return false
-		case "error":
-			back <- sent{[]byte("-" + r.With + "\r\n"), at}
-			return false
-		default:
-			abort(client)
-			return false
-		}
-	}
-	if p.isAway() {
-		return false
-	}
-	on <- sent{raw, at}
-	return true
-}
-
-// meet returns the rule that strikes a message; nil: none.
-func (s *Story) meet(client, direction, role, command string) (found *Rule) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := time.Since(s.begun)
-	for _, r := range s.rules {
-		if now < 0 || now < r.From || r.Until > 0 && now >= r.Until || r.Client != "" && r.Client != client || r.Direction != "" && r.Direction != direction ||
-			r.Role != "" && r.Role != role || r.Command != "" && r.Command != command {
-			continue
-		}
-		r.met++
-		if found == nil && (r.Nth == 0 || r.met == r.Nth) {
-			found = r
-		}
-	}
-	return found
-}
-
-// deliver writes messages in their order, each at its instant.
-func deliver(to net.Conn, messages <-chan sent) {
-	defer func() { _ = to.Close() }()
-	for m := range messages {
-		time.Sleep(time.Until(m.at))
-		if _, err := to.Write(m.raw); err != nil {
-			return
-		}
-	}
-}
-
-// redisServer is a redis-server of its own.
-type redisServer struct {
-	t    *testing.T
-	port string
-	cmd  *exec.Cmd
-}
-
-// ServeRedis starts redis-server, which must be on the PATH.
-func ServeRedis(t *testing.T, n int) (all []Server) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, port, _ := net.SplitHostPort(l.Addr().String())
-		_ = l.Close()
-		r := &redisServer{t: t, port: port}
-		r.start()
-		t.Cleanup(r.end)
-		all = append(all, r)
-	}
-	return all
-}
-
-func (r *redisServer) start() {
-	r.cmd = exec.Command("redis-server", "--port", r.port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
-	if err := r.cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
-	Await(r.t, r.Addr())
-}
-
-func (r *redisServer) end() {
-	_ = r.cmd.Process.Kill()
-	_ = r.cmd.Wait()
-}
-
-func (r *redisServer) Addr() string { return "127.0.0.1:" + r.port }
-
-// Restart starts an empty server; it keeps nothing.
-func (r *redisServer) Restart(bool) {
-	r.end()
-	r.start()
-}
-
-// Resp takes the protocol of Redis apart.
-var Resp = &Split{
-	Request: func(in *bufio.Reader) ([]byte, string, error) {
-		raw, words, _, err := respValue(in)
-		command := ""
+// Resp is the protocol of Redis.
+var Resp = Protocol{
+	Request: func(in *bufio.Reader) (raw []byte, name string, err error) {
+		raw, words, err := respValue(in)
 		if len(words) > 0 {
-			command = strings.ToUpper(words[0])
+			name = strings.ToUpper(words[0])
 		}
-		return raw, command, err
+		if slices.Contains([]string{"PING", "HELLO", "CLIENT", "AUTH", "SELECT"}, name) {
+			name = Idle
+		}
+		return raw, name, err
 	},
-	Reply: func(in *bufio.Reader) ([]byte, bool, error) {
-		raw, _, push, err := respValue(in)
-		return raw, !push, err
+	Reply: func(in *bufio.Reader) (raw []byte, name string, err error) {
+		raw, _, err = respValue(in)
+		if len(raw) > 0 && raw[0] == '>' {
+			name = Push
+		}
+		return raw, name, err
 	},
-	Idle: []string{"PING", "HELLO", "CLIENT", "AUTH", "SELECT"},
 }
 
 // respValue reads a value, with the texts in it.
-func respValue(in *bufio.Reader) (raw []byte, words []string, push bool, err error) {
+func respValue(in *bufio.Reader) (raw []byte, words []string, err error) {
 	line, err := in.ReadString('\n')
 	if err != nil {
-		return nil, nil, false, err
+		return nil, nil, err
 	}
-	raw = []byte(line)
-	text := strings.TrimSpace(line[1:])
+	raw, text := []byte(line), strings.TrimSpace(line[1:])
 	n, _ := strconv.Atoi(text)
 	switch line[0] {
 	case '$', '=', '!':
 		if n < 0 {
-			return raw, nil, false, nil
+			return raw, nil, nil
 		}
-		body := make([]byte, n+2)
+		body := make([]byte, n+len("\r\n"))
 		_, err = io.ReadFull(in, body)
-		return append(raw, body...), []string{string(body[:n])}, false, err
+		return append(raw, body...), []string{string(body[:n])}, err
 	case '*', '~', '>', '%', '|':
 		if line[0] == '%' || line[0] == '|' {
 			n *= 2
 		}
 		for range n {
-			more, inner, _, err := respValue(in)
+			more, inner, err := respValue(in)
 			raw, words = append(raw, more...), append(words, inner...)
 			if err != nil {
-				return raw, words, false, err
+				return raw, words, err
 			}
 		}
-		return raw, words, line[0] == '>', nil
+		return raw, words, nil
 	case '+', '-', ':', '_', ',', '#', '(':
-		return raw, []string{text}, false, nil
+		return raw, []string{text}, nil
 	}
-	return raw, nil, false, fmt.Errorf("%q is not of the protocol of Redis", line)
+	return raw, nil, fmt.Errorf("%q is not of the protocol of Redis", line)
+}
+
+// Refuse answers a request with an error instead of carrying it.
+func Refuse(text string) func(m *Message) bool {
+	return func(m *Message) bool {
+		m.link.toClient <- &Message{raw: []byte("-" + text + "\r\n"), at: m.at}
+		return false
+	}
 }
 
 // A Library is the lock that a story plays.
 type Library struct {
-	// Serve starts servers, each of which the kernel or the test ends.
-	Serve func(t *testing.T, n int) []Server
-	// Open opens a client that reaches the servers at these addresses.
-	Open func(addrs []string) (Client, error)
-	// Lease is the time after which a hold that nothing renews is over; 0: holds are renewed.
-	Lease time.Duration
-	// Split reads a request and a reply; nil: what a side writes at once is one.
-	Split *Split
+	// Serve starts a server, which ends with the test.
+	Serve func(t *testing.T) Server
+	// Open opens a client of the servers at these addresses, and returns what makes its locks.
+	Open func(addrs []string) (func(name string) Lock, error)
 }
 
 // A Server is a program that the test starts.
 type Server interface {
 	Addr() string
-	// Restart ends the program and starts it at the same address, with its data or without.
-	Restart(keepData bool)
 }
 
-// A Client is a process that uses the library.
-type Client interface {
-	Lock(name string) Lock
-}
-
-// A Lock is what a thread of a client has of a lock.
+// A Lock is the lock of one name, for one thread. A Lock whose holder is told of a loss also has a method Lost,
+// and one that can be prolonged has a method Extend.
 type Lock interface {
 	Lock(ctx context.Context) error
 	TryLock(ctx context.Context) error // ErrBusy: another has it
 	Unlock(ctx context.Context) error  // ErrNotHeld: the caller does not have it
-	// Lost is closed when the library tells that the hold is gone; nil: it does not.
-	Lost() <-chan struct{}
 }
 
-// An Extender is a Lock whose holder asks for more time.
-type Extender interface {
-	Extend(ctx context.Context) error
-}
+// ErrBusy is the answer of a lock that another has.
+var ErrBusy = errors.New("busy")
 
-// The answers of a lock.
-var (
-	ErrBusy    = errors.New("busy")
-	ErrNotHeld = errors.New("not held")
-)
+// ErrNotHeld is the answer of a lock that the caller does not have.
+var ErrNotHeld = errors.New("not held")
 
-// slack is how much an instant may be off.
-const slack = 60 * time.Millisecond
-
-// A Story is some clients and what they do. Instants are since its start.
+// A Story is some clients of some servers, and what their threads do. Instants are since its start.
 type Story struct {
 	t       *testing.T
 	library Library
 	servers []Server
-	latency time.Duration
-	clients map[string]*process
+	clients map[string]func(name string) Lock
 	threads []*Thread
-	rules   []*Rule
-	events  []event
-	mu      sync.Mutex // of the beliefs and calls of all threads, and of rules
-	begun   time.Time
-	over    bool
-}
+	through func(client string, server int, addr string) string // nil: clients connect to the servers themselves
 
-type event struct {
-	at time.Duration
-	do func()
-}
-
-// process is a client with its proxies.
-type process struct {
-	name    string
-	client  Client
-	proxies []*proxy
-	sent    []time.Duration // the instants of its requests in acquires; guarded by Story.mu
+	mu    sync.Mutex // guards the rest, the calls of all threads, and rules
+	begun time.Time
 }
 
 // NewStory starts the servers of a story.
 func NewStory(t *testing.T, library Library, servers int) *Story {
-	return &Story{t: t, library: library, servers: library.Serve(t, servers), clients: map[string]*process{}, begun: time.Now()}
+	s := &Story{t: t, library: library, clients: map[string]func(string) Lock{}, begun: time.Now()}
+	for range servers {
+		s.servers = append(s.servers, library.Serve(t))
+	}
+	return s
 }
 
-// Latency is how long each message travels in one direction.
-func (s *Story) Latency(d time.Duration) { s.latency = d }
-
-// Client adds a client.
+// Client opens a client.
 func (s *Story) Client(name string) {
-	p := &process{name: name}
-	s.clients[name] = p
-	for _, server := range s.servers {
-		p.proxies = append(p.proxies, newProxy(s, name, server.Addr()))
+	s.t.Helper()
+	var addrs []string
+	for i, x := range s.servers {
+		addr := x.Addr()
+		if s.through != nil {
+			addr = s.through(name, i+1, addr)
+		}
+		addrs = append(addrs, addr)
+	}
+	var err error
+	if s.clients[name], err = s.library.Open(addrs); err != nil {
+		s.t.Fatalf("client %s: %v; the test did not work", name, err)
 	}
 }
 
-// Thread adds a thread of a client, such as a/1, and what it does.
-func (s *Story) Thread(name string, do func(*Thread)) {
-	client, _, _ := strings.Cut(name, "/")
-	s.threads = append(s.threads, &Thread{s: s, name: name, p: s.clients[client], do: do, locks: map[string]Lock{}})
-}
-
-// Rule adds a rule of the proxies.
-func (s *Story) Rule(r Rule) { s.rules = append(s.rules, &r) }
-
-// Cut cuts a client off from some of the servers, counted from 1; none: from all.
-func (s *Story) Cut(client string, at, length time.Duration, servers ...int) {
-	s.events = append(s.events, event{at, func() {
-		for i, x := range s.clients[client].proxies {
-			if len(servers) == 0 || slices.Contains(servers, i+1) {
-				x.cut(length)
-			}
-		}
-	}})
-}
-
-// Restart restarts servers, counted from 1; none: all.
-func (s *Story) Restart(at time.Duration, keepData bool, servers ...int) {
-	s.events = append(s.events, event{at, func() {
-		for i, server := range s.servers {
-			if len(servers) == 0 || slices.Contains(servers, i+1) {
-				server.Restart(keepData)
-			}
-		}
-	}})
+// Thread adds a thread, such as a/1, which is the first of client a. do is what it does.
+func (s *Story) Thread(name string, do func(t *Thread)) {
+	s.threads = append(s.threads, &Thread{s: s, name: name, do: do, locks: map[string]Lock{}})
 }
 
 // Play plays the story until all threads have ended, or for so long.
 func (s *Story) Play(length time.Duration) {
-	s.t.Helper()
-	s.begun = time.Now().Add(time.Hour) // no rule strikes before the start
-	for _, p := range s.clients {
-		var addrs []string
-		for _, x := range p.proxies {
-			addrs = append(addrs, x.addr())
-		}
-		var err error
-		if p.client, err = s.library.Open(addrs); err != nil {
-			s.t.Fatalf("client %s: %v", p.name, err)
-		}
-	}
 	s.mu.Lock()
 	s.begun = time.Now()
 	s.mu.Unlock()
 	var threads sync.WaitGroup
-	for _, w := range s.threads {
-		w.ctx, w.cancel = context.WithCancel(context.Background())
-		threads.Go(func() { w.do(w) })
-	}
-	for _, e := range s.events {
-		time.AfterFunc(e.at, func() {
-			if !s.ended() {
-				e.do()
-			}
-		})
+	for _, t := range s.threads {
+		threads.Go(func() { t.do(t) })
 	}
 	done := make(chan struct{})
 	go func() {
@@ -632,309 +260,371 @@ func (s *Story) Play(length time.Duration) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(time.Until(s.begun.Add(length))):
+	case <-time.After(length):
 	}
-	s.mu.Lock()
-	s.over = true
-	s.mu.Unlock()
-	for _, p := range s.clients {
-		for _, x := range p.proxies {
-			x.close()
-		}
-	}
-	for _, w := range s.threads {
-		w.cancel()
-	}
-}
-
-func (s *Story) ended() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.over
 }
 
 // now is the time since the start.
 func (s *Story) now() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return time.Since(s.begun)
+	return s.since()
 }
 
-// A Thread is a thread of a client.
+// since is now for a caller that has mu.
+func (s *Story) since() time.Duration { return time.Since(s.begun).Round(time.Millisecond) }
+
+// A Thread makes one call after the other.
 type Thread struct {
 	s     *Story
 	name  string
-	p     *process
-	do    func(*Thread)
+	do    func(t *Thread)
 	locks map[string]Lock
-	ctx   context.Context
-	// The rest is guarded by s.mu.
-	cancel context.CancelFunc // of the call under way
+	// Story.mu guards the rest.
 	calls  []*call
-	holds  []*belief
+	cancel context.CancelFunc // ends the context of the call under way
+}
+
+// client is the name of the client of a thread.
+func (t *Thread) client() string {
+	name, _, _ := strings.Cut(t.name, "/")
+	return name
 }
 
 // call is a call of the library.
 type call struct {
-	role, lock, outcome string // outcome is "" while the call is under way
-	from, to            time.Duration
-	wait                time.Duration // -1: no bound
+	role string // acquire, unlock or renew
+	lock string
+	from time.Duration
+	to   time.Duration
+	over bool          // false: it is under way
+	lost time.Duration // when the holder was told that it has lost the lock; 0: it was not
+	err  error
 }
 
-// belief is a time in which a thread believes that it has a lock.
-type belief struct {
-	lock     string
-	from, to time.Duration // to is -1 while it goes on
-	lease    time.Duration // when the lease ends; 0: it is renewed
+func (c call) String() string {
+	return fmt.Sprintf("%s of %s from %v to %v", c.role, c.lock, c.from, c.to)
 }
 
 // At waits for an instant.
 func (t *Thread) At(d time.Duration) { time.Sleep(d - t.s.now()) }
 
-// Before reports whether an instant is to come.
-func (t *Thread) Before(d time.Duration) bool { return t.s.now() < d }
-
 // Sleep waits.
 func (t *Thread) Sleep(d time.Duration) { time.Sleep(d) }
+
+// Lock waits for a lock, and reports whether it was granted.
+func (t *Thread) Lock(name string) bool { return t.acquire(name, t.lock(name).Lock) }
+
+// TryLock asks for a lock once.
+func (t *Thread) TryLock(name string) bool { return t.acquire(name, t.lock(name).TryLock) }
+
+// Unlock gives a lock up.
+func (t *Thread) Unlock(name string) bool {
+	return t.call("unlock", name, t.lock(name).Unlock).err == nil
+}
 
 // lock returns what the thread has of a lock.
 func (t *Thread) lock(name string) Lock {
 	if t.locks[name] == nil {
-		t.locks[name] = t.p.client.Lock(name)
+		t.locks[name] = t.s.clients[t.client()](name)
 	}
 	return t.locks[name]
 }
 
-// Lock waits for a lock, and reports whether it was granted.
-func (t *Thread) Lock(name string) bool {
-	return t.acquire(name, -1, t.lock(name).Lock)
-}
-
-// LockWithin waits for a lock for so long at most.
-func (t *Thread) LockWithin(name string, wait time.Duration) bool {
-	return t.acquire(name, wait, t.lock(name).Lock)
-}
-
-// TryLock asks for a lock once.
-func (t *Thread) TryLock(name string) bool {
-	return t.acquire(name, 0, t.lock(name).TryLock)
-}
-
-func (t *Thread) acquire(name string, wait time.Duration, ask func(context.Context) error) bool {
-	c, err := t.call("acquire", name, wait, ask)
-	if err != nil {
-		return false
-	}
-	b := &belief{lock: name, from: c.to, to: -1}
-	if l := t.s.library.Lease; l > 0 {
-		b.lease = c.from + l
-	}
-	t.s.mu.Lock()
-	t.holds = append(t.holds, b)
-	t.s.mu.Unlock()
-	if lost := t.locks[name].Lost(); lost != nil {
+func (t *Thread) acquire(name string, ask func(ctx context.Context) error) bool {
+	c := t.call("acquire", name, ask)
+	if l, ok := t.lock(name).(interface{ Lost() <-chan struct{} }); ok && c.err == nil {
+		lost := l.Lost()
 		go func() {
 			<-lost
-			t.believes(name, t.s.now())
+			t.s.mu.Lock()
+			defer t.s.mu.Unlock()
+			c.lost = t.s.since()
 		}()
 	}
-	return true
+	return c.err == nil
 }
 
-// believes ends the belief of a thread that it has a lock.
-func (t *Thread) believes(name string, until time.Duration) {
-	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	for _, b := range t.holds {
-		if b.lock == name && b.to < 0 {
-			b.to = until
-		}
-	}
-}
-
-// Unlock gives a lock up.
-func (t *Thread) Unlock(name string) {
-	t.believes(name, t.s.now())
-	_, _ = t.call("unlock", name, -1, t.lock(name).Unlock)
-}
-
-// Extend asks for more time.
-func (t *Thread) Extend(name string) {
-	l, ok := t.lock(name).(Extender)
-	if !ok {
-		panic("the library extends no hold")
-	}
-	c, err := t.call("renew", name, -1, l.Extend)
-	if err == nil {
-		t.believes(name, c.to)
-		t.s.mu.Lock()
-		t.holds = append(t.holds, &belief{lock: name, from: c.to, to: -1, lease: c.from + t.s.library.Lease})
-		t.s.mu.Unlock()
-	}
-}
-
-// call makes a call that an interrupt ends.
-func (t *Thread) call(role, name string, wait time.Duration, ask func(context.Context) error) (*call, error) {
-	ctx, cancel := context.WithCancel(t.ctx)
-	if wait > 0 {
-		ctx, cancel = context.WithTimeout(t.ctx, wait)
-	}
+// call makes a call.
+func (t *Thread) call(role, lock string, ask func(ctx context.Context) error) *call {
+	ctx, cancel := context.WithCancel(t.s.t.Context())
 	defer cancel()
-	c := &call{role: role, lock: name, from: t.s.now(), wait: wait}
+	c := &call{role: role, lock: lock, from: t.s.now()}
 	t.s.mu.Lock()
-	t.cancel, t.calls = cancel, append(t.calls, c)
+	t.calls, t.cancel = append(t.calls, c), cancel
 	t.s.mu.Unlock()
 	err := ask(ctx)
-	to := t.s.now()
 	t.s.mu.Lock()
 	defer t.s.mu.Unlock()
-	c.to = to
-	switch {
-	case err == nil:
-		c.outcome = map[string]string{"acquire": "granted", "unlock": "released", "renew": "extended"}[role]
-	case errors.Is(err, ErrBusy):
-		c.outcome = "busy"
-	case errors.Is(err, ErrNotHeld):
-		c.outcome = "not held"
-	default:
-		c.outcome = "error: " + err.Error()
-	}
-	return c, err
+	c.to, c.err, c.over = t.s.since(), err, true
+	return c
 }
 
-// Interrupt ends the context of the call that is under way in another thread.
-func (t *Thread) Interrupt(name string) {
-	t.s.mu.Lock()
-	defer t.s.mu.Unlock()
-	for _, w := range t.s.threads {
-		if w.name == name && w.cancel != nil {
-			w.cancel()
-		}
-	}
-}
-
-// role is what the call under way of a client is for: acquire, unlock, or renew if there is none.
-// Guarded by mu.
-func (s *Story) role(client string) string {
-	for _, w := range s.threads {
-		if n := len(w.calls); w.p.name == client && n > 0 && w.calls[n-1].outcome == "" {
-			return w.calls[n-1].role
-		}
-	}
-	return "renew"
-}
-
-// until is when a belief ended.
-func (b *belief) until(now time.Duration) time.Duration {
-	to := b.to
-	if to < 0 {
-		to = now
-	}
-	if b.lease > 0 {
-		to = min(to, b.lease)
-	}
-	return to
-}
-
-// AssertOneOwner fails if two threads believed to have a lock at one time.
-func (s *Story) AssertOneOwner(lock string) {
+// AssertCallIsNot fails if the n-th call of a thread, counted from 1, comes to an answer.
+func (s *Story) AssertCallIsNot(thread string, n int, answer error) {
 	s.t.Helper()
-	now := s.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for i, v := range s.threads {
-		for _, w := range s.threads[i+1:] {
-			for _, a := range v.holds {
-				for _, b := range w.holds {
-					from, to := max(a.from, b.from), min(a.until(now), b.until(now))
-					if a.lock == lock && b.lock == lock && to-from > slack {
-						s.t.Errorf("%s and %s both believed to have %s from %v to %v", v.name, w.name, lock, tenths(from), tenths(to))
-					}
-				}
-			}
-		}
+	if c := s.nth(thread, n); c.over && errors.Is(c.err, answer) {
+		s.t.Errorf("call %d of %s (%v) came to %q", n, thread, c, answer)
 	}
 }
 
-// AssertCallIsNot fails if the n-th call of a thread, counted from 1, came to an outcome.
-func (s *Story) AssertCallIsNot(thread string, n int, outcome string) {
+// nth returns the n-th call of a thread, counted from 1. A call that is under way has its end now.
+func (s *Story) nth(thread string, n int) call {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, w := range s.threads {
-		if w.name != thread {
-			continue
+	for _, t := range s.threads {
+		if t.name == thread && len(t.calls) >= n {
+			c := *t.calls[n-1]
+			if !c.over {
+				c.to = s.since()
+			}
+			return c
 		}
-		if len(w.calls) < n {
-			s.t.Fatalf("%s has made %d calls; the test did not work", thread, len(w.calls))
+	}
+	s.t.Fatalf("%s has not made call %d; the test did not work", thread, n)
+	return call{}
+}
+
+// A Program is a server that runs in a process of its own.
+type Program struct {
+	t       *testing.T
+	addr    string
+	dir     string // of its data
+	command func(dir, port string) *exec.Cmd
+	running *exec.Cmd
+}
+
+// StartProgram starts a server that ends with the test. It skips the test if the machine lacks the program.
+func StartProgram(t *testing.T, program, pkg string, command func(dir, port string) *exec.Cmd) *Program {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("%v; install %s", err, pkg)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	p := &Program{t: t, addr: l.Addr().String(), dir: t.TempDir(), command: command}
+	p.start()
+	t.Cleanup(p.end)
+	return p
+}
+
+// Addr is the address of the program.
+func (p *Program) Addr() string { return p.addr }
+
+func (p *Program) start() {
+	_, port, _ := net.SplitHostPort(p.addr)
+	p.running = p.command(p.dir, port)
+	if err := p.running.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		c, err := net.Dial("tcp", p.addr)
+		if err == nil {
+			_ = c.Close()
+			return
 		}
-		if c := w.calls[n-1]; c.outcome == outcome {
-			s.t.Errorf("call %d of %s (%s of %s, from %v to %v) came to %q", n, thread, c.role, c.lock, tenths(c.from), tenths(c.to), outcome)
+		if time.Since(begun) > time.Minute {
+			p.t.Fatalf("%v; the test did not work", err)
 		}
 	}
 }
 
-// AssertWaiterIsServed fails if a thread waited for longer than the bound while nobody believed to
-// have the lock.
-func (s *Story) AssertWaiterIsServed(lock, thread string, bound time.Duration) {
-	s.t.Helper()
-	now := s.now()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.threads {
-		for _, c := range w.calls {
-			if w.name != thread || c.role != "acquire" || c.lock != lock {
-				continue
-			}
-			from, to := c.from, c.to
-			if c.outcome == "" {
-				to = now
-			}
-			for _, v := range s.threads {
-				for _, b := range v.holds {
-					if b.lock == lock && b.from < to {
-						from = max(from, b.until(now))
-					}
-				}
-			}
-			if to-from > bound {
-				s.t.Errorf("%s waited for %s from %v to %v, and nobody believed to have it", thread, lock, tenths(from), tenths(to))
+func (p *Program) end() {
+	_ = p.running.Process.Kill()
+	_ = p.running.Wait()
+}
+
+// A Rule is what happens to some messages. A field that is zero fits each message.
+type Rule struct {
+	Client    string
+	Direction string
+	Command   string
+	If        func(m *Message) bool // called with Story.mu
+	From      time.Duration
+	Until     time.Duration
+	Nth       int                   // of the messages that fit, counted from 1
+	Do        func(m *Message) bool // reports whether the message goes on
+	met       int
+}
+
+// Rule adds a rule. The first one that fits a message strikes it.
+func (n *Network) Rule(r Rule) {
+	n.s.mu.Lock()
+	defer n.s.mu.Unlock()
+	n.rules = append(n.rules, &r)
+	n.strike = n.apply
+}
+
+func (n *Network) apply(m *Message) bool {
+	n.s.mu.Lock()
+	var found *Rule
+	for _, r := range n.rules {
+		if r.fits(m, n.s.since()) {
+			r.met++
+			if found == nil && (r.Nth == 0 || r.met == r.Nth) {
+				found = r
 			}
 		}
 	}
+	n.s.mu.Unlock()
+	return found == nil || found.Do(m)
 }
 
-// AssertReturnsInTime fails if the n-th call of a thread returned later than its wait and a bound.
-func (s *Story) AssertReturnsInTime(thread string, n int, bound time.Duration) {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, w := range s.threads {
-		if w.name == thread && len(w.calls) >= n {
-			if c := w.calls[n-1]; c.outcome != "" && c.to-c.from-c.wait > bound+slack {
-				s.t.Errorf("call %d of %s took %v, and was to take %v and two round trips", n, thread, tenths(c.to-c.from), c.wait)
+func (r *Rule) fits(m *Message, now time.Duration) bool {
+	return r.From <= now && (r.Until == 0 || now < r.Until) &&
+		(r.Client == "" || r.Client == m.link.client) &&
+		(r.Direction == "" || r.Direction == m.Direction) &&
+		(r.Command == "" || r.Command == m.Command) &&
+		(r.If == nil || r.If(m))
+}
+
+// During fits what a client exchanges with a server while one of its threads is in such a call: acquire or unlock.
+// Without a call, the client renews its holds.
+func (s *Story) During(role string) func(m *Message) bool {
+	return func(m *Message) bool {
+		if m.Command == Idle {
+			return false
+		}
+		now := "renew"
+		for _, t := range s.threads {
+			if n := len(t.calls); t.client() == m.link.client && n > 0 && !t.calls[n-1].over {
+				now = t.calls[n-1].role
 			}
 		}
+		return now == role
 	}
 }
 
-// AssertAsksSeldom fails if a client sent more requests in a second in which a thread of it waited.
-// The other threads of the client send none.
-func (s *Story) AssertAsksSeldom(thread string, most int) {
-	s.t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	client, _, _ := strings.Cut(thread, "/")
-	sent := s.clients[client].sent
-	for i := range sent {
-		if n := len(sent) - i; n > most {
-			if last := sent[i+most]; last-sent[i] < time.Second {
-				s.t.Errorf("client %s sent %d requests from %v to %v", client, most+1, tenths(sent[i]), tenths(last))
+// A Protocol takes the bytes of a connection apart.
+type Protocol struct {
+	// Request reads a request and the name of its command, which is Idle for one that no lock needs.
+	Request func(in *bufio.Reader) (raw []byte, name string, err error)
+	// Reply reads a reply. Its name is Push for one that answers no request.
+	Reply func(in *bufio.Reader) (raw []byte, name string, err error)
+}
+
+// Idle is the name of a request that no lock needs.
+const Idle = "idle"
+
+// Push is the name of a reply that answers no request.
+const Push = "push"
+
+// A Message is on its way between a client and a server.
+type Message struct {
+	Direction string // request, reply, or Push
+	Command   string // of the request, or of the one that is answered
+	raw       []byte // nil: the sender has closed the connection
+	at        time.Time
+	link      *link
+}
+
+// A Network has a proxy between each client and each server.
+type Network struct {
+	s        *Story
+	protocol Protocol
+	latency  time.Duration
+	// Story.mu guards the rest.
+	strike func(m *Message) bool // reports whether a message goes on; nil: each does
+	rules  []*Rule
+}
+
+// Network puts proxies between the clients that are added from now on and the servers.
+func (s *Story) Network(protocol Protocol) *Network {
+	n := &Network{s: s, protocol: protocol}
+	s.through = n.listen
+	return n
+}
+
+// listen begins a proxy, and returns its address.
+func (n *Network) listen(client string, server int, addr string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		n.s.t.Fatal(err)
+	}
+	n.s.t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			down, err := l.Accept()
+			if err != nil {
 				return
 			}
+			if up, err := net.Dial("tcp", addr); err != nil {
+				_ = down.Close()
+			} else {
+				n.connect(&link{n: n, client: client, server: server, up: up, down: down})
+			}
+		}
+	}()
+	return l.Addr().String()
+}
+
+// link is a connection of a client, and that of its proxy to the server.
+type link struct {
+	n          *Network
+	client     string
+	server     int      // counted from 1
+	up         net.Conn // to the server
+	down       net.Conn // to the client
+	toClient   chan *Message
+	unanswered chan string // the commands that the server has got and not answered
+	answered   string      // the command that it has answered last
+}
+
+func (n *Network) connect(l *link) {
+	const most = 1 << 16 // messages on their way
+	toServer := make(chan *Message, most)
+	l.toClient, l.unanswered = make(chan *Message, most), make(chan string, most)
+	go deliver(l.up, toServer)
+	go deliver(l.down, l.toClient)
+	go l.carry(l.down, toServer, "request", n.protocol.Request)
+	go l.carry(l.up, l.toClient, "reply", n.protocol.Reply)
+}
+
+// deliver writes messages in their order, each at its instant.
+func deliver(to net.Conn, messages <-chan *Message) {
+	for m := range messages {
+		time.Sleep(time.Until(m.at))
+		if _, err := to.Write(m.raw); err != nil || m.raw == nil {
+			_ = to.Close()
+			return
 		}
 	}
 }
 
-// tenths rounds an instant for people.
-func tenths(d time.Duration) string { return fmt.Sprint(d.Round(time.Millisecond)) }
+// carry sends messages on their way.
+func (l *link) carry(from net.Conn, to chan<- *Message, direction string, read func(in *bufio.Reader) ([]byte, string, error)) {
+	in := bufio.NewReader(from)
+	for {
+		raw, name, err := read(in)
+		m := &Message{Direction: direction, Command: name, raw: raw, at: time.Now().Add(l.n.latency), link: l}
+		if err != nil {
+			m.raw = nil // what is late still arrives
+			to <- m
+			return
+		}
+		switch {
+		case name == Push:
+			m.Direction = Push
+		case direction == "reply":
+			select {
+			case l.answered = <-l.unanswered:
+			default: // more of the last answer
+			}
+			m.Command = l.answered
+		}
+		l.n.s.mu.Lock()
+		strike := l.n.strike
+		l.n.s.mu.Unlock()
+		if strike != nil && !strike(m) {
+			continue
+		}
+		if direction == "request" {
+			l.unanswered <- name
+		}
+		to <- m
+	}
+}

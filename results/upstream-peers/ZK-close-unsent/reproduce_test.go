@@ -1,0 +1,684 @@
+package lockreport
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// A session that is closed without a connection ends with its timeout.
+//
+// The connection of A is lost with the answer to getChildren, and the caller closes the session. The library has
+// no connection for that, and the node stays until the timeout.
+//
+// The rest of this file is what the test needs to open the library, to play the story and to check it.
+func TestZKCloseUnsent(t *testing.T) {
+	for try := range 3 {
+		t.Run(fmt.Sprint(try+1), func(t *testing.T) {
+			s := NewStory(t, zkClosing, 1)
+			n := s.Network(zkProtocol)
+			s.Client("a")
+			s.Client("b")
+			s.Thread("a/1", func(t *Thread) {
+				t.At(1 * time.Second)
+				t.Lock("x")
+			})
+			s.Thread("b/1", func(t *Thread) {
+				t.Lock("x")
+				t.At(3 * time.Second)
+				t.Unlock("x")
+				t.At(4 * time.Second)
+				t.Lock("x")
+				t.Unlock("x")
+			})
+			n.Rule(Rule{Client: "a", Direction: "reply", Command: "GETCHILDREN2", Nth: 1, Do: Reset})
+			s.Play(5 * time.Second)
+			s.AssertNoGhost("x", "a/1", zkPlaces)
+		})
+	}
+}
+
+// zkClosing is the lock of zk.NewLock for a caller that closes the session of 10 s after a Lock that failed.
+var zkClosing = zkWith(true)
+
+func zkWith(closing bool) Library {
+	return Library{
+		Serve: func(t *testing.T) Server {
+			p := StartProgram(t, "java", "openjdk-17-jre-headless and zookeeper", func(dir, port string) *exec.Cmd {
+				config := filepath.Join(dir, "zoo.cfg")
+				text := fmt.Sprintf("tickTime=2000\ndataDir=%s/data\nclientPortAddress=127.0.0.1\nclientPort=%s\nadmin.enableServer=false\n", dir, port)
+				if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				return exec.Command("java", "-cp", "/usr/share/java/zookeeper.jar", "org.apache.zookeeper.server.ZooKeeperServerMain", config)
+			})
+			for begun := time.Now(); !zkServes(p.Addr()); time.Sleep(50 * time.Millisecond) {
+				if time.Since(begun) > time.Minute {
+					t.Fatal("the server is not ready; the test did not work")
+				}
+			}
+			return p
+		},
+		Open: func(addrs []string) (func(name string) Lock, error) {
+			begun, lost := make(chan struct{}), make(chan struct{})
+			begin, lose := sync.OnceFunc(func() { close(begun) }), sync.OnceFunc(func() { close(lost) })
+			c, events, err := zk.Connect(addrs, 10*time.Second, zk.WithLogger(quiet{}))
+			if err != nil {
+				return nil, err
+			}
+			go func() {
+				had := false
+				for e := range events {
+					switch {
+					case e.State == zk.StateHasSession:
+						had = true
+						begin()
+					case e.State == zk.StateDisconnected && had:
+						lose()
+					}
+				}
+			}()
+			<-begun
+			return func(name string) Lock { return &node{c: c, name: name, closing: closing, lost: lost} }, nil
+		},
+	}
+}
+
+// zkServes reports whether a server serves. It accepts connections before, and a client that connects then waits for 67 s.
+func zkServes(addr string) bool {
+	c, err := net.DialTimeout("tcp", addr, time.Second)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	_, _ = io.WriteString(c, "srvr")
+	text, _ := io.ReadAll(c)
+	return strings.Contains(string(text), "Mode:")
+}
+
+// zkProtocol is the protocol of ZooKeeper.
+var zkProtocol = Protocol{
+	Request: func(in *bufio.Reader) (raw []byte, name string, err error) {
+		raw, err = frame(in)
+		if len(raw) < 12 {
+			return raw, "", err
+		}
+		return raw, map[uint32]string{1: "CREATE", 2: "DELETE", 3: "EXISTS", 4: "GETDATA", 8: "GETCHILDREN", 11: Idle, 12: "GETCHILDREN2"}[binary.BigEndian.Uint32(raw[8:])], err
+	},
+	Reply: func(in *bufio.Reader) (raw []byte, name string, err error) {
+		const event = 0xffffffff // the number of a watch event
+		raw, err = frame(in)
+		if len(raw) >= 8 && binary.BigEndian.Uint32(raw[4:]) == event {
+			name = Push
+		}
+		return raw, name, err
+	},
+}
+
+// frame reads a message of ZooKeeper's protocol.
+func frame(in *bufio.Reader) ([]byte, error) {
+	raw := make([]byte, 4)
+	if _, err := io.ReadFull(in, raw); err != nil {
+		return nil, err
+	}
+	raw = append(raw, make([]byte, binary.BigEndian.Uint32(raw))...)
+	_, err := io.ReadFull(in, raw[4:])
+	return raw, err
+}
+
+type quiet struct{}
+
+func (quiet) Printf(string, ...any) {}
+
+type node struct {
+	c       *zk.Conn
+	name    string
+	closing bool
+	lost    chan struct{}
+	lock    *zk.Lock
+}
+
+func (n *node) Lock(ctx context.Context) error {
+	n.lock = zk.NewLock(n.c, "/"+n.name, zk.WorldACL(zk.PermAll))
+	done := make(chan error, 1)
+	go func() { done <- n.lock.Lock() }() // it takes no context
+	select {
+	case err := <-done:
+		if err != nil && n.closing {
+			n.c.Close()
+		}
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (n *node) Unlock(context.Context) error {
+	err := n.lock.Unlock()
+	if errors.Is(err, zk.ErrNotLocked) || errors.Is(err, zk.ErrNoNode) {
+		return ErrNotHeld
+	}
+	return err
+}
+
+func (n *node) Lost() <-chan struct{} { return n.lost }
+
+// zkPlaces counts the nodes of a lock.
+func zkPlaces(addr, lock string) (int, error) {
+	c, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(quiet{}))
+	if err != nil {
+		return 0, err
+	}
+	defer c.Close()
+	nodes, _, err := c.Children("/" + lock)
+	return len(nodes), err
+}
+
+// A Library is the lock that a story plays.
+type Library struct {
+	// Serve starts a server, which ends with the test.
+	Serve func(t *testing.T) Server
+	// Open opens a client of the servers at these addresses, and returns what makes its locks.
+	Open func(addrs []string) (func(name string) Lock, error)
+	// Lease is the time after which a hold ends that nobody renews; 0: the library renews holds.
+	Lease time.Duration
+}
+
+// A Server is a program that the test starts.
+type Server interface {
+	Addr() string
+}
+
+// A Lock is the lock of one name, for one thread. A Lock whose holder is told of a loss also has a method Lost,
+// and one that can be prolonged has a method Extend.
+type Lock interface {
+	Lock(ctx context.Context) error
+	Unlock(ctx context.Context) error // ErrNotHeld: the caller does not have it
+}
+
+// ErrNotHeld is the answer of a lock that the caller does not have.
+var ErrNotHeld = errors.New("not held")
+
+// A Story is some clients of some servers, and what their threads do. Instants are since its start.
+type Story struct {
+	t       *testing.T
+	library Library
+	servers []Server
+	clients map[string]func(name string) Lock
+	threads []*Thread
+	through func(client string, server int, addr string) string // nil: clients connect to the servers themselves
+
+	mu    sync.Mutex // guards the rest, the calls of all threads, and rules
+	begun time.Time
+}
+
+// NewStory starts the servers of a story.
+func NewStory(t *testing.T, library Library, servers int) *Story {
+	s := &Story{t: t, library: library, clients: map[string]func(string) Lock{}, begun: time.Now()}
+	for range servers {
+		s.servers = append(s.servers, library.Serve(t))
+	}
+	return s
+}
+
+// Client opens a client.
+func (s *Story) Client(name string) {
+	s.t.Helper()
+	var addrs []string
+	for i, x := range s.servers {
+		addr := x.Addr()
+		if s.through != nil {
+			addr = s.through(name, i+1, addr)
+		}
+		addrs = append(addrs, addr)
+	}
+	var err error
+	if s.clients[name], err = s.library.Open(addrs); err != nil {
+		s.t.Fatalf("client %s: %v; the test did not work", name, err)
+	}
+}
+
+// Thread adds a thread, such as a/1, which is the first of client a. do is what it does.
+func (s *Story) Thread(name string, do func(t *Thread)) {
+	s.threads = append(s.threads, &Thread{s: s, name: name, do: do, locks: map[string]Lock{}})
+}
+
+// Play plays the story until all threads have ended, or for so long.
+func (s *Story) Play(length time.Duration) {
+	s.mu.Lock()
+	s.begun = time.Now()
+	s.mu.Unlock()
+	var threads sync.WaitGroup
+	for _, t := range s.threads {
+		threads.Go(func() { t.do(t) })
+	}
+	done := make(chan struct{})
+	go func() {
+		threads.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(length):
+	}
+}
+
+// now is the time since the start.
+func (s *Story) now() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.since()
+}
+
+// since is now for a caller that has mu.
+func (s *Story) since() time.Duration { return time.Since(s.begun).Round(time.Millisecond) }
+
+// A Thread makes one call after the other.
+type Thread struct {
+	s     *Story
+	name  string
+	do    func(t *Thread)
+	locks map[string]Lock
+	// Story.mu guards the rest.
+	calls  []*call
+	cancel context.CancelFunc // ends the context of the call under way
+}
+
+// client is the name of the client of a thread.
+func (t *Thread) client() string {
+	name, _, _ := strings.Cut(t.name, "/")
+	return name
+}
+
+// call is a call of the library.
+type call struct {
+	role string // acquire, unlock or renew
+	lock string
+	from time.Duration
+	to   time.Duration
+	over bool          // false: it is under way
+	lost time.Duration // when the holder was told that it has lost the lock; 0: it was not
+	err  error
+}
+
+func (c call) String() string {
+	return fmt.Sprintf("%s of %s from %v to %v", c.role, c.lock, c.from, c.to)
+}
+
+// At waits for an instant.
+func (t *Thread) At(d time.Duration) { time.Sleep(d - t.s.now()) }
+
+// Lock waits for a lock, and reports whether it was granted.
+func (t *Thread) Lock(name string) bool { return t.acquire(name, t.lock(name).Lock) }
+
+// Unlock gives a lock up.
+func (t *Thread) Unlock(name string) bool {
+	return t.call("unlock", name, t.lock(name).Unlock).err == nil
+}
+
+// lock returns what the thread has of a lock.
+func (t *Thread) lock(name string) Lock {
+	if t.locks[name] == nil {
+		t.locks[name] = t.s.clients[t.client()](name)
+	}
+	return t.locks[name]
+}
+
+func (t *Thread) acquire(name string, ask func(ctx context.Context) error) bool {
+	c := t.call("acquire", name, ask)
+	if l, ok := t.lock(name).(interface{ Lost() <-chan struct{} }); ok && c.err == nil {
+		lost := l.Lost()
+		go func() {
+			<-lost
+			t.s.mu.Lock()
+			defer t.s.mu.Unlock()
+			c.lost = t.s.since()
+		}()
+	}
+	return c.err == nil
+}
+
+// call makes a call.
+func (t *Thread) call(role, lock string, ask func(ctx context.Context) error) *call {
+	ctx, cancel := context.WithCancel(t.s.t.Context())
+	defer cancel()
+	c := &call{role: role, lock: lock, from: t.s.now()}
+	t.s.mu.Lock()
+	t.calls, t.cancel = append(t.calls, c), cancel
+	t.s.mu.Unlock()
+	err := ask(ctx)
+	t.s.mu.Lock()
+	defer t.s.mu.Unlock()
+	c.to, c.err, c.over = t.s.since(), err, true
+	return c
+}
+
+// hold is a time in which a thread believes that it has a lock.
+type hold struct {
+	thread string
+	from   time.Duration
+	to     time.Duration
+}
+
+// holds returns all holds of a lock. A hold goes from a call that succeeds to the next unlock, to the end of the lease,
+// or to the instant at which the holder is told of a loss. A hold that goes on has its end in the future.
+func (s *Story) holds(lock string) (all []hold) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	const never = time.Hour
+	for _, t := range s.threads {
+		end := func(until time.Duration) {
+			if n := len(all); n > 0 && all[n-1].thread == t.name {
+				all[n-1].to = min(all[n-1].to, until)
+			}
+		}
+		for _, c := range t.calls {
+			switch {
+			case c.lock != lock:
+			case c.role == "unlock":
+				end(c.from)
+			case c.over && c.err == nil:
+				end(c.to) // another hold begins
+				all = append(all, hold{thread: t.name, from: c.to, to: never})
+				if s.library.Lease > 0 {
+					end(c.from + s.library.Lease)
+				}
+				if c.lost > 0 {
+					end(c.lost)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// AssertNoGhost fails if the server keeps more places for a lock than threads have it or wait for it, for a whole second.
+// A thread has returned from its last call and does not have the lock.
+func (s *Story) AssertNoGhost(lock, thread string, places func(addr, lock string) (int, error)) {
+	s.t.Helper()
+	var n int
+	var in []string
+	for range 10 {
+		time.Sleep(100 * time.Millisecond)
+		var err error
+		if n, err = places(s.servers[0].Addr(), lock); err != nil {
+			s.t.Fatalf("%v; the test did not work", err)
+		}
+		if in = s.interested(lock); n <= len(in) || slices.Contains(in, thread) {
+			return
+		}
+	}
+	s.t.Errorf("at %v the server has %d places for %s, but %s has returned, and the threads that have %s or wait for it are %q", s.now(), n, lock, thread, lock, in)
+}
+
+// interested returns the threads that have a lock or wait for it.
+func (s *Story) interested(lock string) (names []string) {
+	now := s.now()
+	for _, h := range s.holds(lock) {
+		if h.from <= now && now < h.to {
+			names = append(names, h.thread)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.threads {
+		if n := len(t.calls); n > 0 && !t.calls[n-1].over && t.calls[n-1].lock == lock && !slices.Contains(names, t.name) {
+			names = append(names, t.name)
+		}
+	}
+	return names
+}
+
+// A Program is a server that runs in a process of its own.
+type Program struct {
+	t       *testing.T
+	addr    string
+	dir     string // of its data
+	command func(dir, port string) *exec.Cmd
+	running *exec.Cmd
+}
+
+// StartProgram starts a server that ends with the test. It skips the test if the machine lacks the program.
+func StartProgram(t *testing.T, program, pkg string, command func(dir, port string) *exec.Cmd) *Program {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("%v; install %s", err, pkg)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = l.Close()
+	p := &Program{t: t, addr: l.Addr().String(), dir: t.TempDir(), command: command}
+	p.start()
+	t.Cleanup(p.end)
+	return p
+}
+
+// Addr is the address of the program.
+func (p *Program) Addr() string { return p.addr }
+
+func (p *Program) start() {
+	_, port, _ := net.SplitHostPort(p.addr)
+	p.running = p.command(p.dir, port)
+	if err := p.running.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+		c, err := net.Dial("tcp", p.addr)
+		if err == nil {
+			_ = c.Close()
+			return
+		}
+		if time.Since(begun) > time.Minute {
+			p.t.Fatalf("%v; the test did not work", err)
+		}
+	}
+}
+
+func (p *Program) end() {
+	_ = p.running.Process.Kill()
+	_ = p.running.Wait()
+}
+
+// A Rule is what happens to some messages. A field that is zero fits each message.
+type Rule struct {
+	Client    string
+	Direction string
+	Command   string
+	If        func(m *Message) bool // called with Story.mu
+	From      time.Duration
+	Until     time.Duration
+	Nth       int                   // of the messages that fit, counted from 1
+	Do        func(m *Message) bool // reports whether the message goes on
+	met       int
+}
+
+// Rule adds a rule. The first one that fits a message strikes it.
+func (n *Network) Rule(r Rule) {
+	n.s.mu.Lock()
+	defer n.s.mu.Unlock()
+	n.rules = append(n.rules, &r)
+	n.strike = n.apply
+}
+
+func (n *Network) apply(m *Message) bool {
+	n.s.mu.Lock()
+	var found *Rule
+	for _, r := range n.rules {
+		if r.fits(m, n.s.since()) {
+			r.met++
+			if found == nil && (r.Nth == 0 || r.met == r.Nth) {
+				found = r
+			}
+		}
+	}
+	n.s.mu.Unlock()
+	return found == nil || found.Do(m)
+}
+
+func (r *Rule) fits(m *Message, now time.Duration) bool {
+	return r.From <= now && (r.Until == 0 || now < r.Until) &&
+		(r.Client == "" || r.Client == m.link.client) &&
+		(r.Direction == "" || r.Direction == m.Direction) &&
+		(r.Command == "" || r.Command == m.Command) &&
+		(r.If == nil || r.If(m))
+}
+
+// Reset resets the connection instead of carrying a message.
+func Reset(m *Message) bool {
+	m.link.reset()
+	return false
+}
+
+// A Protocol takes the bytes of a connection apart.
+type Protocol struct {
+	// Request reads a request and the name of its command, which is Idle for one that no lock needs.
+	Request func(in *bufio.Reader) (raw []byte, name string, err error)
+	// Reply reads a reply. Its name is Push for one that answers no request.
+	Reply func(in *bufio.Reader) (raw []byte, name string, err error)
+}
+
+// Idle is the name of a request that no lock needs.
+const Idle = "idle"
+
+// Push is the name of a reply that answers no request.
+const Push = "push"
+
+// A Message is on its way between a client and a server.
+type Message struct {
+	Direction string // request, reply, or Push
+	Command   string // of the request, or of the one that is answered
+	raw       []byte // nil: the sender has closed the connection
+	at        time.Time
+	link      *link
+}
+
+// A Network has a proxy between each client and each server.
+type Network struct {
+	s        *Story
+	protocol Protocol
+	latency  time.Duration
+	// Story.mu guards the rest.
+	strike func(m *Message) bool // reports whether a message goes on; nil: each does
+	rules  []*Rule
+}
+
+// Network puts proxies between the clients that are added from now on and the servers.
+func (s *Story) Network(protocol Protocol) *Network {
+	n := &Network{s: s, protocol: protocol}
+	s.through = n.listen
+	return n
+}
+
+// listen begins a proxy, and returns its address.
+func (n *Network) listen(client string, server int, addr string) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		n.s.t.Fatal(err)
+	}
+	n.s.t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			down, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if up, err := net.Dial("tcp", addr); err != nil {
+				_ = down.Close()
+			} else {
+				n.connect(&link{n: n, client: client, server: server, up: up, down: down})
+			}
+		}
+	}()
+	return l.Addr().String()
+}
+
+// link is a connection of a client, and that of its proxy to the server.
+type link struct {
+	n          *Network
+	client     string
+	server     int      // counted from 1
+	up         net.Conn // to the server
+	down       net.Conn // to the client
+	toClient   chan *Message
+	unanswered chan string // the commands that the server has got and not answered
+	answered   string      // the command that it has answered last
+}
+
+func (n *Network) connect(l *link) {
+	const most = 1 << 16 // messages on their way
+	toServer := make(chan *Message, most)
+	l.toClient, l.unanswered = make(chan *Message, most), make(chan string, most)
+	go deliver(l.up, toServer)
+	go deliver(l.down, l.toClient)
+	go l.carry(l.down, toServer, "request", n.protocol.Request)
+	go l.carry(l.up, l.toClient, "reply", n.protocol.Reply)
+}
+
+// deliver writes messages in their order, each at its instant.
+func deliver(to net.Conn, messages <-chan *Message) {
+	for m := range messages {
+		time.Sleep(time.Until(m.at))
+		if _, err := to.Write(m.raw); err != nil || m.raw == nil {
+			_ = to.Close()
+			return
+		}
+	}
+}
+
+// carry sends messages on their way.
+func (l *link) carry(from net.Conn, to chan<- *Message, direction string, read func(in *bufio.Reader) ([]byte, string, error)) {
+	in := bufio.NewReader(from)
+	for {
+		raw, name, err := read(in)
+		m := &Message{Direction: direction, Command: name, raw: raw, at: time.Now().Add(l.n.latency), link: l}
+		if err != nil {
+			m.raw = nil // what is late still arrives
+			to <- m
+			return
+		}
+		switch {
+		case name == Push:
+			m.Direction = Push
+		case direction == "reply":
+			select {
+			case l.answered = <-l.unanswered:
+			default: // more of the last answer
+			}
+			m.Command = l.answered
+		}
+		l.n.s.mu.Lock()
+		strike := l.n.strike
+		l.n.s.mu.Unlock()
+		if strike != nil && !strike(m) {
+			continue
+		}
+		if direction == "request" {
+			l.unanswered <- name
+		}
+		to <- m
+	}
+}
+
+func (l *link) reset() {
+	for _, c := range []net.Conn{l.up, l.down} {
+		_ = c.(*net.TCPConn).SetLinger(0)
+		_ = c.Close()
+	}
+}
