@@ -387,6 +387,48 @@ func (r *runner) misfit(v play.Verdict) string {
 	case granted && !held && r.s.State != nil && v.Scenario.Name == stories[0].name:
 		return "its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes"
 	}
+	if v.Scenario.Name == stories[0].name {
+		if why := r.otherLease(v.Played.Record); why != "" {
+			return why
+		}
+	}
+	return r.renewsUnsaid(v.Played.Record)
+}
+
+// otherLease says that the holds of a run, in which nothing fails, last for more than twice the Lease,
+// or for less than half of it; "": they do not.
+func (r *runner) otherLease(rec *model.Record) string {
+	var longest time.Duration
+	for _, e := range rec.Events {
+		if e.Kind == model.KindState && e.State.Held() && e.State.ExpiresMs >= 0 {
+			longest = max(longest, time.Duration(e.State.ExpiresMs)*time.Millisecond-time.Duration(e.AtNs))
+		}
+	}
+	if lease := r.s.Lease; longest > 0 && lease > 0 && (longest > 2*lease || longest < lease/2) {
+		return fmt.Sprintf("its Lease is %v, and its State shows holds that last for %v; give it the Lease for which the lock asks", lease, longest.Round(10*time.Millisecond))
+	}
+	return ""
+}
+
+// renewsUnsaid says that a command which no call sent prolonged a hold, although the subject is not
+// Renewed; "": none did.
+func (r *runner) renewsUnsaid(rec *model.Record) string {
+	if r.s.Renewed {
+		return ""
+	}
+	sent, last := map[int]model.Event{}, map[string]*model.LockState{}
+	for _, e := range rec.Events {
+		switch e.Kind {
+		case model.KindSend:
+			sent[e.Msg] = e
+		case model.KindState:
+			before, by := last[e.Lock], sent[e.Msg]
+			if e.Msg > 0 && by.Op == 0 && before.Held() && e.State.Owner == before.Owner && e.State.ExpiresMs > before.ExpiresMs && before.ExpiresMs >= 0 {
+				return fmt.Sprintf("it is not Renewed, and a command that no call sent (%s, sent at %.3fs) prolonged a hold; set Renewed: true", by.Command, time.Duration(by.AtNs).Seconds())
+			}
+			last[e.Lock] = e.State
+		}
+	}
 	return ""
 }
 

@@ -54,7 +54,7 @@ var Needs = []Need{
 		cost:  func(l Lock) float64 { return l.Cost.HandOverMs },
 	},
 	{
-		Name: "It must survive a restart or a fail-over of its servers",
+		Name: "It must survive the faults that its servers may have in the survey, such as a restart",
 		Asks: "one owner at a time, not freed by another, live after a crash and lease kept: held under faults of servers",
 		meets: func(l Lock) bool {
 			return !slices.ContainsFunc(sound, func(promise string) bool { return l.Cell(promise, string(draw.ClassServer)).Word != Held })

@@ -234,15 +234,19 @@ func sideBySide(ctx context.Context, n, jobs int, do func(i int) error) error {
 // the file of the table, beside which the runs are kept; "": there is none.
 func tableError(ctx context.Context, err error, out string) error {
 	const kept = "; the runs that are done are kept, and the same command goes on"
-	switch {
-	case out == "":
-		return liveError(ctx, err)
-	case ctx.Err() != nil:
+	var wrong usageError
+	switch err := liveError(ctx, err); {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil && out != "":
 		return interruptedError(kept)
-	case err != nil:
-		return fmt.Errorf("%w"+kept, liveError(ctx, err))
+	case ctx.Err() != nil || errors.As(err, &wrong):
+		return err
+	case out == "":
+		return ioError{err}
+	default:
+		return ioError{fmt.Errorf("%w"+kept, err)}
 	}
-	return nil
 }
 
 // liveProgress reports on stderr how far live runs are.

@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -66,6 +67,9 @@ func (a *app) command(g guide, run func(invocation) (int, error)) *cobra.Command
 				}
 				return usagef("%s: %q is no option; %s takes options only%s", c.Name(), names[0], c.Name(), hint)
 			}
+			if err := emptyLists(c); err != nil {
+				return err
+			}
 			defer a.endOnInterrupt()()
 			a.code, err = run(invocation{a.args[slices.Index(a.args, c.Name())+1:], names, c.Flags()})
 			return err
@@ -75,6 +79,17 @@ func (a *app) command(g guide, run func(invocation) (int, error)) *cobra.Command
 		c.ValidArgsFunction = nothing
 	}
 	return c
+}
+
+// emptyLists returns an error if an option that takes a list is given an empty one, such as an
+// unset variable of a shell. Without the option the command would take everything.
+func emptyLists(c *cobra.Command) (err error) {
+	c.Flags().Visit(func(f *pflag.Flag) {
+		if list, ok := f.Value.(pflag.SliceValue); ok && len(list.GetSlice()) == 0 {
+			err = cmp.Or(err, usagef("%s: --%s is empty; leave it out, or give it a value", c.Name(), f.Name))
+		}
+	})
+	return err
 }
 
 // part returns a hidden command. This program starts itself with it, to do a part of another

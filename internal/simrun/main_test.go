@@ -150,6 +150,7 @@ func TestExitCodes(t *testing.T) {
 		{"no folder for a shard", []string{"merge", filepath.Join(dir, "no")}, 64, "", "there is no folder " + filepath.Join(dir, "no") + "; merge takes the folders"},
 		{"a file to write anew", []string{"results", file}, 64, "", file + " is a file; results takes a folder"},
 		{"a file to write runs into", []string{"run", held, "--out", file}, 64, "", "--out " + file + " is a file; name a folder"},
+		{"an empty lock", []string{"run", held, "--lock", ""}, 64, "", "run: --lock is empty; leave it out, or give it a value"},
 		{"a file to write a campaign into", []string{"explore", "--lock", "none", "--out", file}, 64, "", "--out " + file + " is a file; name a folder"},
 		{"a file to write pages into", []string{"report", filepath.Join("..", "..", "results", "peers-track-record"), "-o", file}, 64, "", "-o " + file + " is a file; name a folder"},
 		{"no such file", []string{"run", filepath.Join(dir, "no.yaml")}, 64, "", "simrun: there is no file " + filepath.Join(dir, "no.yaml") + "; name a scenario, or the file of one\n"},

@@ -127,9 +127,6 @@ func (a *app) renew(in invocation, r *renewal, only []string, check, older bool)
 	default:
 		return 0, usagef("results takes one folder, got %d", len(in.names))
 	}
-	if only != nil && len(only) == 0 {
-		return 0, usagef("results: --only names no part")
-	}
 	if err := inputFolder(r.dir, "results takes a folder of results"); err != nil {
 		return 0, err
 	}

@@ -344,7 +344,7 @@ func TestResultsRefuse(t *testing.T) {
 		{"r --only peers", "--only peers: the folder has no campaign in peers"},
 		{"r r", "takes one folder"},
 		{"r --jobs 0", "--jobs 0: from 1 to 1024"},
-		{"r --only=", "--only names no part"},
+		{"r --only=", "results: --only is empty; leave it out, or give it a value"},
 		{"r --check --only performance", "say no versions"},
 		{"r/explore/one/verdicts.jsonl", "is a file"},
 	} {

@@ -291,6 +291,9 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"has a negative reconnect":             {`has the negative Reconnect -1s; give it the longest wait of a client before it connects again`},
 		"has negative parts":                   {`has -1 Parts; give it the number of keys of a hold`},
 		"State reads another key":              {"State reads another key cannot be judged: its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes"},
+		"has another lease":                    {"has another lease cannot be judged: its Lease is 1m0s, and its State shows holds that last for 5s; give it the Lease for which the lock asks"},
+		"has a short lease":                    {"has a short lease cannot be judged: its Lease is 2s, and its State shows holds that last for 5s"},
+		"renews unsaid":                        {"renews unsaid cannot be judged: it is not Renewed, and a command that no call sent (EVAL, sent at ", "prolonged a hold; set Renewed: true"},
 		"State panics":                         {"State panics cannot be judged: its State panicked: locktest: there is no server 3; they count from 0, and the subject has 1 server", "secondServer"},
 		"State shows an end":                   {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
 		"asks nobody":                          {"asks nobody cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
@@ -491,6 +494,11 @@ func init() {
 	add("State reads another key", func(s *locktest.Subject) {
 		s.State = redistest.Value(func(lock string) string { return "another:" + lock })
 	})
+	add("has another lease", func(s *locktest.Subject) { s.Lease = time.Minute })
+	add("has a short lease", func(s *locktest.Subject) { s.Lease = 2 * time.Second })
+	unsaid := renewedSubject("renews unsaid", func(l *watched) locktest.Lock { return l })
+	unsaid.Renewed = false
+	wrong[unsaid.Name] = unsaid
 	add("State panics", func(s *locktest.Subject) { s.State = secondServer })
 	add("State shows an end", func(s *locktest.Subject) { s.Lease = 0 })
 	add("asks nobody", open(func(*redis.Client, string) locktest.Lock { return asksNobody{} }))
