@@ -83,13 +83,14 @@ func (r *run) leases(lock string) []Finding {
 	return out
 }
 
-// moved reports whether a fault, and no command, delayed the end of a lease: the fault itself, or
-// servers that fail over by themselves, within their recovery after it.
+// moved reports whether a fault, and no command of the owner, delayed the end of a lease: the fault
+// itself, or servers that fail over by themselves, within their recovery after it. Until then the
+// leases of such servers stand still.
 func (r *run) moved(c *trace.Change) bool {
 	if c.Fault > 0 {
 		return r.Fault(c.Fault).Spec.MovesLeases()
 	}
-	return c.By == nil && r.recovering(c.AtNs)
+	return !c.MadeFor(c.After.Owner) && r.recovering(c.AtNs)
 }
 
 // recovering reports whether the servers may be failing over at an instant, after a fault that

@@ -1,6 +1,7 @@
 package judges
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,9 @@ func TestServersRecover(t *testing.T) {
 			` + at + ` server expire -> a/1 1 60001
 			60002 server expire -> free
 			90000 server leave`
+	}
+	served := func(at string) string {
+		return strings.Replace(extended(at), at+" server expire", "24998 b/1 send connect nobody=y\n"+at+" b/1 exec connect", 1)
 	}
 	// b/1 tries while nobody serves.
 	late := func(returned string) string {
@@ -89,6 +93,8 @@ func TestServersRecover(t *testing.T) {
 			16000 server heal 1`
 	testJudged(t, []judged{
 		{rule: "a new master prolongs the hold of the dead", lock: electing, record: extended("24999")},
+		{rule: "or shows that its lease stands still, while it serves others", lock: electing, record: served("24999")},
+		{rule: "until its recovery", lock: electing, record: served("25001"), finds: "lease bug: the hold of a/1 on l was prolonged at 25.001s"},
 		{rule: "not after its recovery", lock: electing, record: extended("25001"),
 			finds: "lease bug: the hold of a/1 on l was prolonged at 25.001s, although it had died at 1.000s"},
 		{rule: "nor before the fault", lock: electing, record: extended("1999"),
