@@ -202,6 +202,8 @@ func (l *lock) Unlock(ctx context.Context) error {
 	switch {
 	case err == nil:
 		l.generation = 0
+	case errors.Is(err, client.ErrUnanswered):
+		l.generation = 0
 	case errors.Is(err, client.ErrNotHeld), errors.Is(err, client.ErrExpired):
 		l.generation = 0
 		return locktest.ErrNotHeld

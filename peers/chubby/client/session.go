@@ -6,6 +6,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -25,6 +26,10 @@ const (
 
 // ErrExpired says that the session is over. Its locks are lost.
 var ErrExpired = errors.New("chubby: the session has expired")
+
+// ErrUnanswered is an ErrExpired of a call that had asked and had no answer. The cell may have done what
+// the call asked for.
+var ErrUnanswered = fmt.Errorf("%w, and the call had no answer", ErrExpired)
 
 // Config says how a client reaches the replicas.
 type Config struct {
@@ -214,8 +219,8 @@ func (s *Session) keepAlive() {
 			s.pause(s.keeping)
 			continue
 		}
-		sent := time.Now()
-		stop := context.AfterFunc(s.keeping, func() { _ = l.Close() })
+		sent, conn := time.Now(), l // drop changes l
+		stop := context.AfterFunc(s.keeping, func() { _ = conn.Close() })
 		_ = l.SetReadDeadline(until)
 		reply, err := ask(l, q)
 		stop()
@@ -334,7 +339,10 @@ func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (
 		switch {
 		case ctx.Err() != nil:
 			return server.Reply{}, context.Cause(ctx)
-		case s.ctx.Err() != nil, s.keeping.Err() != nil && q.Do != server.CloseSession:
+		case s.ctx.Err() == nil && (s.keeping.Err() == nil || q.Do == server.CloseSession):
+		case tried:
+			return server.Reply{}, ErrUnanswered
+		default:
 			return server.Reply{}, ErrExpired
 		}
 		l := s.line(ctx)
