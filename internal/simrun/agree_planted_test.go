@@ -58,7 +58,7 @@ func TestTheAgreementOfPlantedBugsGoesOn(t *testing.T) {
 	table := filepath.Join(t.TempDir(), "planted.md")
 	command := []string{"agree", "--planted", "acquire-without-lease", "renewal-goes-on", "--runs", "2", "--jobs", "1", "-o", table}
 	setLive(t, &fakeLive{after: 3})
-	if code, _, stderr := call(t, command...); code != exitDefect || !strings.Contains(stderr, "the machine is gone") {
+	if code, _, stderr := call(t, command...); code != exitIO || !strings.Contains(stderr, "the machine is gone") {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
 	rest := &fakeLive{}

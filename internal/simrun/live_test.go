@@ -314,7 +314,7 @@ func TestAgreeGoesOn(t *testing.T) {
 		code, _, stderr := call(t, command...)
 		return code, stderr
 	}
-	if code, stderr := play(&fakeLive{after: 2}); code != exitDefect || !strings.Contains(stderr, "the machine is gone") {
+	if code, stderr := play(&fakeLive{after: 2}); code != exitIO || !strings.Contains(stderr, "the machine is gone") {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
 	kept := filepath.Join(dir, "agreement.jsonl")
