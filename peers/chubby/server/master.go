@@ -69,9 +69,17 @@ func newMaster(r *Replica, nowNs int64) *master {
 	return m
 }
 
-// resign tells every waiting caller to look for another master.
+// resign tells every waiting caller to look for another master. Nobody tells a master that has resigned
+// which connections have ended, so the KeepAlives that it was about to answer are among them.
 func (m *master) resign(out *sim.Effects) {
-	for _, c := range m.waiting() {
+	calls := m.waiting()
+	for _, c := range m.answering {
+		if !c.ended {
+			c.ended = true
+			calls = append(calls, c)
+		}
+	}
+	for _, c := range calls {
 		out.Answer(c.conn, answer(m.r.redirect()))
 	}
 }
@@ -169,14 +177,14 @@ func (m *master) elapse(nowNs int64, out *sim.Effects) {
 // extend extends a lease, and then answers the KeepAlive. The record shows an action of the master,
 // since the KeepAlive may be older than the hold that it keeps.
 func (m *master) extend(nowNs int64, x *lease, out *sim.Effects) {
-	c := x.keepAlive
+	c, life := x.keepAlive, m.r.life
 	x.keepAlive = nil
 	x.endsNs = max(x.endsNs, nowNs+int64(SessionLease))
 	m.r.cell.observe(m)
 	out.Changed = true
 	out.Plan(nowNs, sim.ClassDelivery, func(_ int64, out *sim.Effects) {
 		m.answering = slices.DeleteFunc(m.answering, func(o *call) bool { return o == c })
-		if !c.ended {
+		if !c.ended && m.r.life == life { // a restart ends all connections
 			out.Answer(c.conn, answer(Reply{Lease: SessionLease, Held: time.Duration(nowNs - c.sinceNs)}))
 		}
 	})

@@ -1,0 +1,37 @@
+package chubby_test
+
+import (
+	"testing"
+
+	"lockstep/explore"
+	"lockstep/explore/draw"
+	"lockstep/locktest"
+	"lockstep/peers/chubby"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// In this run of a campaign a master restarts between the extension of a lease and its answer.
+func TestAMasterRestartsBeforeItAnswers(t *testing.T) {
+	h := sim.NewHost(t)
+	l, err := subject.Find(chubby.Lock.Name)
+	if err != nil { // no other test has registered it
+		if err = locktest.Register(h, chubby.Lock); err == nil {
+			l, err = subject.Find(chubby.Lock.Name)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := explore.Plan{World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Simple, Strategy: explore.DefaultStrategy, Seed: 1, Seeds: 50}
+	seed, text := plan.Draw(18416, l)
+	sc, err := scenarios.Parse("drawn.yaml", []byte(text), scenarios.AnyLock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := play.Run(h, sc, l, seed); v.Word != play.VerdictHeld {
+		t.Errorf("%s: %v", v.Word, v.Findings)
+	}
+}
