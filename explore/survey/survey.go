@@ -211,7 +211,7 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 		plan := explore.Plan{
 			World: sim.Version, Lock: l.Name, Faults: classes, Profile: draw.Orderly, Strategy: explore.DefaultStrategy, Seed: o.Seed, Runs: runs,
 		}
-		c := campaign{player: explore.HereOn(h, plan, l, nil), budget: o.Budget, small: map[string]*explore.Shrunk{}}
+		c := campaign{host: h, lock: l, player: explore.HereOn(h, plan, l, nil), budget: o.Budget, small: map[string]*explore.Shrunk{}}
 		if err := c.play(plan); err != nil {
 			return out, fmt.Errorf("%s under faults of the class %s: %w", l.Name, name, err)
 		}
@@ -237,6 +237,8 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 
 // campaign is one campaign on one lock.
 type campaign struct {
+	host       *sim.Host
+	lock       *subject.Subject
 	player     explore.Player
 	budget     int
 	runs       []explore.Run
@@ -355,6 +357,32 @@ func (c *campaign) shrink(g explore.Found) (*explore.Shrunk, error) {
 	case err != nil:
 		return nil, err
 	}
+	switch repeats, err := c.repeats(s.Recording); {
+	case err != nil:
+		return nil, err
+	case !repeats:
+		c.unrepeated++
+		c.small[key] = nil
+		return nil, nil
+	}
 	c.small[key] = &s
 	return &s, nil
+}
+
+// replays is how often a recording is played again before it is kept. A lock with chance that cannot
+// be seeded may give another run.
+const replays = 8
+
+// repeats reports whether a recording gives the same run each time.
+func (c *campaign) repeats(recording string) (bool, error) {
+	rec, sc, _, err := play.ReadRecordingOf("shrunk.lockstep", []byte(recording), func(string) (*subject.Subject, error) { return c.lock, nil })
+	if err != nil {
+		return false, err
+	}
+	for range replays {
+		if v, _ := play.Replay(c.host, rec, sc, c.lock); v.Digest() != rec.Digest {
+			return false, nil
+		}
+	}
+	return true, nil
 }

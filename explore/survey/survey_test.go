@@ -9,6 +9,7 @@ import (
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
+	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 	_ "lockstep/scenarios/subject/builtin"
@@ -123,6 +124,31 @@ func testWriting(t *testing.T, s Survey, bug Cell) {
 		}
 		if !strings.Contains(written, file) {
 			t.Errorf("no link to %s in:\n%s", file, written)
+		}
+	}
+}
+
+// A recording that gives another run, which a lock with chance of its own may do, is not kept.
+func TestARecordingMustRepeat(t *testing.T) {
+	h, lock := sim.NewHost(t), find(t, "setnx-del")
+	text := "lockstep: 1\nname: one\nlocks: [setnx-del]\nprocesses: {a: {}}\nsteps: {a/1: [lock: {name: x}, unlock: x]}\n"
+	sc, err := scenarios.Parse("one.yaml", []byte(text), subject.Find)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded := play.Run(h, sc, lock, 1).Recording()
+	var same, other strings.Builder
+	if err := recorded.Write(&same, nil); err != nil {
+		t.Fatal(err)
+	}
+	recorded.Digest = strings.Repeat("0", len(recorded.Digest))
+	if err := recorded.Write(&other, nil); err != nil {
+		t.Fatal(err)
+	}
+	c := campaign{host: h, lock: lock}
+	for text, want := range map[string]bool{same.String(): true, other.String(): false} {
+		if repeats, err := c.repeats(text); repeats != want || err != nil {
+			t.Errorf("repeats: %t, %v, want %t", repeats, err, want)
 		}
 	}
 }
