@@ -454,7 +454,8 @@ func runMaven(ctx context.Context, project string) (*upstream.TestRun, error) {
 }
 
 // guardedCopy copies the folder of a test to a place where it may be played, and returns the copy and the
-// PATH of its processes, on which those of the servers that the machine has end with this program. free removes both.
+// PATH of its processes. A server that is found on this PATH ends with this program; a server that the
+// machine lacks is left out. free removes the copy and the PATH.
 func guardedCopy(test string, servers ...string) (dir, path string, free func(), err error) {
 	folder, free, err := Live.Folder()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"lockstep/sim"
 )
 
-// plays is how often a run is played. Chance that decides between two records gives one record so
-// often in one of 64 tests.
+// plays is how often a run is played. If chance decides evenly between two records, all plays are the
+// same in one of 64 tests.
 const plays = 7
 
 // Repeats plays each of these runs of the command repeat several times, as it draws them for the lock
