@@ -41,12 +41,16 @@ func Fuzz(f *testing.F, s Subject) {
 		f.Add(input)
 	}
 	f.Fuzz(func(t *testing.T, input []byte) {
+		t.Helper()
 		r := newRunner(t, s, Options{}, plan, at)
 		if !r.open() {
 			return
 		}
 		if file := *flags.replay; file != "" {
-			r.on(t, func(h *sim.Host) { r.replay(t, h, file) })
+			r.on(t, func(h *sim.Host) {
+				t.Helper()
+				r.replay(t, h, file)
+			})
 			return
 		}
 		decisions := &bytesChooser{left: input}
@@ -56,6 +60,7 @@ func Fuzz(f *testing.F, s Subject) {
 			panic("locktest: a scenario was drawn that does not load: " + err.Error())
 		}
 		r.on(t, func(h *sim.Host) {
+			t.Helper()
 			v := play.Judge(h, sc, r.lock, 0, play.Play(h, sc, r.lock, decisions))
 			if f, found := firstBug(v); found {
 				r.fail(t, failure{fingerprint: "fuzz." + f.Judge, verdict: v, finding: f, how: "an input of the fuzzer does"})

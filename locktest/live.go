@@ -15,7 +15,6 @@ import (
 	"lockstep/internal/simrun"
 	"lockstep/linearizability/judges"
 	"lockstep/report/sentence"
-	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 )
 
@@ -69,7 +68,7 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 	o := simrun.LiveOptions{Program: []string{self, "-test.run=" + patternOf(r.t.Name())}}
 	seen := map[string][]string{} // by judge, one text per run with a bug
 	var order []string
-	words := map[play.Word]int{}
+	ended := map[string]int{} // by verdict
 	server := ""
 	for n := range runs {
 		told := tellLive(os.Stderr, fmt.Sprintf("locktest: %s, live run %d of %d", r.s.Name, n+1, runs))
@@ -79,7 +78,7 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 			t.Fatal("locktest:", err)
 		}
 		told.tell(string(v.Word))
-		words[v.Word]++
+		ended[string(v.Word)]++
 		server = strings.Join(v.Programs, ", ")
 		met := map[string]bool{}
 		for _, f := range v.Findings {
@@ -94,12 +93,12 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 		}
 	}
 	for _, judge := range order {
-		t.Errorf("locktest: %s breaks %s on %s, in %d of %s: %s", r.s.Name, judge, server, len(seen[judge]), counted.Of(runs, "run"), seen[judge][0])
+		t.Errorf("locktest: %s breaks %s on %s, in %d of %s (%s): %s", r.s.Name, judge, server, len(seen[judge]), counted.Of(runs, "run"), words(ended), seen[judge][0])
 	}
 	if len(order) == 0 {
 		// Of the test and not of this part, so that it is shown if the replay failed.
-		r.t.Logf("locktest: %s shows no bug on %s in %s: %d held, %d limit, %d undecided. A recording is of one schedule; a live run has the schedule that the machine gives it",
-			r.s.Name, server, counted.Of(runs, "run"), words[play.VerdictHeld], words[play.VerdictLimit], words[play.VerdictUndecided])
+		r.t.Logf("locktest: %s shows no bug on %s in %s: %s. A recording is of one schedule; a live run has the schedule that the machine gives it",
+			r.s.Name, server, counted.Of(runs, "run"), words(ended))
 	}
 }
 

@@ -152,24 +152,41 @@ func Run(t *testing.T, s Subject, o Options) {
 	}
 	r.serveLive()
 	if file := *flags.replay; file != "" {
-		t.Run("replay", func(t *testing.T) { r.on(t, func(h *sim.Host) { r.replay(t, h, file) }) })
+		t.Run("replay", func(t *testing.T) {
+			t.Helper()
+			r.on(t, func(h *sim.Host) {
+				t.Helper()
+				r.replay(t, h, file)
+			})
+		})
 		if runs := *flags.live; runs > 0 {
-			t.Run("live", func(t *testing.T) { r.live(t, file, runs) })
+			t.Run("live", func(t *testing.T) {
+				t.Helper()
+				r.live(t, file, runs)
+			})
 		}
 		return
 	}
 	r.recordings()
 	t.Run("stories", func(t *testing.T) {
+		t.Helper()
 		for _, st := range stories {
-			t.Run(st.name, func(t *testing.T) { r.story(t, st) })
+			t.Run(st.name, func(t *testing.T) {
+				t.Helper()
+				r.story(t, st)
+			})
 		}
 	})
 	r.scenarios()
 	t.Run("explore", func(t *testing.T) {
+		t.Helper()
 		if r.pointless != "" {
 			t.Skip("n/a: ", r.pointless)
 		}
-		r.on(t, func(h *sim.Host) { r.explore(t, h) })
+		r.on(t, func(h *sim.Host) {
+			t.Helper()
+			r.explore(t, h)
+		})
 		r.explored = true
 	})
 	for _, fingerprint := range o.Accept {
@@ -251,13 +268,18 @@ func (r *runner) probe() (o offers, err error) {
 
 // recordings replays what earlier failures left.
 func (r *runner) recordings() {
+	r.t.Helper()
 	files, err := filepath.Glob(filepath.Join(r.dir, "*.lockstep"))
 	if err != nil {
 		r.t.Fatal("locktest:", err)
 	}
 	for _, file := range files {
 		r.t.Run("recording/"+strings.TrimSuffix(filepath.Base(file), ".lockstep"), func(t *testing.T) {
-			r.on(t, func(h *sim.Host) { r.replay(t, h, file) })
+			t.Helper()
+			r.on(t, func(h *sim.Host) {
+				t.Helper()
+				r.replay(t, h, file)
+			})
 		})
 	}
 }
@@ -330,6 +352,7 @@ func (r *runner) story(t *testing.T, st story) {
 		panic("locktest: " + err.Error())
 	}
 	r.on(t, func(h *sim.Host) {
+		t.Helper()
 		h.MostSteps = storySteps
 		v := play.RunTwice(h, sc, r.lock, 1)
 		if why := r.misfit(v); why != "" {
@@ -434,6 +457,7 @@ func (r *runner) renewsUnsaid(rec *model.Record) string {
 
 // scenarios plays the scenario files of the options.
 func (r *runner) scenarios() {
+	r.t.Helper()
 	if r.o.Scenarios == "" {
 		return
 	}
@@ -446,6 +470,7 @@ func (r *runner) scenarios() {
 	}
 	for _, file := range files {
 		r.t.Run("scenario/"+strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), func(t *testing.T) {
+			t.Helper()
 			if r.pointless != "" {
 				t.Skip("n/a: ", r.pointless)
 			}
@@ -464,6 +489,7 @@ func (r *runner) scenarios() {
 				t.Skipf("n/a: %s is of the locks %s", file, strings.Join(sc.Locks, ", "))
 			}
 			r.on(t, func(h *sim.Host) {
+				t.Helper()
 				for seed := sc.SeedFirst; seed <= sc.SeedLast; seed++ {
 					r.scenario(t, play.RunTwice(h, sc, r.lock, seed))
 				}
@@ -702,6 +728,9 @@ func (r *runner) fail(t *testing.T, f failure) {
 	if cause != "" {
 		fmt.Fprintf(text, "cause: %s\n", cause)
 	}
+	if hint := hintOf(f.finding); hint != "" {
+		fmt.Fprintf(text, "hint: %s\n", hint)
+	}
 	fmt.Fprintln(text, f.how)
 	file, err := f.file, error(nil)
 	if file == "" {
@@ -729,6 +758,17 @@ func (r *runner) fail(t *testing.T, f failure) {
 	r.annotate(t, fmt.Sprintf("%s breaks %s", r.s.Name, f.finding.Judge),
 		fmt.Sprintf("%s\n%s\nfingerprint: %s\nreplay: %s", sentence.Finding(f.finding), f.how, f.fingerprint, replay))
 	t.Error("\n" + text.String())
+}
+
+// hintOf says what a test may have to change in its Lock if the finding is no fault of the lock; "":
+// nothing. Many clients tell nobody that an unlock freed nothing, and their Lock must.
+func hintOf(f judges.Finding) string {
+	if d, ok := f.Detail.(judges.Unplaceable); ok && d.Reason.Refused != nil {
+		if in := d.Reason.Refused.In; in.Do == model.DoRelease && in.Answer == model.AnswerReleased {
+			return "Unlock returned nil, which says that it freed the lock; if it found nothing to free, it must return locktest.ErrNotHeld"
+		}
+	}
+	return ""
 }
 
 // testedPackage is the package of the test and a space, so that a command can name it wherever it

@@ -204,7 +204,7 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 		{"report ../../scenarios/builtin/misdelete.yaml", "../../scenarios/builtin/misdelete.yaml is a scenario; go run ./cmd/simrun run "},
 		{"check ../../scenarios/builtin/misdelete.yaml", "../../scenarios/builtin/misdelete.yaml is a scenario; go run ./cmd/simrun run "},
 		{"check " + recording, recording + " is a recording; go run ./cmd/simrun replay " + recording + " plays it"},
-		{"replay commands.go", "commands.go:1:1: not a recording: "},
+		{"replay commands.go", "commands.go:1:1: not a recording, which is a JSON object: "},
 		{"report nowhere", "there is no file nowhere; report takes a recording, a file SEED.lockstep, or a folder of results"},
 		{"findings ../../docs", "findings: ../../docs is not the folder of a campaign, which explore --out DIR writes: it has no verdicts.jsonl"},
 		{"version x", `version takes no argument, got "x"`},

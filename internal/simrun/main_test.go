@@ -155,7 +155,7 @@ func TestExitCodes(t *testing.T) {
 		{"a file to write pages into", []string{"report", filepath.Join("..", "..", "results", "peers-track-record"), "-o", file}, 64, "", "-o " + file + " is a file; name a folder"},
 		{"no such file", []string{"run", filepath.Join(dir, "no.yaml")}, 64, "", "simrun: there is no file " + filepath.Join(dir, "no.yaml") + "; name a scenario, or the file of one\n"},
 		{"a folder that cannot be written", []string{"run", held, "--out", filepath.Join(file, "x")}, 64, "", "--out"},
-		{"an empty recording", []string{"replay", empty}, 64, "", "empty.lockstep:1:1: the recording is empty"},
+		{"an empty recording", []string{"replay", empty}, 64, "", "empty.lockstep:1:1: the file is empty"},
 		{"two recordings", []string{"replay", empty, empty}, 64, "", "one recording, got 2"},
 		{"shrunk", []string{"shrink", late}, 0, "setnx-del: {bug: [misdelete]}", ""},
 		{"shrink what is no recording", []string{"shrink", held}, 64, "", "held.yaml is a scenario; "},

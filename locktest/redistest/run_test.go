@@ -108,6 +108,34 @@ func outcome(t *testing.T, dir, subject string, env []string, args ...string) (t
 	return string(out), err == nil
 }
 
+// silent tells nobody that an unlock found nothing to free.
+type silent struct{ setnx }
+
+func (l *silent) Unlock(ctx context.Context) error {
+	if err := l.setnx.Unlock(ctx); !errors.Is(err, locktest.ErrNotHeld) {
+		return err
+	}
+	return nil
+}
+
+// A failure that a test mends, and not the lock, says so. It is shown at the line that asks for the
+// judging.
+func TestAnUnlockThatFreedNothingAndDoesNotTell(t *testing.T) {
+	t.Parallel()
+	text, passed := outcome(t, t.TempDir(), "does not tell that it freed nothing", nil, "-lockstep.runs=5", "-lockstep.faults=none")
+	if passed {
+		t.Errorf("it passed:\n%s", text)
+	}
+	mustContain(t, text, "breaks linearizable: orders: a/1 release", "hint: Unlock returned nil, which says that it freed the lock; if it found nothing to free, it must return locktest.ErrNotHeld")
+	if strings.Contains(text, " run.go:") {
+		t.Errorf("a line of Lockstep is named:\n%s", text)
+	}
+	text, _ = outcome(t, t.TempDir(), "exists-then-set", nil, "-lockstep.runs=20")
+	if strings.Contains(text, "hint: ") {
+		t.Errorf("a hint about another failure:\n%s", text)
+	}
+}
+
 func mustContain(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -441,6 +469,7 @@ func init() {
 	wrong["extends nothing"] = extendedSubject("extends nothing", "")
 	wrong["extends another's hold"] = extendedSubject("extends another's hold", anybodysExpire)
 	wrong["takes it by extending it"] = extendedSubject("takes it by extending it", setAgain)
+	add("does not tell that it freed nothing", open(func(rdb *redis.Client, name string) locktest.Lock { return &silent{setnx{rdb: rdb, name: name}} }))
 	wrong["endless"] = endlessSubject("endless", false)
 	wrong["keeps every hold"] = endlessSubject("keeps every hold", true)
 	add("is renewed without a lease", func(s *locktest.Subject) { s.Lease, s.Renewed = 0, true })

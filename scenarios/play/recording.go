@@ -108,7 +108,11 @@ func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.
 		begin += end + 1
 	}
 	if len(bytes.TrimSpace(text[begin:])) == 0 {
-		return fail(begin, "the recording is empty; remove it, and write it anew: the test that found the failure does, and simrun run --out DIR")
+		what := "the file is empty"
+		if begin > 0 {
+			what = "the file ends before the recording begins"
+		}
+		return fail(begin, "%s; remove it: the test that found the failure writes it again, and so does simrun run --out DIR", what)
 	}
 	if IsLive(text) {
 		return fail(begin, "this is a live run, which has no decisions and cannot be played again; simrun report draws it")
@@ -123,7 +127,7 @@ func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.
 		case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
 			return fail(len(text), "the recording is cut off: the JSON object that begins at byte %d does not end", begin)
 		case errors.As(err, &syntax):
-			return fail(begin+int(syntax.Offset)-1, "not a recording: %v", err)
+			return fail(begin+int(syntax.Offset)-1, "not a recording, which is a JSON object: %v", err)
 		case errors.As(err, &kind):
 			return fail(begin+int(kind.Offset)-1, "not a recording: %s cannot be a %s", kind.Field, kind.Value)
 		}

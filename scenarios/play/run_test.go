@@ -189,10 +189,10 @@ func TestABadRecordingIsRefused(t *testing.T) {
 	}
 	whole := b.String()
 	cases := []struct{ rule, text, want string }{
-		{"empty", "", "x:1:1: the recording is empty"},
-		{"only comments", "# one\n", "x:2:1: the recording is empty"},
+		{"empty", "", "x:1:1: the file is empty"},
+		{"only comments", "# one\n", "x:2:1: the file ends before the recording begins"},
 		{"cut off", whole[:len(whole)-40], "the recording is cut off"},
-		{"not JSON", "# c\nhello\n", "x:2:1: not a recording"},
+		{"not JSON", "# c\nhello\n", "x:2:1: not a recording, which is a JSON object: invalid character 'h'"},
 		{"an unknown field", "{\"lockstep_recording\":1,\"wat\":2}", `unknown field "wat"`},
 		{"a wrong type", "{\"lockstep_recording\":1,\"world\":\"one\"}", "world cannot be a string"},
 		{"another format", strings.Replace(whole, `"lockstep_recording":1`, `"lockstep_recording":9`, 1), "recording format 9; this program reads format 1"},
