@@ -324,7 +324,7 @@ function ticks() {
     ink.moveTo(x, 38);
     ink.lineTo(x, shownTall);
     ink.stroke();
-    say(at(t), x + 3, 46, colour.soft);
+    say(at(t), Math.min(x + 3, W - inked(at(t))), 46, colour.soft);
   };
   if (axis.plain) {
     const n = Math.max(2, Math.floor((W - LEFT) / 110)), raw = (S.u1 - S.u0) / n, p = 10 ** Math.floor(Math.log10(Math.max(raw, 1)));
