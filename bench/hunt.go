@@ -37,8 +37,9 @@ const (
 )
 
 // huntLimits bound the processor time of one hunt. All hunts have the first limit. If the median of
-// a bug is beyond a limit, its hunts that met nothing are repeated with the next limit. So the easy
-// bugs have their medians soon, and no time is spent on the slow half of their hunts.
+// a bug is beyond a limit, its hunts that met nothing are repeated with the next limit, until the
+// bug is met or half of its hunts have met nothing, which puts the median beyond that limit, too. So
+// the easy bugs have their medians soon, and little time is spent on the slow half of any hunts.
 var huntLimits = []time.Duration{250 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second, time.Minute}
 
 // quarries returns the bugs of the track record, the planted bugs, and the known defects of the
@@ -142,27 +143,43 @@ type hunted struct {
 // median returns the processor time of the hunt in the middle, and its runs. If it is not known, runs
 // is 0, and the median is more than the time that is returned.
 func (h hunted) median() (used time.Duration, runs int) {
-	tried := huntLimits[len(huntLimits)-1] // so much time had every hunt that met nothing
-	var met []int
-	for i, n := range h.Runs {
-		if n == 0 {
-			tried = min(tried, h.Used[i])
-		} else {
-			met = append(met, i)
+	if len(h.Runs) == 0 {
+		return 0, 0
+	}
+	order := make([]int, len(h.Runs))
+	for i := range order {
+		order[i] = i
+	}
+	// A hunt that met nothing would meet the bug later than one that met it in the same time.
+	slices.SortStableFunc(order, func(i, k int) int {
+		return cmp.Or(cmp.Compare(h.Used[i], h.Used[k]), cmp.Compare(min(h.Runs[k], 1), min(h.Runs[i], 1)))
+	})
+	middle := len(order) / 2
+	used = h.Used[order[middle]]
+	for _, i := range order[:middle+1] {
+		if h.Runs[i] == 0 {
+			return used, 0
 		}
 	}
-	slices.SortStableFunc(met, func(i, k int) int { return cmp.Compare(h.Used[i], h.Used[k]) })
-	middle := len(h.Runs) / 2
-	if middle >= len(met) || len(met) < len(h.Runs) && h.Used[met[middle]] > tried {
-		return tried, 0
-	}
-	return h.Used[met[middle]], h.Runs[met[middle]]
+	return used, h.Runs[order[middle]]
 }
 
-// next returns whether a hunt is to be played with the seed after the first i, once the hunts of
-// earlier limits are over.
-func (h hunted) next(i int, limit time.Duration) bool {
-	return i == len(h.Runs) || i < len(h.Runs) && h.Runs[i] == 0 && h.Used[i] < limit
+// next returns whether a hunt is to be played with the seed after the first i, of so many seeds,
+// once the hunts of earlier limits are over.
+func (h hunted) next(i, seeds int, limit time.Duration) bool {
+	if i >= len(h.Runs) {
+		return i == len(h.Runs)
+	}
+	if h.Runs[i] > 0 || h.Used[i] >= limit {
+		return false
+	}
+	beyond := 0
+	for k, n := range h.Runs {
+		if n == 0 && h.Used[k] >= limit {
+			beyond++
+		}
+	}
+	return len(h.Runs) < seeds || beyond < seeds-seeds/2
 }
 
 // keepHunts is the processor time after which the hunts so far are kept: an interrupt loses no
@@ -217,7 +234,7 @@ func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, k
 					b.Progress(fmt.Sprintf("hunt with %s: %d of %d bugs, at most %v, seed %d of %d", name, len(open), len(quarries), limit, seed+1, seeds))
 				}
 				for _, i := range open {
-					if !of[i].next(seed, limit) {
+					if !of[i].next(seed, seeds, limit) {
 						continue
 					}
 					used, runs, err := once(quarries[i], name, uint64(seed+1), limit)

@@ -81,9 +81,12 @@ func TestTheMedianOfHunts(t *testing.T) {
 		{"30 60 10", "300 0 100", 30, 300},
 		{"60 60 10", "0 0 100", 60, 0},
 		{"30 20 10", "300 0 100", 20, 0}, // the second may be met after 25
+		{"20 60 60", "0 0 0", 60, 0},     // whatever the first one comes to
+		{"20 20 20", "0 5 6", 20, 6},
+		{"20 20 20", "0 0 6", 20, 0},
 		{"10 20 30 40", "1 2 3 4", 30, 3},
 		{"7", "5", 7, 5},
-		{"", "", time.Minute, 0},
+		{"", "", 0, 0},
 	} {
 		var h hunted
 		for _, text := range strings.Fields(c.used) {
@@ -170,8 +173,9 @@ func TestHuntsGetMoreTimeWhereTheMedianIsNotKnown(t *testing.T) {
 		for _, limit := range madeUpLimits {
 			for seed := 1; seed <= 3; seed++ {
 				for _, bug := range []string{"easy", "hard", "lost"} {
-					// The limit 250 meets hard with the seeds 1 and 2, so its median is known.
-					if limit == 20 || bug == "hard" && limit == 250 || bug == "lost" {
+					// The limit 250 meets hard with the seeds 1 and 2, so its median is known. The
+					// median of lost is beyond each limit once two hunts have met nothing.
+					if limit == 20 || bug == "hard" && limit == 250 || bug == "lost" && seed < 3 {
 						want = append(want, fmt.Sprintf("%s %s %d %d", bug, name, seed, limit))
 					}
 				}
