@@ -1,6 +1,11 @@
 // Package redsync judges the mutex of github.com/go-redsync/redsync/v4, unmodified, with its
 // default settings and with one option.
 //
+// One setting differs from the default by the source of its chance alone: the pause between two
+// tries. By default its length comes from math/rand. The threads of a process share that stream, so
+// two that wake at one instant, because their client is closed, draw from it in any order. Here each
+// thread draws from its own stream of crypto/rand, from the same lengths.
+//
 // Its promises, with their places in version 4.18.1: after Lock nobody else can get the lock until
 // Unlock (README.md, line 55), for as long as the expiry lasts, as the article "Distributed Locks with
 // Redis" says, to which the README points. The expiry is 8 s (redsync.go, line 32), less the time of
@@ -11,9 +16,13 @@
 package redsync
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-redsync/redsync/v4"
@@ -33,6 +42,20 @@ func Subject(servers int) locktest.Subject {
 // server that has lost it when a hold is extended.
 var SetOnExtend = subject("redsync-5-set-on-extend", "redsync's mutex, servers: 5, which sets keys that are gone when it extends (WithSetNXOnExtend)", 5, redsync.WithSetNXOnExtend())
 
+// The shortest pause between two tries, and the one that is longer than all of them, in milliseconds
+// (redsync 4.18.1, redsync.go, lines 12, 13 and 35).
+const (
+	minPauseMs = 50
+	maxPauseMs = 250
+)
+
+// pause returns the pause before another try. All lengths in whole milliseconds are as likely.
+func pause(int) time.Duration {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return time.Duration(minPauseMs+binary.LittleEndian.Uint64(b[:])%(maxPauseMs-minPauseMs)) * time.Millisecond
+}
+
 func subject(name, about string, servers int, options ...redsync.Option) locktest.Subject {
 	return locktest.Subject{
 		Name: name, About: about, Servers: redistest.Servers(servers), Lease: 8 * time.Second, State: redistest.Value(nil),
@@ -41,7 +64,7 @@ func subject(name, about string, servers int, options ...redsync.Option) locktes
 			for i := range pools {
 				pools[i] = goredis.NewPool(redistest.NewClient(p, i))
 			}
-			return client{redsync.New(pools...), options}, nil
+			return client{redsync.New(pools...), append(options, redsync.WithRetryDelayFunc(pause))}, nil
 		},
 	}
 }
@@ -61,10 +84,10 @@ type mutex struct{ *redsync.Mutex }
 
 func (m mutex) TryLock(ctx context.Context) (bool, error) {
 	err := m.TryLockContext(ctx)
-	return err == nil, busy(err)
+	return err == nil, inOrder(busy(err))
 }
 
-func (m mutex) Lock(ctx context.Context) error { return busy(m.LockContext(ctx)) }
+func (m mutex) Lock(ctx context.Context) error { return inOrder(busy(m.LockContext(ctx))) }
 
 // Extend implements locktest.Extender.
 func (m mutex) Extend(ctx context.Context) error {
@@ -77,7 +100,7 @@ func (m mutex) Extend(ctx context.Context) error {
 	case err == nil, errors.As(err, &taken) && !errors.As(err, &failed):
 		return locktest.ErrNotHeld // a majority of the servers has said so
 	}
-	return err
+	return inOrder(err)
 }
 
 func (m mutex) Unlock(ctx context.Context) error {
@@ -86,7 +109,7 @@ func (m mutex) Unlock(ctx context.Context) error {
 	if errors.Is(err, redsync.ErrLockAlreadyExpired) && !errors.As(err, &failed) {
 		return locktest.ErrNotHeld // every server has answered
 	}
-	return err
+	return inOrder(err)
 }
 
 // busy translates the error that another owner has the lock on some servers.
@@ -96,4 +119,26 @@ func busy(err error) error {
 		return locktest.ErrBusy
 	}
 	return err
+}
+
+// inOrder returns an error that joins those of several servers in the order of their texts. Goroutines
+// of redsync find these errors, and those that wake at one instant join them in any order.
+func inOrder(err error) error {
+	var list []error
+	var collect func(error)
+	collect = func(err error) {
+		joined, ok := err.(interface{ Unwrap() []error })
+		if !ok {
+			list = append(list, err)
+			return
+		}
+		for _, e := range joined.Unwrap() {
+			collect(e)
+		}
+	}
+	if collect(err); len(list) < 2 {
+		return err
+	}
+	slices.SortStableFunc(list, func(a, b error) int { return cmp.Compare(a.Error(), b.Error()) })
+	return errors.Join(list...)
 }
