@@ -40,6 +40,10 @@ const (
 	KindResource Kind = "resource" // a resource was read or written (Phase); it holds Value
 )
 
+// SegmentCommand is the command of a message on a connection whose protocol the world does not know: a
+// piece of a stream.
+const SegmentCommand = "SEGMENT"
+
 // Event is one event of a run. Fields without a meaning for its kind are zero and left out of the
 // JSON.
 type Event struct {

@@ -76,9 +76,6 @@ type segments struct {
 	open     []ConnID        // the same, in order
 }
 
-// segmentName is the name of the request of a segment.
-const segmentName = "SEGMENT"
-
 // boot starts the server. From then on it wakes the world when the server has changed or sent
 // something.
 func (s *segments) boot(setup Setup, wake func(), instant func() Instant) {
@@ -112,7 +109,7 @@ func (*segments) AtOnce(written []byte) (reply, rest []byte) { return nil, writt
 
 // Decode implements Server: the whole text is one request.
 func (*segments) Decode(text string) (Request, string, error) {
-	return Request{Name: segmentName, Words: []string{text}, Shown: []string{sizeOf(len(text))}, Marks: true, Streams: true}, "", nil
+	return Request{Name: model.SegmentCommand, Words: []string{text}, Shown: []string{sizeOf(len(text))}, Marks: true, Streams: true}, "", nil
 }
 
 func sizeOf(n int) string { return fmt.Sprintf("%d bytes", n) }

@@ -30,8 +30,9 @@ func (r *run) changes(o *trace.Call) []*trace.Change {
 // queue. The acquire is the one that gave the thread this place. An earlier acquire may have left a
 // place, too. Then later acquires gave the places that remain in the queue.
 //
-// After a failover the new master may execute a request that the old master received, but neither
-// executed nor answered. The acquire is the last one that its thread had called.
+// After a failover the new master may execute a request that the old master received, but did not
+// execute, whether or not the old one answered that it is no master any more. The acquire is the last
+// one that its thread had called and that did not answer busy.
 func (r *run) handedTo(c *trace.Change) *trace.Call {
 	who := c.After.Owner
 	if !r.Record.Params.PerGrant || !c.Started() || c.MadeFor(who) {
@@ -40,7 +41,7 @@ func (r *run) handedTo(c *trace.Change) *trace.Call {
 	if r.Record.Params.Recovery > 0 && c.By == nil && c.Fault == 0 {
 		calls := r.CallsOn(c.Lock)
 		for _, o := range slices.Backward(calls[:called(calls, c.AtNs)]) {
-			if o.Caller == who && o.Action.Acquires() {
+			if o.Caller == who && o.Action.Acquires() && o.Outcome != model.Busy {
 				return o
 			}
 		}

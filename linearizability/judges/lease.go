@@ -443,7 +443,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 				}
 				who := e.Owners[j]
 				k := of(who)
-				if k.levels > 0 || k.lost || k.open != nil || told[who] {
+				if k.levels > 0 || k.lost || k.open != nil || told[who] || r.renewsAnother(lock, who, r.Command(e.Msg)) {
 					continue
 				}
 				told[who] = true
@@ -460,4 +460,19 @@ func (r *run) lateRenewals(lock string) []Finding {
 		}
 	}
 	return out
+}
+
+// renewsAnother reports whether a renewal is of a session other than the one that has the thread's
+// hold on the server. The hold is there when the renewal is sent. When it has run, the hold ends no
+// later, or has ended with its lease. A thread that knows its holds by their grants alone may have left
+// a hold on the server, and then renew a new session.
+func (r *run) renewsAnother(lock, who string, m *trace.Command) bool {
+	if !r.Record.Params.PerGrant || m == nil || m.Executed == nil {
+		return false
+	}
+	held, changes := r.StateAt(lock, m.AtNs), r.ChangesAfter(lock, m.AtNs)
+	if held.Owner != who {
+		return false
+	}
+	return len(changes) == 0 || changes[0].AtNs > m.Executed.AtNs || changes[0].Ended() && changes[0].AtNs >= held.ExpiresMs*millisecond
 }

@@ -145,7 +145,7 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 			}
 		}
 	}
-	if own := append(unanswered(o), r.connecting(o.Process)...); len(own) > 0 {
+	if own := slices.Concat(unanswered(o), r.connecting(o.Process), r.behindHeldReplies(o)); len(own) > 0 {
 		busy = append(own, busy...)
 		slices.SortStableFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	}
@@ -191,6 +191,28 @@ func (r *run) connecting(process string) []span {
 	var out []span
 	for _, x := range r.heldConnections(process) {
 		out = append(out, x.span)
+	}
+	return out
+}
+
+// behindHeldReplies returns the times in which a fault held up what the server sent on a connection of
+// the call. A stream has an order, so whatever the server sends behind a reply that is late is late, too.
+func (r *run) behindHeldReplies(o *trace.Call) []span {
+	var out []span
+	for _, m := range r.Hit {
+		if m.Command != model.SegmentCommand || m.Process != o.Process || m.Executed == nil ||
+			!slices.ContainsFunc(m.Hits, func(h *model.Event) bool { return h.Dir == "reply" }) ||
+			!slices.ContainsFunc(o.Sent, func(own *trace.Command) bool { return own.Conn == m.Conn }) {
+			continue
+		}
+		to := int64(math.MaxInt64)
+		switch {
+		case m.RepliedNs >= 0:
+			to = m.RepliedNs
+		case m.Lost != nil:
+			to = m.Lost.AtNs
+		}
+		out = append(out, span{m.Executed.AtNs, to})
 	}
 	return out
 }

@@ -357,3 +357,149 @@ func TestAGreetingIsLate(t *testing.T) {
 		t.Run("on the channel "+c.channel, func(t *testing.T) { expect(t, c.finds, judgeRecord(rec, nil)) })
 	}
 }
+
+// A master that resigns answers that it is none, and the next master executes the requests that it
+// was sent all the same.
+func TestANewMasterDoesWhatTheOldOneRefused(t *testing.T) {
+	electing, serving := watchedLock, watchedLock
+	electing.Recovery = 20 * time.Second
+	const begun = `
+			0     a/1 invoke try_lock
+			1     a/1 send acquire
+			5     server fault 1 server stall for 3s
+			2005  a/1 return unknown
+			3005  server heal 1
+			3005  a/1 exec acquire`
+	// The next master executes the request of the first try, and none of the second.
+	tries := begun + `
+			2010  a/1 invoke try_lock
+			2011  a/1 send acquire
+			3006  a/1 exec acquire
+			3007  server ends -> a/1 1 12001
+			3008  server ends -> a/1 1 15008
+			15009 server expire -> closed 75008
+			15015 a/1 return busy
+			75009 server expire -> free
+			90000 server leave`
+	// It also executes the request that ends the hold again.
+	gone := func(end string) string {
+		return begun + `
+			3005  server ends -> a/1 1 33006
+			` + end + `
+			4000  b/1 takes
+			4500  b/1 releases
+			90000 server leave`
+	}
+	// Nobody asked for the end of the hold.
+	const ended = `
+			0     a/1 takes
+			3010  server ends -> free
+			4000  b/1 takes
+			4500  b/1 releases
+			5000  a/1 told
+			90000 server leave`
+	const two = "mutual-exclusion bug: b/1 was granted l at 4.002s while a/1 believed to hold it"
+	testJudged(t, []judged{
+		{rule: "the hold belongs to the try that knows of no answer", lock: electing, record: tries},
+		{rule: "and ends with the request to end it", lock: electing, record: gone("3010 server ends -> free")},
+		{rule: "a history has that end", lock: electing, record: ended, finds: two},
+		{rule: "not on other servers", lock: serving, record: ended, finds: two + "\nlinearizable bug: l: b/1 acquire (4.000s..4.002s) answered granted"},
+	})
+	r := traced(recordOf(t, electing, tries))
+	if o := r.handedTo(r.Changes("l")[0]); o == nil || o.Outcome != model.Unknown {
+		t.Errorf("the hold belongs to %+v, want the first try", o)
+	}
+}
+
+// A thread has left a hold on the server of which it knows nothing, and opens another session. That
+// session's renewals are none of the hold.
+func TestAThreadRenewsAnotherSession(t *testing.T) {
+	record := func(renewed string) string {
+		return `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 12001
+			2     a/1 return granted
+			10    a/1 invoke unlock
+			10    a/1 send unlock
+			11    a/1 hit 1 unlock
+			12    a/1 lost unlock request dropped
+			16    a/1 return unknown
+			20    a/1 invoke unlock
+			20    a/1 return not_held
+			10000 a/1 send renew
+			` + renewed + `
+			90000 server leave`
+	}
+	const late = "lease bug: a renewal of l for a/1 was sent at 10.000s, although its unlock had returned not_held at 0.020s"
+	testJudged(t, []judged{
+		{rule: "the hold ends no later", lock: watchedLock, record: record("10001 a/1 exec renew\n12002 server expire -> free")},
+		{rule: "the hold is over when the renewal runs", lock: watchedLock, record: record("12002 server expire -> free\n20000 a/1 exec renew")},
+		{rule: "but a hold that it prolongs is its own", lock: watchedLock, record: record("10001 a/1 exec renew -> a/1 1 22001\n22002 server expire -> free"), finds: late},
+	})
+}
+
+// A stream has an order: a reply that a fault holds up also holds up what the server sends behind it.
+// Other connections go on.
+func TestWhatComesBehindALateReplyIsLate(t *testing.T) {
+	const record = `
+			0     a/1 takes lock=k
+			0     b/1 waits lock
+			100   a/1 send renew lock=k
+			101   a/1 exec renew lock=k -> a/1 1 30101
+			101   a/1 hit 1 renew
+			20000 a/1 deliver renew
+			20001 b/1 gets
+			20100 b/1 releases
+			25000 a/1 releases lock=k
+			90000 server leave`
+	const late = "liveness bug: b/1 waited for l from"
+	for _, c := range []struct {
+		rule, command string
+		conn          int
+		finds         string
+	}{
+		{"on the same connection", model.SegmentCommand, 1, ""},
+		{"on another connection", model.SegmentCommand, 2, late},
+		{"of a message that is none of a stream", "EVAL", 1, late},
+	} {
+		t.Run(c.rule, func(t *testing.T) {
+			rec := recordOf(t, plainLock, strings.ReplaceAll(record, "b/1", "a/2"))
+			for i := range rec.Events {
+				switch e := &rec.Events[i]; {
+				case e.Kind == model.KindHit:
+					e.Dir = "reply"
+				case e.Kind == model.KindSend && e.Script == model.RoleRenew:
+					e.Command, e.Conn = c.command, c.conn
+				case e.Kind == model.KindSend:
+					e.Conn = 1
+				}
+			}
+			expect(t, strings.ReplaceAll(c.finds, "b/1", "a/2"), judgeRecord(rec, nil))
+		})
+	}
+}
+
+// The server gives the lock to a single try that stands in the queue, whose answer a fault holds up. The
+// hold ends before the try answers busy, so its renewals renew no grant.
+func TestATryThatIsServedAnswersBusy(t *testing.T) {
+	record := func(end string) string {
+		return `
+			0     b/1 takes
+			1000  a/1 invoke try_lock
+			1000  a/1 send acquire
+			1001  a/1 exec acquire -> b/1 1 30001 queue=a/1
+			1001  a/1 hit 1 acquire
+			2000  b/1 releases -> a/1 1 32001
+			5000  a/1 send renew
+			5001  a/1 exec renew -> a/1 1 35001
+			` + end + `
+			40000 a/1 return busy
+			90000 server leave`
+	}
+	queued := watchedLock
+	queued.Fair = true
+	testJudged(t, []judged{
+		{rule: "after the hold is over", lock: queued, record: record("35002 server expire -> free")},
+	})
+}

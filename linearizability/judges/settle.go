@@ -69,7 +69,7 @@ func (r *run) history(lock string, settled bool) []linearizability.Op {
 	ops = append(ops, r.prolongedByServers(lock, settled)...)
 	ops = append(ops, r.closures(lock)...)
 	for _, c := range r.Changes(lock) {
-		if c.Ended() && (c.Fault > 0 || r.givenUp(c) || r.closedWith(c) || r.sessionOver(c)) {
+		if c.Ended() && (c.Fault > 0 || r.givenUp(c) || r.closedWith(c) || r.sessionOver(c) || r.endedByServers(c)) {
 			at := c.AtNs
 			ops = append(ops, linearizability.Op{Lock: lock, Op: linearizability.OpLost, CallNs: at, ReturnNs: &at})
 		}
@@ -524,6 +524,12 @@ func (r *run) closures(lock string) []linearizability.Op {
 	return ops
 }
 
+// endedByServers reports whether servers that fail over ended a hold before its lease was over. The
+// new master executes a request that the old one had received, but neither executed nor answered.
+func (r *run) endedByServers(c *trace.Change) bool {
+	return r.Record.Params.Recovery > 0 && c.By == nil && c.Fault == 0 && !c.Expired && c.Ended() && c.AtNs < c.Before.ExpiresMs*millisecond
+}
+
 // sessionOver reports whether a change is the end of a hold that has no lease and ended by itself,
 // with the session of its owner. No command ended it.
 func (r *run) sessionOver(c *trace.Change) bool {
@@ -748,8 +754,8 @@ func (r *run) heldBefore(lock string, c *trace.Change, o *trace.Call) bool {
 }
 
 // triedOnly reports whether the hold that a thread has on the server at an instant is only that of
-// a failed try: the call during which it began ends it itself, and answers busy. There is no grant
-// to renew.
+// a failed try: the call during which it began answers busy, after the call itself or the server has
+// ended the hold. There is no grant to renew.
 func (r *run) triedOnly(lock, thread string, at int64) bool {
 	starts := r.StartsUpTo(lock, at)
 	if len(starts) == 0 || starts[len(starts)-1].After.Owner != thread {
@@ -759,6 +765,9 @@ func (r *run) triedOnly(lock, thread string, at int64) bool {
 	end := r.endOf(start)
 	if end == nil || end.AtNs < at {
 		return false
+	}
+	if o := r.handedTo(start); o != nil {
+		return o.Outcome == model.Busy && end.AtNs <= o.ReturnedNs()
 	}
 	by := end.Call()
 	return by != nil && by.Caller == thread && by.Action.Acquires() && by.Outcome == model.Busy && by.AtNs <= start.AtNs
