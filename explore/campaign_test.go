@@ -286,7 +286,7 @@ func TestACampaignWithABoundGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		texts[i] = string(text)
-		if told := Sum(p, runs).Total(); !strings.Contains(told, "; tapct of depth 3 with at most ") {
+		if told := Sum(p, runs).Total(); !strings.Contains(told, ": a bug that needs 3 orderings of messages is met with probability ") {
 			t.Errorf("it tells no bound: %s", told)
 		}
 	}

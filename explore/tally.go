@@ -119,8 +119,8 @@ func (o Tally) bound() string {
 		return "no run kept to the decisions that " + o.Plan.Strategy + " expected, so there is no bound"
 	}
 	one := o.Plan.strategy().Bound(o.Actors, o.Estimate)
-	s := fmt.Sprintf("%s of depth %d with at most %d actors and %d decisions: what takes %d orderings of messages is met with probability %.2g or more by a run in which it can be, and %.2g or more if it can be in all %d",
-		o.Plan.Strategy, o.Plan.Depth, o.Actors, o.Estimate, o.Plan.Depth-1, one, -math.Expm1(float64(o.Within)*math.Log1p(-one)), o.Within)
+	s := fmt.Sprintf("%s with at most %d actors and %d decisions: a bug that needs %d orderings of messages is met with probability %.2g or more by a run in which it can be, and %.2g or more if it can be in all %d",
+		o.Plan.Strategy, o.Actors, o.Estimate, o.Plan.Depth, one, -math.Expm1(float64(o.Within)*math.Log1p(-one)), o.Within)
 	if more := o.Runs - len(o.Died) - o.Within; more > 0 {
 		s += fmt.Sprintf(" (%d more runs had latencies that are exact, or more decisions than expected, and no bound)", more)
 	}

@@ -38,7 +38,8 @@ type Options struct {
 	Runs int
 	// Seed seeds the exploration; 0 is 1.
 	Seed uint64
-	// Profile says how wild the callers are: "simple" or "full"; "" is simple.
+	// Profile says what the callers may do: "simple", with one thread in each process, or "full"; ""
+	// is simple. docs/commands.md has the whole difference.
 	Profile string
 	// Shrink is the real time for making failures small; 0 is 10 s.
 	Shrink time.Duration

@@ -264,7 +264,7 @@ func texts[W ~string](words []W) (all []string) {
 func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 	f.StringVar(&p.Lock, "lock", "", "the `LOCK` to play")
 	someOf(f, &w.faults, "faults", append(texts(draw.Classes), "all"), "the failures that you fear: "+strings.Join(texts(draw.Classes), ", ")+", or all; default: none")
-	oneOf(f, &w.profile, "profile", string(draw.Simple), texts(draw.Profiles), "how wild the callers are: simple, orderly or full")
+	oneOf(f, &w.profile, "profile", string(draw.Simple), texts(draw.Profiles), "what the callers do: the `PROFILE` simple, orderly or full")
 	whole(f, &p.Runs, "runs", 1000, atLeast(1), "how many runs are played")
 	whole(f, &p.Steps, "steps", 0, atLeast(0), "also end after so many steps; 0: no such limit")
 	seedFlag(f, &w.seeds, "1", "the seeds, `N or A..B`; several share the runs, a hundred at a time")

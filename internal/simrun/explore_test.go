@@ -610,7 +610,7 @@ func TestExploreCoversAScenario(t *testing.T) {
 
 func TestExploreTellsTheBound(t *testing.T) {
 	code, out, stderr := call(t, "explore", "--lock", "setnx-cad", "--strategy", "tapct", "--depth", "2", "--runs", "40")
-	if code != exitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), "tapct of depth 2 with at most") {
+	if code != exitOK || !strings.Contains(strings.Join(strings.Fields(out), " "), "tapct with at most 4 actors and 200 decisions: a bug that needs 2 orderings of messages is met") {
 		t.Errorf("exit %d\n%s%s", code, out, stderr)
 	}
 }

@@ -49,7 +49,7 @@ func stories() []storiesOf {
 func locks() []locktest.Subject {
 	return []locktest.Subject{
 		advise(redsync.Subject(1), "Take it where a second owner after a long pause costs time and not data, and few clients wait. "+
-			"Do not take it for work that may outlast its lease, since nothing renews it, or where many wait, since each asks 22 times a second."),
+			"Do not take it for work that may outlast its lease, since nothing renews it, or where many wait, since each sends up to 22 commands a second."),
 		advise(redsync.Subject(5), "Take it where one Redis server may be lost and a second owner costs time and not data. "+
 			"Do not take it where a second owner costs data: a pause or a clock that jumps gives two, and it has no fencing token."),
 		advise(redsync.SetOnExtend, "Do not take it with Extend by hand after a pause: a hold that has ended is extended if nobody has the lock then, whoever had it in between. "+
