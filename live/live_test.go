@@ -501,7 +501,7 @@ func TestWhatCannotBePlayedIsSaidBeforeAnythingStarts(t *testing.T) {
 		{"a lock that makes no client for a cluster", "redisson@4.7.0+replicas", "", Options{Servers: onredis.Cluster}, "redisson@4.7.0+replicas makes no client for redis-cluster"},
 		{"more replicas than a cluster has", "setnx-del", "server: {replicas: 2}\n", Options{Servers: onredis.Cluster}, "the scenario has 2 replicas, and each master of the cluster has one"},
 		{"a slot of a server alone", "setnx-del", "faults: [{at: 1s, server: move_slot, slot_of: orders, for: 1s}]\n", Options{}, "test.yaml:5: not possible live: move of the slot of key orders for 1s: only a cluster has slots (--servers redis-cluster)"},
-		{"a stall under sentinels", "setnx-del", "faults: [{at: 1s, server: stall, for: 1s}]\n", Options{Servers: onredis.Sentinel}, "test.yaml:5: not possible live: server stall for 1s: servers that know of one another answer it by a failover"},
+		{"a stall under sentinels", "setnx-del", "faults: [{at: 1s, server: stall, for: 1s}]\n", Options{Servers: onredis.Sentinel}, "test.yaml:5: not possible live: server stall for 1s: servers that know of one another answer it with a failover; use server: failover"},
 		{"a failover under sentinels", "setnx-del", "faults: [{at: 1s, server: failover}]\n", Options{Servers: onredis.Sentinel}, ""},
 		{"a fault of somebody else's server", "setnx-del", "faults: [{at: 1s, server: stall, for: 1s}]\n", theirs, "test.yaml:5: not possible live: server stall for 1s: no fault strikes a server of --address"},
 		{"somebody else's keys", "setnx-del", "faults: [{at: 1s, key: orders, do: delete}]\n", theirs, "no fault strikes a server of --address"},
