@@ -20,8 +20,8 @@ const masters = 3
 // slots is the number of slots of a cluster.
 const slots = 16384
 
-// NodeTimeout is the time after which the nodes of a cluster consider a node dead that does not
-// answer. It is longer than a busy machine may stand still.
+// NodeTimeout is the time after which the nodes of a cluster take a node that does not answer for
+// dead. It is longer than a busy machine may stand still.
 const NodeTimeout = 2 * time.Second
 
 // Cluster is a Redis Cluster of three masters with a replica each. The nodes notice that a master
@@ -332,7 +332,7 @@ func (m *Move) Finish(ctx context.Context) error {
 	if err := m.Keys(ctx); err != nil {
 		return err
 	}
-	// The new master is told first. Otherwise nobody would have the slot for a moment.
+	// The new master is told first. Otherwise no node would have the slot for a moment.
 	all, err := m.c.Masters(ctx)
 	if err != nil {
 		return err

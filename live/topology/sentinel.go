@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"lockstep/lockimpl/redisserver"
 )
@@ -23,7 +22,7 @@ import (
 // MasterName is the name by which clients ask sentinels for the address of the master.
 const MasterName = "lockstep"
 
-// DownAfter is the time after which a sentinel considers a master dead that does not answer. It is
+// DownAfter is the time after which a sentinel takes a master that does not answer for dead. It is
 // longer than a busy machine may stand still.
 const DownAfter = 2 * time.Second
 
@@ -135,11 +134,7 @@ func (s *sentinel) launch(o Options, config, log string) error {
 		_ = cmd.Wait()
 		_ = file.Close()
 	}()
-	s.rdb = redis.NewClient(&redis.Options{
-		Addr: s.addr, PoolSize: 1, MaxRetries: -1, Protocol: 2, DisableIdentity: true,
-		ReadTimeout: patience, WriteTimeout: patience, DialTimeout: 5 * time.Second,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	s.rdb = newClient(s.addr)
 	return nil
 }
 
