@@ -51,7 +51,7 @@ func (a *app) exploreCommand() *cobra.Command {
 		long: "Explore draws workloads and faults, plays them, and reports each kind of failure once, with a run that is made small. The exit code is 1 if it found a bug. " +
 			"With --out the same command goes on where it was interrupted.\n" +
 			"A campaign with faults ends before its last run when it is full: its faults have met each cell that they can meet, and the last 300 runs met no new one. With --keep-going it plays on. " +
-			"A cell is an operation, who has the lock then, a moment of the operation, and a kind of fault.\n" +
+			"A cell is an operation, the holder of the lock at that time, a moment of the operation, and a kind of fault.\n" +
 			"The strategies: plain draws each run anew. Aimed adds faults to every second run, at moments that had none. Tapct orders messages by chance, to find bugs that need --depth orderings of messages. " +
 			"Exhaustive plays all schedules of two clients, with --faults network also those in which one message is lost; or all schedules of --scenario.",
 		examples: []string{
@@ -274,8 +274,8 @@ func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 	f.StringVar(&p.Case, "scenario", "", "with --strategy exhaustive: the `SCENARIO` or file to play")
 }
 
-// complete checks the words and sets the fields of the plan that they are about. An
-// exhaustive search has no profile and no seed.
+// complete checks the words and sets their fields of the plan. An exhaustive search has no
+// profile and no seed.
 func (w planWords) complete(p *explore.Plan) (err error) {
 	if p.Faults, err = draw.ParseClasses(w.faults); err != nil || p.Strategy == explore.StrategyExhaustive {
 		return err

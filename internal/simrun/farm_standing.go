@@ -38,7 +38,7 @@ type standingFile struct {
 	// Canaries are planted bugs. Each must be found again within the time Every.
 	Canaries []string `yaml:"canaries"`
 	Every    string   `yaml:"every"`
-	Turn     int      `yaml:"turn"` // runs of a turn, at least
+	Turn     int      `yaml:"turn"` // the least number of runs in a turn
 }
 
 type standingCampaign struct {
@@ -284,7 +284,7 @@ var ofOneCampaign = []string{"lock", "faults", "profile", "runs", "steps", "seed
 func (a *app) standing(o farmFlags, given *pflag.FlagSet) (code int, err error) {
 	for _, name := range ofOneCampaign {
 		if given.Changed(name) {
-			return 0, usagef("farm: --%s is of one campaign; the file of --standing has those of each", name)
+			return 0, usagef("farm: --%s is for a single campaign; the file of --standing gives it for each campaign", name)
 		}
 	}
 	s, err := readStanding(o.standing)

@@ -51,9 +51,9 @@ type LivePlayer interface {
 type LiveOptions struct {
 	Program []string // of a client: this program with clientCommand
 	Address string   // of a server that already runs; "": none
-	Servers string   // how the servers form a whole; "": as the scenario and the lock need them
+	Servers string   // the group that the servers form; "": the scenario and the lock decide
 	Keep    string   // the folder for the logs of the processes; "": they are removed
-	// Tell is called with each new activity of a run; nil: nothing is called.
+	// Tell, if not nil, is called when a run begins another activity.
 	Tell func(doing string)
 }
 
@@ -262,12 +262,12 @@ func liveOptions(address, keep string) (o LiveOptions, err error) {
 	return LiveOptions{Program: []string{self, clientCommand}, Address: address, Keep: keep}, nil
 }
 
-// livePossible names each pair that cannot be played live.
+// livePossible returns an error that names each pair that cannot be played live.
 func livePossible(pairs []*pair, o LiveOptions) error {
 	var problems []error
 	for _, p := range pairs {
 		if err := Live.Check(p.sc, p.lock, o); err != nil {
-			if !slices.ContainsFunc(problems, func(p error) bool { return p.Error() == err.Error() }) { // of several locks
+			if !slices.ContainsFunc(problems, func(p error) bool { return p.Error() == err.Error() }) { // several locks may have the same problem
 				problems = append(problems, err)
 			}
 		}
@@ -287,7 +287,7 @@ func liveReady(locks []*subject.Subject, o LiveOptions) error {
 	return nil
 }
 
-// locksOf returns the locks of pairs that are played.
+// locksOf returns the locks of the pairs that are played.
 func locksOf(pairs []*pair) (locks []*subject.Subject) {
 	for _, p := range pairs {
 		if play.Claims(p.sc, p.lock) == nil && !slices.Contains(locks, p.lock) {
@@ -390,8 +390,8 @@ func writeLiveFile(file string, r play.LiveRun) error {
 	return renameio.WriteFile(file, b.Bytes(), 0o666)
 }
 
-// A liveObject is a live run as --json prints it: the fields of run, but for those that only a
-// simulated run has.
+// A liveObject is a live run as --json prints it. It has the fields of an object, except for the
+// fields that only a simulated run has.
 type liveObject struct {
 	Scenario      string          `json:"scenario"`
 	Lock          string          `json:"lock"`

@@ -54,8 +54,8 @@ func (a *app) matrixCommand() *cobra.Command {
 }
 
 // matrix plays scenarios on locks and prints a table of the verdicts. If some scenarios are
-// about the releases of a lock, the releases are the columns. Otherwise the locks are the
-// rows; but if no lock plays all scenarios, the scenarios are, with their locks by verdict.
+// about the releases of a lock, the releases are the columns. Otherwise the locks are the rows.
+// But if no lock plays all scenarios, the scenarios are the rows, with their locks by verdict.
 func (a *app) matrix(in invocation, o matrixFlags) (int, error) {
 	write := map[string]func(*app, *table) error{
 		"text": (*app).matrixText, "json": (*app).matrixJSON, "markdown": (*app).matrixMarkdown, "html": (*app).matrixHTML,
@@ -106,8 +106,8 @@ func (a *app) matrix(in invocation, o matrixFlags) (int, error) {
 	return exitCode(pairs), nil
 }
 
-// withNeighbours adds to each of several scenarios about different locks the locks of the same collection to
-// which they do not apply, so that the table says so with the reason.
+// withNeighbours returns the pairs, and each scenario also with the locks of its collection to which it does
+// not apply. So the table gives the reasons.
 func withNeighbours(pairs []*pair) []*pair {
 	locks := map[string][]*subject.Subject{} // by collection
 	for _, p := range pairs {

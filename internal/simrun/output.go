@@ -81,8 +81,8 @@ func (a *app) watchOutput() (end func(code int) int) {
 	}
 }
 
-// failIO says that the system could not read or write. A command that simrun runs itself leaves
-// this to the command of the user.
+// failIO says that the system could not read or write. A nested command leaves this to the outer
+// command.
 func (a *app) failIO(err error) int {
 	a.failed = once(err)
 	if !a.nested {

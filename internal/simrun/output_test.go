@@ -182,7 +182,7 @@ func TestAnInterruptedRunKeepsWhatItPlayed(t *testing.T) {
 				t.Errorf("exit %d; kept %d lines and printed\n%s%s", code, len(lines), out, &stderr)
 			}
 			part := fmt.Sprintf("interrupted after %d of 18446744073709551615 runs", len(lines))
-			if !strings.Contains(kept["verdicts.md"], "\nThis is a part of what was asked for: "+part+".\n") || !strings.Contains(stderr.String(), part+"; what they came to is kept in r\n") {
+			if !strings.Contains(kept["verdicts.md"], "\nThis is a part of what was asked for: "+part+".\n") || !strings.Contains(stderr.String(), part+"; their verdicts are kept in r\n") {
 				t.Errorf("nothing says %q:\n%s%s", part, kept["verdicts.md"], &stderr)
 			}
 			if !strings.Contains(kept["verdicts.md"], fmt.Sprintf("| misdelete | setnx-del | 1..%d | bug | yes |", len(lines))) || kept["misdelete/setnx-del/1.lockstep"] == "" {

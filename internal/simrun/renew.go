@@ -35,8 +35,8 @@ type part struct {
 	file string
 	// uses are the versions that it depends on.
 	uses explore.Versions
-	// names is the oldest version of the list of defects that names its findings as this one
-	// does; 0: that of this program.
+	// names is the oldest version of the list of defects that names its findings as this program
+	// does; 0: only this program's version does.
 	names int
 	// foreign reports whether it is about a lock that this program does not know.
 	foreign bool
@@ -87,7 +87,7 @@ func (a *app) resultsCommand() *cobra.Command {
 		use: "results [DIR]", short: "write everything in a folder of results anew",
 		long: "Results writes everything in a folder of results anew, and prints the cost of each part. All campaigns take hours. After an interruption the same command goes on. Without a name the folder is results.\n" +
 			"The parts are " + strings.Join(partNames, ", ") + ", and a folder of campaigns, such as explore/FOLDER. " +
-			"Those that are played live (agreement, agreement-ports, agreement-planted, agreement-peers, upstream, upstream-peers) are left out where redis-server, Java or Maven is missing, unless --only names them.",
+			"The parts that are played live (agreement, agreement-ports, agreement-planted, agreement-peers, upstream, upstream-peers) are left out where redis-server, Java or Maven is missing, unless --only names them.",
 		examples: []string{"results --check", "results --only verdicts,track-record,six-properties"},
 	}, func(in invocation) (int, error) { return a.renew(in, r, only, check, older) })
 	f := c.Flags()
@@ -373,8 +373,8 @@ func (r *renewal) older(parts []part) ([]part, error) {
 	return chosen, nil
 }
 
-// check lists the parts that an older program wrote, and those that nobody has written. A part that
-// does not name its versions is an error.
+// check lists the parts that an older program wrote, and the parts that are not written yet. A part
+// that does not name its versions is an error.
 func (r *renewal) check(parts []part) (int, error) {
 	versioned, old := 0, 0
 	var problems []error
@@ -401,7 +401,7 @@ func (r *renewal) check(parts []part) (int, error) {
 		}
 	}
 	if versioned == 0 {
-		return 0, usagef("results: these parts say no versions: summaries have those of the campaigns, and the performance is of one machine")
+		return 0, usagef("results: these parts have no versions: a summary depends on its campaigns, and the performance on the machine")
 	}
 	fmt.Fprintf(r.a.out, "%d of %d parts are older than this program (%s)\n", old, versioned, explore.CurrentVersions())
 	if len(problems) > 0 {
@@ -410,9 +410,9 @@ func (r *renewal) check(parts []part) (int, error) {
 	return exitOK, nil
 }
 
-// writeAll writes parts one after another and prints the cost of each. It skips the parts
-// that an interrupted earlier call has finished, and those for which the machine lacks a
-// program, unless the user names them: only has the names.
+// writeAll writes parts one after another and prints the cost of each. It skips the parts that
+// an interrupted earlier call has finished. It also skips a part for which the machine lacks a
+// program, unless the user named the part in only; then it is an error.
 func (r *renewal) writeAll(parts []part, only []string) (int, error) {
 	lacking := map[string]error{}
 	for _, p := range parts {
@@ -647,8 +647,8 @@ func (r *renewal) campaign(name string) error {
 var runsOfCampaign = []string{explore.RunsFile, explore.PlanFile, explore.ShrunkFile}
 
 // keepRuns removes everything but the runs from the folder of an interrupted campaign. It
-// removes the runs, too, if another version of the program played them or if there are to be
-// more of them than the plan has.
+// removes the runs, too, if another version of the program played them, or if the interrupted
+// campaign was to have more runs than the plan.
 func keepRuns(dir string, plan explore.Plan) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

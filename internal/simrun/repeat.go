@@ -56,7 +56,7 @@ const repeatSeedsMost = 100_000
 func repeatSeeds(s string) (from, to uint64, err error) {
 	from, to, err = seedRange("--seeds", s)
 	if err == nil && to-from >= repeatSeedsMost {
-		err = fmt.Errorf("--seeds %s: what each run came to is kept until the last one; at most %d seeds", s, repeatSeedsMost)
+		err = fmt.Errorf("--seeds %s: the outcome of each run is kept until the last run; at most %d seeds", s, repeatSeedsMost)
 	}
 	return from, to, err
 }

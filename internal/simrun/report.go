@@ -476,8 +476,8 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
-	of := map[string]bool{}
-	x.EachRecording(func(recording string, _ *string) { of[recording] = true })
+	all := map[string]bool{}
+	x.EachRecording(func(recording string, _ *string) { all[recording] = true })
 	var shared bytes.Buffer
 	if err := report.WriteShared(&shared); err != nil {
 		return 0, err
@@ -498,7 +498,7 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 			return
 		} else if !tried {
 			pace.tell(func(time.Time) string {
-				return fmt.Sprintf("%d of %d reports; now %s", len(written), len(of), recording)
+				return fmt.Sprintf("%d of %d reports; now %s", len(written), len(all), recording)
 			})
 			err := a.reportInto(root, dir, recording, o.out, page)
 			written[recording] = err == nil

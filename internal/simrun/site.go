@@ -107,7 +107,7 @@ func (a *app) site(names []string, repository string) (int, error) {
 	}
 	if len(bad) > 0 {
 		slices.Sort(bad)
-		fmt.Fprintln(a.err, "simrun: these recordings are there as files:")
+		fmt.Fprintln(a.err, "simrun: these recordings have no page and are there as files:")
 		for _, line := range bad {
 			fmt.Fprintln(a.err, line)
 		}

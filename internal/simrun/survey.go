@@ -60,8 +60,8 @@ func (a *app) surveyCommand() *cobra.Command {
 	return c
 }
 
-// survey compares locks and prints, or writes to a folder, what each of them promises, keeps
-// and costs.
+// survey compares locks. It prints, or writes to a folder, the promises of each lock, whether it
+// keeps them, and its cost.
 func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 	if flags.tables {
 		return a.surveyTables(in, flags.out)
@@ -114,8 +114,8 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 	return exitOK, nil
 }
 
-// goesOn says that the same command continues, for an interrupted command that plays lock after
-// lock and keeps each in a folder; "" if there is no folder.
+// goesOn returns the words that say that the same command continues. The interrupted command plays
+// lock after lock, and keeps the result of each in a folder. goesOn returns "" if there is no folder.
 func goesOn(dir string) string {
 	if dir == "" {
 		return ""
@@ -123,8 +123,8 @@ func goesOn(dir string) string {
 	return "; the locks that are done are kept, and the same command goes on"
 }
 
-// surveyed returns the locks of those names. Without names it returns every listed lock that
-// is not replicated, and of a lock with releases the newest one.
+// surveyed returns the locks with these names. Without names it returns every listed lock that
+// is not replicated; of a lock with releases, only the newest.
 func surveyed(names []string) ([]*subject.Subject, error) {
 	var chosen []*subject.Subject
 	for _, name := range names {
@@ -206,7 +206,7 @@ type surveyTask struct {
 	Versions explore.Versions
 }
 
-// surveyAnswer is the answer to a surveyTask. Survey.Lock leaves out the texts of recordings.
+// surveyAnswer is the answer to a surveyTask. The JSON of a survey.Lock leaves out its recordings.
 type surveyAnswer struct {
 	Lock       survey.Lock
 	Recordings map[string]string
