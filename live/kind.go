@@ -83,7 +83,7 @@ type Observed interface {
 	Look(locks []string) (views []any, err error)
 	// Show gives a view to the simulated server that stands for this one, so that the State of a subject
 	// can read it. nowNs is the instant of the view.
-	Show(of sim.Server, view any, nowNs int64)
+	Show(server sim.Server, view any, nowNs int64)
 	// Changed returns a channel, always the same one. It gets a value when the locks of the server may
 	// have changed, such as after the end of a lease.
 	Changed() <-chan struct{}

@@ -55,9 +55,9 @@ func Servers() locktest.Servers {
 type Server struct {
 	setup sim.Setup
 
-	mu   sync.Mutex // held for moments only
-	now  *member    // nil: it has not started again
-	seen map[string][]Entry
+	mu   sync.Mutex         // held for moments only
+	now  *member            // nil: it does not serve
+	seen map[string][]Entry // by prefix, when it was read last
 	over bool
 }
 
@@ -197,7 +197,7 @@ func (*Server) Lacks(f model.FaultSpec) string {
 	const has = "; it has a restart with its data"
 	switch {
 	case f.Kind == model.FaultKey:
-		return "has no other hand that removes keys" + has
+		return "has no operator who removes keys" + has
 	case f.Server == model.ServerRestart && !f.KeepData:
 		return "does not start again as the same member without its data" + has
 	case f.Server == model.ServerFailover:
@@ -219,7 +219,7 @@ func (s *Server) Strike(int64, model.FaultSpec, *sim.Effects) {
 	s.now = nil
 	s.mu.Unlock()
 	if old == nil {
-		return // it crashes while it starts, and starts again
+		return // it is starting again already
 	}
 	disk.Crash("etcd", old.dir, true, old.end, s.begin)
 }
