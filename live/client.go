@@ -139,7 +139,7 @@ func (c *client) open(b began) (run func(play.Thread), err error) {
 	}
 	c.begin, c.name = b, p.Name
 	c.start.Store(b.StartNs)
-	start := time.Now().Add(time.Duration(b.StartNs - monotonic()))
+	start := time.Now().Add(time.Duration(b.StartNs - Monotonic()))
 	c.process = sim.NewOutside(sim.ProcessConfig{Name: p.Name, Threads: p.Threads, Offset: b.Offset, DriftPPM: b.DriftPPM}, b.Index, b.Seed, start, c.dial)
 	for n := 1; n <= p.Threads; n++ {
 		c.threads = append(c.threads, &thread{c: c, number: n, name: model.ThreadName(p.Name, n), start: start})
@@ -173,7 +173,7 @@ func (c *client) open(b began) (run func(play.Thread), err error) {
 }
 
 // now is the time since the start of the run.
-func (c *client) now() int64 { return monotonic() - c.begin.StartNs }
+func (c *client) now() int64 { return Monotonic() - c.begin.StartNs }
 
 // tell sends a message to the parent. A client whose parent is gone ends.
 func (c *client) tell(u up) {
@@ -197,9 +197,9 @@ const (
 
 // beat reports the times in which the process stood still.
 func (c *client) beat() {
-	for last := monotonic(); ; {
+	for last := Monotonic(); ; {
 		time.Sleep(BeatEvery)
-		now := monotonic()
+		now := Monotonic()
 		if gap := now - last - int64(BeatEvery); gap > int64(BeatGap) {
 			c.gap(last, now)
 		}

@@ -3,7 +3,6 @@
 package live
 
 import (
-	"strings"
 	"time"
 
 	"lockstep/live/proxy"
@@ -12,11 +11,6 @@ import (
 	"lockstep/sim"
 	simredis "lockstep/sim/redis"
 )
-
-func equalFold(a, b string) bool { return strings.EqualFold(a, b) }
-
-// simRequest returns the facts about a request that the record has.
-func simRequest(words []string) sim.Request { return simredis.RequestOf(words) }
 
 // rule is a fault on messages while it runs. It is guarded by session.mu.
 type rule struct {

@@ -15,10 +15,7 @@ import (
 
 // Monotonic reads the kernel's CLOCK_MONOTONIC in nanoseconds. All processes of the machine share this
 // clock.
-func Monotonic() int64 { return monotonic() }
-
-// monotonic is Monotonic, for this package.
-func monotonic() int64 {
+func Monotonic() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
 		panic("live: the machine has no monotonic clock: " + err.Error())

@@ -169,7 +169,7 @@ func (s *session) reads() (err error) {
 	for _, name := range play.LockNames(s.sc) {
 		locks = append(locks, s.prefix+name)
 	}
-	s.name = s.lock.Servers.Commands(locks)
+	s.purpose = s.lock.Servers.Commands(locks)
 	if kind, e := kindOf(s.lock); e == nil {
 		if _, redis := kind.(redisKind); !redis {
 			s.viewsOf(locks)

@@ -36,8 +36,8 @@ type session struct {
 	o    Options
 	sc   *scenarios.Scenario
 	lock *subject.Subject
-	// name tells what a request is for: its role, its locks and its owners.
-	name func(words []string, by sim.Author) sim.Command
+	// purpose returns the role, the locks and the owners of a request.
+	purpose func(words []string, by sim.Author) sim.Command
 	// reading reads the states of locks. owners learns which thread each value in them belongs to;
 	// it is nil if the states name threads themselves.
 	reading reading
@@ -191,7 +191,7 @@ const (
 )
 
 // now is the time since the start of the run.
-func (s *session) now() int64 { return monotonic() - s.baseNs }
+func (s *session) now() int64 { return Monotonic() - s.baseNs }
 
 func (s *session) at(t time.Time) int64 { return int64(t.Sub(s.base)) }
 
@@ -363,7 +363,7 @@ func (s *session) begin(dir string) error {
 	}
 	wait := time.Duration(1e6 - s.base.UnixNano()%1e6)
 	s.base = s.base.Add(wait)
-	s.baseNs = monotonic() + int64(time.Until(s.base))
+	s.baseNs = Monotonic() + int64(time.Until(s.base))
 	s.startMs = s.base.UnixMilli()
 	s.mu.Lock()
 	s.begun = true
@@ -639,7 +639,7 @@ func (s *session) message(c *side, conn string, index int, words []string) *mess
 	if m == nil {
 		m = &message{side: c, conn: conn, look: -1, known: make(chan struct{})}
 		words = s.names(words)
-		m.request = simRequest(words)
+		m.request = simredis.RequestOf(words)
 		m.hidden = !s.begun || m.request.Name == "HELLO" && !m.request.Streams
 		if s.owners == nil {
 			s.describe(m, sim.Author{})
@@ -652,7 +652,7 @@ func (s *session) message(c *side, conn string, index int, words []string) *mess
 
 // describe fills in the purpose of a request. Guarded by mu.
 func (s *session) describe(m *message, by sim.Author) {
-	m.cmd = s.name(m.request.Words, by)
+	m.cmd = s.purpose(m.request.Words, by)
 	for i, lock := range m.cmd.Locks {
 		m.cmd.Locks[i] = s.bare(lock)
 	}
@@ -1001,12 +1001,12 @@ func (s *session) look(m *message, l look) {
 		w.words = s.names(w.words)
 		at := w.wallNs - s.startMs*1e6
 		if len(w.words) > 1 {
-			ends[w.words[1]] = equalFold(w.words[0], "PEXPIRE") || equalFold(w.words[0], "SET") && len(w.words) > 3
+			ends[w.words[1]] = strings.EqualFold(w.words[0], "PEXPIRE") || strings.EqualFold(w.words[0], "SET") && len(w.words) > 3
 		}
 		if m != nil && !m.request.Blocks && l.atNs == 0 && !w.script && slices.Equal(w.words, m.request.Words) {
 			l.atNs = at
 		}
-		if len(w.words) == 3 && !ofSentinels(w.words[1]) && (equalFold(w.words[0], "PUBLISH") || equalFold(w.words[0], "SPUBLISH")) {
+		if len(w.words) == 3 && !ofSentinels(w.words[1]) && (strings.EqualFold(w.words[0], "PUBLISH") || strings.EqualFold(w.words[0], "SPUBLISH")) {
 			s.published[w.words[1]]++
 			l.published = append(l.published, model.Event{Kind: model.KindPublish, Channel: w.words[1], Text: w.words[2]})
 		}
