@@ -496,7 +496,7 @@ func TestWhatCannotBePlayedIsSaidBeforeAnythingStarts(t *testing.T) {
 		{"the clock of the server", "setnx-del", "faults: [{at: 1s, server: wall_clock, step: 1s}]\n", Options{}, "test.yaml:5: not possible live: wall clock of the server steps by 1s: the wall clock of a real server is the machine's"},
 		{"a failover", "setnx-del", "faults: [{at: 1s, server: failover, lose_last: 1}]\n", Options{}, "test.yaml:5: not possible live: failover"},
 		{"replicas", "setnx-del", "server: {replicas: 1}\nfaults: [{at: 1s, server: failover}]\n", Options{}, ""},
-		{"replicas of somebody else's server", "setnx-del", "server: {replicas: 1}\n", theirs, "a server of --address has no replicas that this program starts"},
+		{"replicas of somebody else's server", "setnx-del", "server: {replicas: 1}\n", theirs, "this program starts no replicas beside the server of --address"},
 		{"servers that there are not", "setnx-del", "", Options{Servers: "etcd"}, `there are no servers "etcd"; there are redis-sentinel and redis-cluster`},
 		{"a lock that makes no client for a cluster", "redisson@4.7.0+replicas", "", Options{Servers: onredis.Cluster}, "redisson@4.7.0+replicas makes no client for redis-cluster"},
 		{"more replicas than a cluster has", "setnx-del", "server: {replicas: 2}\n", Options{Servers: onredis.Cluster}, "the scenario has 2 replicas, and each master of the cluster has one"},

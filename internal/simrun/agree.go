@@ -46,8 +46,8 @@ func (a *app) agreeCommand() *cobra.Command {
 	whole(f, &o.runs, "runs", 3, bounds{1, runsMost}, "how often each scenario is played live")
 	liveJobsFlag(f, &o.jobs, "live runs at a time")
 	f.StringVarP(&o.out, "out", "o", "", "write the comparison to `FILE`")
-	f.StringSliceVar(&o.again, "again", nil, "play all runs of `SCENARIO` anew, and keep those of the others; may be repeated")
-	f.BoolVar(&o.planted, "planted", false, "the names are those of planted bugs; without a name, all")
+	f.StringSliceVar(&o.again, "again", nil, "play all runs of `SCENARIO` anew, and keep the other runs; may be repeated")
+	f.BoolVar(&o.planted, "planted", false, "play the stories of the planted bugs with these names; without a name, of all")
 	f.StringVar(&o.differing, "differing", "", "write the live runs that do not agree to `DIR`, for report")
 	a.progressFlag(f)
 	c.ValidArgsFunction = scenariosOrFiles

@@ -52,8 +52,8 @@ func (a *app) exploreCommand() *cobra.Command {
 			"With --out the same command goes on where it was interrupted.\n" +
 			"A campaign with faults ends before its last run when it is full: its faults have met each cell that they can meet, and the last 300 runs met no new one. With --keep-going it plays on. " +
 			"A cell is an operation, the holder of the lock at that time, a moment of the operation, and a kind of fault.\n" +
-			"The strategies: plain draws each run anew. Aimed adds faults to every second run, at moments that had none. Tapct orders messages by chance, to find bugs that need --depth orderings of messages. " +
-			"Exhaustive plays all schedules of two clients, with --faults network also those in which one message is lost; or all schedules of --scenario.",
+			"The strategies: plain draws each run anew. Aimed adds faults to every second run, at moments that had no fault yet. Tapct orders messages by chance, to find bugs that need --depth orderings of messages. " +
+			"Exhaustive plays all schedules of two clients, or of --scenario. With --faults network it also plays the schedules in which one message is lost.",
 		examples: []string{
 			"explore --lock setnx-del --faults pause --runs 300", "explore --lock setnx-del --faults network --strategy exhaustive",
 			"explore --lock setnx-cad --faults all --runs 100 --out campaign",

@@ -102,7 +102,7 @@ func (a *app) killCommand() *cobra.Command {
 	jobsFlag(f, &jobs)
 	f.StringVarP(&out, "out", "o", "", "write the table to `FILE`, and its rows beside it, to a file that ends in "+killRowsEnding)
 	jsonFlag(f, &asJSON, "an object per bug, one per line")
-	a.quietFlag(f, "on stdout only how many were found, and those that were not")
+	a.quietFlag(f, "on stdout only the number of bugs that were found, and the bugs that were not")
 	c.ValidArgsFunction = only(bugNames)
 	return c
 }

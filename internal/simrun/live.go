@@ -82,8 +82,8 @@ func (a *app) liveCommand() *cobra.Command {
 	var l liveFlags
 	c := a.command(guide{
 		use: "live SCENARIO, FILE or RECORDING ...", short: "play scenarios on real servers, in real time",
-		long: "Live plays scenarios in real time on servers that it starts, each process of a scenario as a process of the machine, and gives the record to the same judges. " +
-			"The servers are those of the lock: redis-server, and for the locks of the program in peers/ also etcd, NATS, ZooKeeper, Memcached and MariaDB. " +
+		long: "Live plays scenarios in real time, each process of a scenario as a process of the machine, and gives the record to the judges of the simulated world. " +
+			"It starts the servers of the lock: redis-server, and for the locks of the program in peers/ also etcd, NATS, ZooKeeper, Memcached and MariaDB. " +
 			"The locks redisson-java@R and redisson-java-fair@R are the Java library itself.",
 		examples: []string{"live misdelete --lock setnx-del", "live misdelete --lock redisson-java@4.7.0 --runs 3 --out live-runs"},
 	}, func(in invocation) (int, error) { return a.live(in, l) })
@@ -97,7 +97,7 @@ func (a *app) liveCommand() *cobra.Command {
 	f.StringVar(&l.servers, "servers", "", "play on `SERVERS` that know of one another: redis-sentinel or redis-cluster")
 	f.StringVar(&l.address, "address", "", "use the empty server at `ADDRESS`; no fault strikes it")
 	jsonFlag(f, &l.asJSON, "one object per run, one per line")
-	a.quietFlag(f, "only the summary and what was not as expected")
+	a.quietFlag(f, "only the summary and the results that were not as expected")
 	c.ValidArgsFunction = scenariosOrFiles
 	return c
 }

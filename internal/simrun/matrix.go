@@ -48,7 +48,7 @@ func (a *app) matrixCommand() *cobra.Command {
 	seedFlag(f, &o.seeds, "", "the seeds, `N or A..B`; default: each scenario's own")
 	oneOf(f, &o.format, "format", "text", matrixFormats, "text, json, markdown or html")
 	jsonFlag(f, &o.asJSON, "one object per cell, as --format json")
-	a.quietFlag(f, "in place of the table only the summary and what was not as expected")
+	a.quietFlag(f, "in place of the table only the summary and the results that were not as expected")
 	c.ValidArgsFunction = scenariosOrFiles
 	return c
 }

@@ -36,7 +36,7 @@ func (a *app) repeatCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "repeat", optionsOnly: true, short: "play runs of locks twice, and say which records differ",
 		long: "Repeat plays runs of each lock twice, each time in another process, and says which records differ. They differ if a lock uses randomness that cannot be seeded. " +
-			"The runs are those of the scenarios that name the lock, and drawn ones. The exit code is 2 if one differs.",
+			"It plays the scenarios that name the lock, and drawn runs. The exit code is 2 if a record differs.",
 		examples: []string{"repeat --lock setnx-del --runs 5 --seeds 1"},
 	}, func(in invocation) (int, error) { return a.repeat(in, plan, locks, seeds, jobs, dir) })
 	f := c.Flags()

@@ -50,8 +50,8 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringVar(&o.out, "out", "", "write verdicts.md, verdicts.jsonl and recordings to `DIR`")
 	oneOf(f, &o.format, "format", "", formats, "junit or github, in place of the table")
 	jsonFlag(f, &o.asJSON, "one object per run, one per line")
-	f.BoolVar(&o.details, "details", false, "list each scenario and lock, with what broke, also for several scenarios")
-	a.quietFlag(f, "only the summary and what was not as expected")
+	f.BoolVar(&o.details, "details", false, "list each scenario and lock with its findings, also for several scenarios")
+	a.quietFlag(f, "only the summary and the results that were not as expected")
 	c.ValidArgsFunction = scenariosOrFiles
 	return c
 }

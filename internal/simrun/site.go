@@ -20,8 +20,8 @@ func (a *app) siteCommand() *cobra.Command {
 	repository := "."
 	c := a.command(guide{
 		use: "site DIR", short: "write documents, results and a page of each recording as a static site",
-		long: "Site writes what docs/, results/ and the pages of recordings hold as one site, with a search. It works from a file and on any host of static files, " +
-			"and asks no other host for anything. A second call into the same folder renews the site.",
+		long: "Site writes docs/, results/ and the pages of recordings as one site with a search. The site works from a file and on any host of static files, " +
+			"and loads nothing from another host. A second call with the same folder renews the site.",
 		examples: []string{"site site-of-mine"},
 	}, func(in invocation) (int, error) { return a.site(in.names, repository) })
 	c.Flags().StringVar(&repository, "repository", repository, "the root of the repository is `DIR`")

@@ -41,7 +41,7 @@ func (a *app) upstreamCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "upstream [DEFECT ...]", short: "say which known defects the libraries themselves have",
 		long: "Upstream looks for the known defects of a release of Redisson on the Java library itself. It writes results/upstream.md, which lists them, and a report with a JUnit test for each. " +
-			"It needs the Java library and Maven. With --peers it looks for the known defects of the locks of the program in peers/ on real servers, and writes a report with a Go test for each of a library. " +
+			"It needs the Java library and Maven. With --peers it looks for the known defects of the locks of the program in peers/ on real servers, and writes a report with a Go test for each defect of a library. " +
 			"The same command goes on where it ended.",
 		examples: []string{"upstream", "upstream R-6025 --tries 0 --out upstream-of-mine"},
 	}, func(in invocation) (int, error) { return a.upstream(in, o) })
