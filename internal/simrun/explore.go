@@ -140,8 +140,8 @@ type watcher interface {
 
 // campaign plays a campaign or a shard, makes the failures small, and prints and keeps the result.
 func (a *app) campaign(c campaigning) (int, error) {
-	stop, quiet := a.interrupts(c.cleanup)
-	defer quiet()
+	stop, unregister := a.interrupts(c.cleanup)
+	defer unregister()
 	told := a.tellProgress(c.limit)
 	t := newTime(stop, c.limit)
 	defer t.end()
@@ -356,8 +356,8 @@ func (a *app) cover(p explore.Plan, given *pflag.FlagSet, w planWords, dir strin
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
 	defer release()
-	stop, quiet := a.interrupts(func() {})
-	defer quiet()
+	stop, unregister := a.interrupts(func() {})
+	defer unregister()
 	told := a.tellProgress(limit)
 	t := newTime(stop, limit)
 	defer t.end()
@@ -527,8 +527,8 @@ func (a *app) merge(dirs []string, out string, asJSON bool) (int, error) {
 		return 0, usageError{fmt.Errorf("merge: %w", err)}
 	}
 	defer release()
-	stop, quiet := a.interrupts(func() {})
-	defer quiet()
+	stop, unregister := a.interrupts(func() {})
+	defer unregister()
 	t := newTime(stop, 0)
 	defer t.end()
 	told := a.tellProgress(0)

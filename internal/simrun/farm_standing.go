@@ -307,8 +307,8 @@ func (a *app) standing(o farmFlags, given *pflag.FlagSet) (code int, err error) 
 		m.row = page.row(first, m.dir)
 		m.runs = m.row.Runs
 	}
-	stop, quiet := a.interrupts(func() {})
-	defer quiet()
+	stop, unregister := a.interrupts(func() {})
+	defer unregister()
 	t := newTime(stop, o.limit)
 	defer t.end()
 	limited := stop

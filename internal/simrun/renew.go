@@ -35,9 +35,9 @@ type part struct {
 	file string
 	// uses are the versions that it depends on.
 	uses explore.Versions
-	// names is the oldest version of the list of defects that names its findings as this program
-	// does; 0: only this program's version does.
-	names int
+	// namesFrom is the oldest version of the list of defects that names its findings as this
+	// program does; 0: only this program's version does.
+	namesFrom int
 	// foreign reports whether it is about a lock that this program does not know.
 	foreign bool
 	// absent reports whether the folder does not have it yet.
@@ -173,7 +173,7 @@ func (r *renewal) parts() ([]part, error) {
 		{name: "six-properties", file: versionsFile, uses: now.Played(), write: func(r *renewal) error {
 			return r.output("six-properties.md", "matrix", "--tag", "six-properties", "--format", "markdown")
 		}},
-		{name: "kill", file: versionsFile, uses: now, names: known.Version, write: func(r *renewal) error {
+		{name: "kill", file: versionsFile, uses: now, namesFrom: known.Version, write: func(r *renewal) error {
 			return r.command("kill", "--jobs", strconv.Itoa(r.jobs), "-o", filepath.Join(r.dir, "kill-table.md"))
 		}},
 	}
@@ -207,7 +207,7 @@ func (r *renewal) parts() ([]part, error) {
 		for _, file := range found {
 			name := kind.folder + "/" + filepath.Base(filepath.Dir(file))
 			all = append(all, part{
-				name: name, file: name + "/" + explore.VerdictsFile, uses: now, names: r.namesOf(name), foreign: r.foreign(name),
+				name: name, file: name + "/" + explore.VerdictsFile, uses: now, namesFrom: r.namesFrom(name), foreign: r.foreign(name),
 				write: func(r *renewal) error { return r.campaign(name) },
 			})
 		}
@@ -345,7 +345,7 @@ func (r *renewal) versions(p part) (v explore.Versions, err error) {
 		return v, fmt.Errorf("%s says nothing of the versions of %s: %s", p.file, p.name, missing)
 	}
 	switch {
-	case p.names > 0 && p.names <= v.Names && v.Names < p.uses.Names:
+	case p.namesFrom > 0 && p.namesFrom <= v.Names && v.Names < p.uses.Names:
 		v.Names = p.uses.Names // no defect of the part's lock has changed since
 	case p.foreign && v.Names > p.uses.Names:
 		v.Names = p.uses.Names // the program that wrote it knows the defects of more locks
@@ -680,8 +680,8 @@ func (r *renewal) foreign(name string) bool {
 	return err != nil
 }
 
-// namesOf returns part.names of a campaign; 0 if it cannot be read or its lock is unknown.
-func (r *renewal) namesOf(name string) int {
+// namesFrom returns part.namesFrom of a campaign; 0 if it cannot be read or its lock is unknown.
+func (r *renewal) namesFrom(name string) int {
 	plan, _, err := explore.ReadCampaign(filepath.Join(r.dir, name))
 	if err != nil {
 		return 0

@@ -75,8 +75,8 @@ func (a *app) repeat(in invocation, plan explore.Repetition, names []string, see
 		return 0, usageError{fmt.Errorf("repeat: %w", err)}
 	}
 	defer release()
-	stop, quiet := a.interruptible()
-	defer quiet()
+	stop, unregister := a.interruptible()
+	defer unregister()
 
 	command := strings.Join(append([]string{program(), "repeat"}, in.args...), " ")
 	keep := ""

@@ -71,8 +71,8 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 		return 0, usagef("--format %s: all runs are kept until the last one; at most %d, and these are %d", o.format, casesMost, progress.total)
 	}
 	var results *results
-	ctx, quiet := a.interrupts(func() { results.discard() })
-	defer quiet()
+	ctx, unregister := a.interrupts(func() { results.discard() })
+	defer unregister()
 	if o.out != "" {
 		if results, err = openResults(o.out, in.args); err != nil {
 			return 0, err

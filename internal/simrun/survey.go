@@ -89,8 +89,8 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 		return 0, usageError{fmt.Errorf("survey: %w", err)}
 	}
 	defer release()
-	stop, quiet := a.interruptible()
-	defer quiet()
+	stop, unregister := a.interruptible()
+	defer unregister()
 	if again != nil {
 		err = a.surveyAgain(stop, &s, again, jobs, dir)
 	} else {
