@@ -60,7 +60,7 @@ func (a *app) bench(in invocation, o command.Options, out string) (int, error) {
 			return 0, err
 		}
 		if data == out {
-			return 0, usagef("bench --out %s: that is where the data beside a page go; name the page, as in performance.md", out)
+			return 0, usagef("bench --out %s: a file with this ending has the data beside a page; name the page, as in performance.md", out)
 		}
 		kept, err := os.ReadFile(data)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

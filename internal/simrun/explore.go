@@ -82,7 +82,7 @@ func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 		return a.cover(p, given, w, c.Dir, limit, asJSON)
 	}
 	if p.Case != "" {
-		return 0, usagef("explore: --scenario belongs to --strategy exhaustive; the others draw theirs")
+		return 0, usagef("explore: --scenario belongs to --strategy exhaustive; the other strategies draw their scenarios")
 	}
 	if err := planned(&p, c, w, shard); err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
@@ -333,11 +333,11 @@ func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) 
 					continue
 				}
 				cleanup()
-				a.say("simrun: interrupted again; what was kept until now stays")
+				a.say("simrun: interrupted again; the results that are kept in a folder stay there")
 				a.end(exitUndecided)
 				return
 			}
-			a.say("simrun: interrupted; what was found until now follows. Interrupt again to end at once")
+			a.say("simrun: interrupted; the results so far follow. Interrupt again to end at once")
 			first = a.clock()
 			end()
 		}

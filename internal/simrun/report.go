@@ -184,7 +184,7 @@ func (a *app) blame(rec *play.Recording, v play.Verdict, file string, runs int) 
 	if !ok {
 		return nil, usagef("%s: nothing is broken in it, so no decision is to blame", file)
 	}
-	b, err := explore.FindBlame(a.host, rec, v, f, runs, func(points int) { a.status("%d points of some 25", points) })
+	b, err := explore.FindBlame(a.host, rec, v, f, runs, func(points int) { a.status("%d of about 25 points", points) })
 	a.status("")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

@@ -45,7 +45,7 @@ func (a *app) site(names []string, repository string) (int, error) {
 	defer func() { _ = root.Close() }()
 	for _, folder := range []string{"docs", "results"} {
 		if info, err := root.Stat(folder); err != nil || !info.IsDir() {
-			return 0, usagef("site: there is no folder %s; call it in the root of the repository, or name that with --repository", filepath.Join(repository, folder))
+			return 0, usagef("site: there is no folder %s; call site in the root of the repository, or name the root with --repository", filepath.Join(repository, folder))
 		}
 	}
 	results, err := root.OpenRoot("results")

@@ -178,7 +178,7 @@ func (s *Sentinels) Ready(ctx context.Context) error {
 			case net.JoinHostPort(got["ip"], got["port"]) != s.Master().Announced():
 				return fmt.Sprintf("%s knows the master at %s:%s", w.name, got["ip"], got["port"]), nil
 			case got["flags"] != "master":
-				return fmt.Sprintf("%s has the master as %s", w.name, got["flags"]), nil
+				return fmt.Sprintf("%s calls the master %s", w.name, got["flags"]), nil
 			case got["num-slaves"] != fmt.Sprint(len(s.Nodes)-1), got["num-other-sentinels"] != fmt.Sprint(sentinels-1):
 				return fmt.Sprintf("%s knows %s replicas and %s other sentinels", w.name, got["num-slaves"], got["num-other-sentinels"]), nil
 			}
@@ -188,7 +188,7 @@ func (s *Sentinels) Ready(ctx context.Context) error {
 			}
 			for _, r := range replicas {
 				if text := fieldsOfReplica(r); text["flags"] != "slave" || text["master-link-status"] != "ok" {
-					return fmt.Sprintf("%s has the replica %s as %s, its link %s", w.name, text["name"], text["flags"], text["master-link-status"]), nil
+					return fmt.Sprintf("%s calls the replica %s %s, and its link %s", w.name, text["name"], text["flags"], text["master-link-status"]), nil
 				}
 			}
 		}

@@ -311,7 +311,7 @@ func (r *run) entry(bucket Bucket, key string) (Entry, bool) {
 	header := nats.Header{}
 	if b := v.FieldByName("hdr").Bytes(); len(b) > 0 {
 		if header, err = nats.DecodeHeadersMsg(b); err != nil {
-			panic(fmt.Sprintf("NATS: a message with a header that nobody reads: %v", err))
+			panic(fmt.Sprintf("NATS: a message has a header that cannot be read: %v", err))
 		}
 	}
 	if header.Get("KV-Operation") != "" || header.Get(jetstream.MarkerReasonHeader) != "" {
