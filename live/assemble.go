@@ -58,7 +58,7 @@ func (s *session) assemble(shift int64) *model.Record {
 	return rec
 }
 
-// rank orders events of one instant: a fault before what it changes, a request before its
+// rank orders events of one instant: a fault before its effects, a request before its
 // execution.
 func rank(k model.Kind) int {
 	switch k {
@@ -154,7 +154,7 @@ func (s *session) number(events []event) {
 	}
 }
 
-// held returns the events of the server: what it executed, and how its state changed.
+// held returns the events of the servers: the executions of requests, and the changes of state.
 func (s *session) held(shift int64) (out []event) {
 	locks := play.LockNames(s.sc)
 	states := map[string]*model.LockState{}

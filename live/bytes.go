@@ -373,7 +373,7 @@ func (s *session) left() {
 	}
 }
 
-// views returns the events of Observed servers: what they executed, and how their state changed.
+// views returns the events of Observed servers: the executions of requests, and the changes of state.
 func (s *session) views(shift int64) (out []event) {
 	states := map[string]*model.LockState{}
 	last := int64(0)

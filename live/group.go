@@ -26,7 +26,7 @@ const replicasWatched = 2
 
 // group is a set of servers that know one another and promote a replica by themselves. Together
 // they stand for one server of a simulated world. Each of them is a node. Which nodes take writes
-// changes (see session.serving). The parent looks only at those that do.
+// changes (see session.serving). The parent looks only at nodes that take writes.
 //
 // A client learns addresses from sentinels and from the nodes of a cluster. It dials them through
 // the proxies of its process; began.Routes says which proxy belongs to which address.

@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// options are those of a run by this program.
+// options returns the settings of a run whose clients are this program.
 func options(t *testing.T) Options {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
@@ -72,7 +72,7 @@ func options(t *testing.T) Options {
 	return Options{Program: []string{self, clientPart}}
 }
 
-// The scenarios are those of the track record with shorter times.
+// These are scenarios of the track record with shorter times.
 const (
 	overstay = `lockstep: 1
 name: overstay
@@ -237,7 +237,7 @@ func TestScenariosComeToTheSameAsInTheSimulatedWorld(t *testing.T) {
 	cases := []struct {
 		scenario, lock string
 		word           play.Word
-		names          string // judges that must be among those that are broken
+		names          string // the judges that must find a broken promise
 	}{
 		{overstay, "setnx-del", play.VerdictBug, "misdelete"},
 		{overstay, "setnx-cad", play.VerdictHeld, ""},
@@ -311,8 +311,8 @@ func TestScenariosComeToTheSameAsInTheSimulatedWorld(t *testing.T) {
 	}
 }
 
-// processes returns the processes of a program: those with a mark in their environment, and
-// those that work below a folder. A server overwrites its environment.
+// processes returns the processes of a program. Each has a mark in its environment, or, since a
+// server overwrites its environment, works below a folder.
 func processes(mark, dir string) (pids []int) {
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	for _, folder := range folders {
@@ -706,8 +706,8 @@ func TestAServerOfSomebodyElseKeepsNothingOfTheRun(t *testing.T) {
 	s.Stop()
 }
 
-// A run on somebody else's server leaves alone what others write while it plays, and tells nothing of
-// it.
+// A run on somebody else's server leaves the keys alone that others write while it plays, and its record
+// does not have them.
 func TestAKeyThatSomebodyElseWritesDuringTheRunStays(t *testing.T) {
 	o := options(t)
 	server := redisserver.Start(t, program)

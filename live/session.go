@@ -113,7 +113,7 @@ type message struct {
 	reply  sim.Reply
 }
 
-// connKey names a request: the index counts those of a connection.
+// connKey names a request. The index counts the requests of the connection.
 type connKey struct {
 	process, conn string
 	index         int
@@ -949,7 +949,7 @@ func (s *session) keyspaces(keys []map[string]key) []simredis.Keyspace {
 	return out
 }
 
-// state reads what the servers hold of a lock from the keys of each node at an instant. Guarded
+// state reads the state of a lock from the keys of each node at an instant. Guarded
 // by mu.
 func (s *session) state(atNs int64, keys []map[string]key, lock string) *model.LockState {
 	state := s.owners.Name(lock, s.reading.state(atNs, s.keyspaces(s.byServer(keys)), s.prefix+lock), nil)
@@ -959,7 +959,7 @@ func (s *session) state(atNs int64, keys []map[string]key, lock string) *model.L
 	return state
 }
 
-// present returns what the servers held of a lock at the last look. Guarded by mu.
+// present returns the state of a lock at the last look. Guarded by mu.
 func (s *session) present(lock string) *model.LockState {
 	if s.bytes {
 		return s.named(lock, s.viewed[lock])

@@ -31,7 +31,7 @@ func RegisterFarm(e spread.Engine) {
 
 // The folders in the folder of a farm.
 const (
-	farmCampaign = "campaign" // what explore --out would write
+	farmCampaign = "campaign" // the same files as explore --out writes
 	farmQueue    = "queue"    // the data of the queue, if this program keeps it
 )
 

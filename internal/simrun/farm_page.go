@@ -29,7 +29,7 @@ var farmTemplate = template.Must(template.New("farm").Parse(farmHTML))
 // farmPageFile is the page of a farm, in its folder.
 const farmPageFile = "index.html"
 
-// farmPage is the page of a farm: what runs, what was found, and how fast.
+// farmPage is the page of a farm. It has the campaigns, their findings and the speed.
 type farmPage struct {
 	dir     string // of the farm
 	title   string

@@ -73,7 +73,8 @@ type member struct {
 	row    *farmRow
 }
 
-// unsafeInName matches what a lock's name may have and the name of a folder should not.
+// unsafeInName matches the characters that the name of a lock may have, but the name of a folder should
+// not.
 var unsafeInName = regexp.MustCompile(`[^A-Za-z0-9@._-]+`)
 
 // readStanding reads and checks the file of a standing campaign.

@@ -349,7 +349,7 @@ func (t *table) grid(show showing) (grid [][]entry, others []string) {
 }
 
 // byVerdict returns the texts of a table of scenarios about different locks: per scenario, the
-// locks that broke, those that held, and those to which it does not apply.
+// locks that broke, the locks that held, and the locks to which it does not apply.
 func (t *table) byVerdict(show showing) [][]entry {
 	held, lacks := string(play.VerdictHeld), string(play.VerdictNotApplicable)
 	head := []string{"scenario", "source", "broken", held, lacks}

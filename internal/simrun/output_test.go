@@ -201,7 +201,7 @@ func TestAnInterruptedRunKeepsWhatItPlayed(t *testing.T) {
 }
 
 // Without --out an interrupted run says that nothing is kept. A scenario that does not apply to a
-// lock is not counted as a run, neither among those that were played nor in the total.
+// lock is not counted as a run, neither among the runs that were played nor in the total.
 func TestAnInterruptedRunWithoutAFolderKeepsNothing(t *testing.T) {
 	out := &afterLines{lines: 3, do: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) }}
 	var stderr bytes.Buffer

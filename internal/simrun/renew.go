@@ -48,7 +48,7 @@ type part struct {
 }
 
 // campaignFolders are the folders of campaigns, and the files in which they are written up.
-// Another program plays those in peers, with locks of its own.
+// Another program, which has other locks, plays the campaigns in peers.
 var campaignFolders = []struct{ folder, summary string }{{"exhaustive", "exhaustive.md"}, {"explore", "findings.md"}, {"peers", "peers.md"}}
 
 // peersRecord is the tag of the track record of other people's locks, and the folder of its

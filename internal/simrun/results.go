@@ -44,7 +44,7 @@ func openResults(dir string, args []string) (*results, error) {
 	return &results{dir: dir, tmp: tmp, command: command, file: file, lines: bufio.NewWriter(file), kept: map[*pair]string{}}, nil
 }
 
-// discard removes what has not been committed. r may be nil.
+// discard removes the files that commit has not moved. r may be nil.
 func (r *results) discard() {
 	if r != nil {
 		_ = r.file.Close()

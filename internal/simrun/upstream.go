@@ -482,7 +482,7 @@ func guardedCopy(test string, servers ...string) (dir, path string, free func(),
 }
 
 // runGo plays the test of a Go module in a copy, which is removed. Go completes go.mod and go.sum of the
-// copy, and these files then replace those in the module.
+// copy, and these files then replace the files in the module.
 func runGo(ctx context.Context, module string) (*upstream.TestRun, error) {
 	dir, path, free, err := guardedCopy(module, "redis-server", "mariadbd", "java")
 	if err != nil {

@@ -36,7 +36,7 @@ type upstreamEntry struct {
 	Reason     string            `json:"reason,omitempty"` // why something is missing
 }
 
-// summary says in short what was found about the defect of an entry.
+// summary is the outcome of an entry in short.
 func (e upstreamEntry) summary() string {
 	return strings.Join([]string{e.live(), e.test()}, "; ")
 }

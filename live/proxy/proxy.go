@@ -1,5 +1,5 @@
 // Package proxy stands between clients and a server. It reads the requests, replies and pushes of
-// Redis one by one, asks a [Handler] what becomes of each, and loses, delays or forges them. It
+// Redis one by one, asks a [Handler] for the fate of each, and loses, delays or forges them. It
 // carries other protocols as plain bytes (see [Settle]). It knows nothing of locks.
 package proxy
 
@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Handler decides what becomes of messages. Request is called by the goroutine that reads the
-// client of a connection, and the other methods by the goroutine that reads the server. A method
-// that blocks delays everything that follows on the connection.
+// Handler decides the fates of messages. The goroutine that reads the client of a connection calls
+// Request, and the goroutine that reads the server calls the other methods. A method that blocks
+// delays everything that follows on the connection.
 type Handler interface {
 	// Request is called for a request before it goes to the server.
 	Request(m *Message) Fate
@@ -32,7 +32,7 @@ type Handler interface {
 	Closed(c *Conn)
 }
 
-// Fate is what becomes of a message. The zero value lets it pass.
+// Fate says how a message goes on. The zero value lets it pass.
 type Fate struct {
 	Drop bool // the message is lost, and the connection lives on
 	Cut  bool // the connection is reset in place of the message
@@ -276,7 +276,7 @@ type Conn struct {
 	queue    []*Message                 // the requests that have no reply yet
 	channels map[string]map[string]bool // the channels that the client listens to, by kind of subscription
 	listens  bool                       // the client has subscribed
-	stream   bool                       // what the server sends is no longer a reply
+	stream   bool                       // the server sends a stream, and no more replies
 	severed  bool                       // see Proxy.Sever
 	requests int
 	askedAt  time.Time // when the present request went to the server, if there is a Settle

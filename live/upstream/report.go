@@ -17,7 +17,7 @@ import (
 	"lockstep/scenarios/play"
 )
 
-// A Defect is what a report is about.
+// A Defect is the subject of a report.
 type Defect struct {
 	ID      string
 	Title   string
@@ -70,7 +70,7 @@ var Cases = []Case{
 	},
 }
 
-// expected says what a lock should do, by the judge that finds the opposite.
+// expected has the right behaviour of a lock, by the judge that finds the opposite.
 var expected = map[string]string{
 	model.JudgeMutualExclusion: "One thread at a time holds the lock.",
 	model.JudgeLinearizable:    "Each call answers what is true of the lock while it is under way.",
@@ -114,7 +114,7 @@ type TestRun struct {
 	Message string `json:"message,omitempty"` // of the first try that failed
 }
 
-// says returns what the tries show, as a sentence.
+// says returns a sentence about the outcome of the tries.
 func (t *TestRun) says() string {
 	switch {
 	case t.Failed == 0 && t.Errors == 0:
@@ -306,7 +306,7 @@ func inWords(steps []scenarios.Step) string {
 // wireMost bounds the commands that a report shows.
 const wireMost = 40
 
-// wire lists what the server executed for the lock in the live run.
+// wire lists the commands that the server executed for the lock in the live run.
 func (r *Report) wire() (out []string) {
 	if r.Live == nil {
 		return nil

@@ -380,7 +380,7 @@ func interruptedTry(c *defect.Case) *defect.Cause {
 }
 
 // extendsLost finds an extension that set keys although the server did not hold the lock for its caller.
-// It succeeded, or its caller had no answer and the lease of those keys is not over.
+// It succeeded, or its caller had no answer and the lease of the keys is not over.
 func extendsLost(c *defect.Case) *defect.Cause {
 	for _, o := range c.CallsOn(c.Lock) {
 		if o.Action != model.ActExtend || o.AtNs > c.Until() {

@@ -83,7 +83,7 @@ type run struct {
 	store server.StreamStore // of the bucket
 }
 
-// Entry is what a key of the bucket holds.
+// Entry is the value of a key of the bucket, with its revision and its end.
 type Entry struct {
 	Value    string
 	Revision uint64
