@@ -11,8 +11,8 @@ import (
 	"lockstep/scenarios/play"
 )
 
-// assemble makes the record. Instants that nobody observed are known within bounds; shift
-// moves them within these, in nanoseconds. Guarded by mu.
+// assemble makes the record. Instants that nobody observed are known within bounds. It moves
+// them by shift, in nanoseconds, but not out of their bounds. Guarded by mu.
 func (s *session) assemble(shift int64) *model.Record {
 	out := slices.Clone(s.events)
 	for _, m := range s.messages {
@@ -58,7 +58,7 @@ func (s *session) assemble(shift int64) *model.Record {
 	return rec
 }
 
-// rank orders events of one instant: a fault before what it changes, a request before its
+// rank orders events of one instant: a fault before its effects, a request before its
 // execution.
 func rank(k model.Kind) int {
 	switch k {
@@ -86,7 +86,7 @@ func (m *message) executed(atNs int64) model.Event {
 	return e
 }
 
-// facts adds to an event what the request says.
+// facts adds the facts about the request to an event.
 func (m *message) facts(e model.Event) model.Event {
 	e.Dir, e.Channel = "", ""
 	e.Command, e.Args = m.request.Name, m.request.Shown
@@ -94,8 +94,8 @@ func (m *message) facts(e model.Event) model.Event {
 	return e
 }
 
-// afterPauses lets what reached a process in a pause reach it at the end of the pause, as it
-// did: the bytes lay in its socket.
+// afterPauses moves a delivery that came in a pause of its process to the end of the pause.
+// Until then the bytes lay in the socket of the process.
 func (s *session) afterPauses(events []event) {
 	for i := range events {
 		e := &events[i]
@@ -154,13 +154,13 @@ func (s *session) number(events []event) {
 	}
 }
 
-// held returns the events of the server: what it executed, and how its state changed.
+// held returns the events of the servers: the executions of requests, and the changes of state.
 func (s *session) held(shift int64) (out []event) {
 	locks := play.LockNames(s.sc)
 	states := map[string]*model.LockState{}
 	last := int64(0)
 	keys := make([]map[string]key, len(s.nodes)) // of the nodes that take writes
-	// change records what is different in the locks.
+	// change records the locks whose state has changed.
 	change := func(at int64, m *message) {
 		for _, lock := range locks {
 			now := s.state(at, keys, lock)
@@ -171,8 +171,8 @@ func (s *session) held(shift int64) (out []event) {
 			out = append(out, event{model.Event{AtNs: at, Kind: model.KindState, Lock: lock, State: now}, m})
 		}
 	}
-	// expire lets the keys end whose time is over at an instant. Those that end in one millisecond
-	// end at once, as in a world: no state has only some of them.
+	// expire ends the keys whose time is over by an instant. Keys that end in one millisecond end
+	// together, as in a simulated world: no state has only some of them.
 	expire := func(until int64) {
 		for {
 			first := until + 1
@@ -221,7 +221,7 @@ func (s *session) held(shift int64) (out []event) {
 		keys[l.node] = now
 		if l.msg != nil || l.fault > 0 {
 			// A key that is gone may have ended between the command and the look, or the
-			// command took it. The early form says the latter.
+			// command removed it. The early form says that the command did.
 			for n, k := range before {
 				if _, there := now[n]; !there && shift >= 0 && k.endMs >= 0 && s.gone(k) > at && s.gone(k) <= l.readNs+s.wallError() && !slices.Contains(l.removed, n) {
 					now[n] = k
@@ -255,8 +255,9 @@ func (s *session) held(shift int64) (out []event) {
 	return out
 }
 
-// instant is when what came before a look happened: when the server says, moved by shift,
-// within what the parent saw, and not before what came last.
+// instant returns when the change before a look happened. It is the instant that the server
+// tells, moved by shift, but within the bounds that the parent saw and not before last, the
+// instant of the change before.
 func (s *session) instant(l look, shift, last int64) int64 {
 	if l.msg == nil {
 		return max(l.fromNs, last)

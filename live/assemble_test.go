@@ -32,7 +32,7 @@ func request(s *session, words string, fromNs int64) *message {
 	return m
 }
 
-// story writes the changes of the server, those that a command made with its name.
+// story writes the changes of the server. A change by a command has the name of the command.
 func story(events []event) string {
 	var out []string
 	for _, e := range events {

@@ -16,7 +16,7 @@ import (
 	"lockstep/sim"
 )
 
-// This file has the part of a run for servers whose protocol it does not know; see Observed.
+// This file has the part of a run that is about Observed servers.
 
 // viewsOf prepares the reading of states from views.
 func (s *session) viewsOf(locks []string) {
@@ -40,8 +40,8 @@ type bytesGate struct {
 	last map[int]*message // the newest message without an answer, by connection; guarded by s.mu
 }
 
-// unread returns the message at a place of a connection. The child tells what the message is. Guarded
-// by mu.
+// unread does what message does, for a proxy that does not read the protocol: only the child tells what
+// the message says. Guarded by mu.
 func (s *session) unread(c *side, conn string, index int) *message {
 	key := connKey{c.process.Name, conn, index}
 	m := s.byConn[key]
@@ -176,10 +176,10 @@ const turnMost = 30 * time.Millisecond
 // lateMost is the longest time between the answer to a message and a change that the message makes.
 const lateMost = 100 * time.Millisecond
 
-// nearly is the largest difference between two readings of the end of one hold.
+// nearly is the largest difference between two readings of the same end of a hold.
 const nearly = 60 * time.Millisecond
 
-// view looks at an Observed server, as look does at a redis-server.
+// view does what look does, for an Observed server.
 func (s *session) view(m *message, l look) {
 	n := s.nodes[l.node]
 	locks := play.LockNames(s.sc)
@@ -199,7 +199,7 @@ func (s *session) view(m *message, l look) {
 			continue
 		}
 		l.before = before.readNs
-		if m == nil && before.msg != nil && (l.fault == 0) && l.fromNs-before.readNs < int64(lateMost) {
+		if m == nil && before.msg != nil && l.fault == 0 && l.fromNs-before.readNs < int64(lateMost) {
 			l.after = before.msg
 		}
 		if m == nil && before.after != nil && l.fromNs-before.after.fromNs < int64(lateMost) {
@@ -226,7 +226,7 @@ func (s *session) view(m *message, l look) {
 		m.look = len(s.looks)
 	}
 	s.looks = append(s.looks, l)
-	// The machine does not stand still while an answer settles.
+	// The time in which an answer settles is no time in which the machine stood still.
 	settle := n.observed.Settle()
 	quiet := settle.Quiet
 	if m != nil && m.cameNs == 0 {
@@ -235,8 +235,8 @@ func (s *session) view(m *message, l look) {
 	s.gapNs = max(s.gapNs, lengthOutside(l.fromNs, l.readNs, n.stalls)-int64(quiet))
 }
 
-// steady returns a state whose hold ends at the instant that an earlier state has, if both mean the same
-// end. Two readings of one end differ a little.
+// steady returns the state now, with the end of the hold as an earlier state has it if both mean the same
+// end: two readings of one end differ a little.
 func steady(before, now *model.LockState) *model.LockState {
 	if before == nil || !before.Held() || before.Owner != now.Owner || before.ExpiresMs < 0 || now.ExpiresMs < 0 {
 		return now
@@ -249,8 +249,8 @@ func steady(before, now *model.LockState) *model.LockState {
 	return now
 }
 
-// correct corrects the end of a hold in earlier views in two cases: a Vague server tells another end of
-// the same hold, although no message can have moved it; or the hold ended a little earlier than the
+// correct corrects the end of a hold in earlier views in two cases. A Vague server may tell another end of
+// the same hold although no message can have moved the end. And a hold may end a little earlier than the
 // server had told. Guarded by mu.
 func (s *session) correct(n *node, m *message, l look, lock string, before, now *model.LockState) {
 	if before == nil || !before.Held() || before.ExpiresMs < 0 {
@@ -317,7 +317,8 @@ func (s *session) learnFrom(m *message, l *look, lock string, state *model.LockS
 // appearance is a value in the views of a lock.
 type appearance struct{ lock, value string }
 
-// valueLeast is the least length of a value for which messages are searched.
+// valueLeast is the least length of a value that is looked for in messages. A shorter one may be in a
+// message by chance.
 const valueLeast = 8
 
 // sender returns the first message of a known thread that carries a value, or nil. The server may have
@@ -372,7 +373,7 @@ func (s *session) left() {
 	}
 }
 
-// views returns the events of Observed servers: what they executed, and how their state changed.
+// views returns the events of Observed servers: the executions of requests, and the changes of state.
 func (s *session) views(shift int64) (out []event) {
 	states := map[string]*model.LockState{}
 	last := int64(0)
@@ -413,9 +414,7 @@ func (s *session) views(shift int64) (out []event) {
 			}
 		}
 		if m := l.msg; m != nil {
-			e := m.facts(m.event(model.KindExec, ""))
-			e.AtNs, e.Reply, e.Answer = at, m.reply.Shown, m.reply.Answer
-			out = append(out, event{e, m})
+			out = append(out, event{m.executed(at), m})
 			last = at
 		}
 		for _, view := range l.views {
@@ -472,14 +471,14 @@ func (s *session) ranOut(held *model.LockState, atNs int64) bool {
 	return held != nil && held.Held() && held.ExpiresMs >= 0 && held.ExpiresMs*1e6 <= atNs+int64(nearly)
 }
 
-// streamed reports whether the world takes the messages of a server as a stream.
+// streamed reports whether a server of the world reads a stream.
 func (s *session) streamed(node int) bool { return sim.Streaming(s.world.Nodes[node].Server) != nil }
 
-// toldMost is the longest time after a change in which a server tells of it. The time for which a process
+// toldMost is the longest time that a server takes to tell of a change. The time for which a process
 // stood still comes on top.
 const toldMost = 20 * time.Millisecond
 
-// earliest returns the first instant at which a change that a look saw can have come. Guarded by mu.
+// earliest returns the first instant at which the change that a look saw can have happened. Guarded by mu.
 func (s *session) earliest(l look) int64 {
 	if l.msg != nil || l.fault > 0 {
 		return l.fromNs

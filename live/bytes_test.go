@@ -12,7 +12,7 @@ import (
 	"lockstep/sim"
 )
 
-// viewed is a session with servers whose protocol is not known, and what the parent saw.
+// viewed is a session with Observed servers, and with the looks of the parent.
 func viewed(t *testing.T, looks ...look) *session {
 	t.Helper()
 	s := newSession(parse(t, overstay), lockOf(t, "setnx-del"), Options{})
@@ -133,7 +133,8 @@ func TestAnAnswerIsShownIfItIsText(t *testing.T) {
 
 var _ proxy.Handler = (*bytesGate)(nil)
 
-// Whoever is not the owner does not move the end of a hold: something else did that nobody saw.
+// Only the owner moves the end of its hold. If the end moved at the message of another thread, a message
+// that nobody saw moved it.
 func TestAnotherMovesNoEnd(t *testing.T) {
 	s := viewed(t)
 	other, owner := asked(s, "CREATE", model.RoleAcquire), asked(s, "PING", model.RoleRenew)
@@ -204,9 +205,9 @@ func (quiet) Settle() Settle { return Settle{} }
 
 func (quiet) Addr() string { return "quiet" }
 
-// Before a client gets an answer that did not come in time, the parent looks: what the client does next
-// must not be seen in one with what the answer tells. It does not wait for ever for its turn, which the
-// next message of the connection may have.
+// Before a client gets an answer that did not come in time, the parent looks. Otherwise one look could see
+// the grant and the client's next change. The parent does not wait for ever for its turn, since the next
+// message of the connection may have it.
 func TestALateAnswerIsLookedAtFirst(t *testing.T) {
 	for _, busy := range []bool{false, true} {
 		s := viewed(t)

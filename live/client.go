@@ -28,9 +28,9 @@ import (
 	"lockstep/sim"
 )
 
-// Client is the program of a child process: one process of a scenario. It reads what the
-// parent tells from in, tells the parent what happens on out, and returns when in ends. A
-// process that returns from Client must end.
+// Client is the program of a child process, which plays one process of a scenario. It reads the
+// messages of the parent from in, writes its own to out, and returns when in ends. The process
+// must then end.
 func Client(in io.Reader, out io.Writer) error {
 	runtime.GOMAXPROCS(max(2, runtime.NumCPU())) // nothing is simulated here
 	c := &client{dec: gob.NewDecoder(in), enc: gob.NewEncoder(out), asks: map[int]chan answer{}, shut: make(chan struct{})}
@@ -45,8 +45,11 @@ func Client(in io.Reader, out io.Writer) error {
 		c.tell(up{Prepared: &prepared{Owners: c.foreign.Owners(), Pid: c.foreign.Pid()}})
 		err = c.dec.Decode(&first)
 	}
-	if err != nil || first.Begin == nil {
-		return fmt.Errorf("live: a client is started by simrun live: %w", err)
+	if err != nil {
+		return fmt.Errorf("live: only a live run starts a client: %w", err)
+	}
+	if first.Begin == nil {
+		return errors.New("live: the first message of the parent does not begin a run")
 	}
 	run, err := c.open(*first.Begin)
 	if err != nil {
@@ -69,8 +72,8 @@ type client struct {
 	process *sim.Process
 	threads []*thread
 	foreign ForeignClient // nil: the lock is Go code
-	// servers are the servers of the world by the addresses of the proxies, if these read frames;
-	// nil: the proxies read requests.
+	// servers are the servers of the world, by the addresses of their proxies, if the proxies read
+	// frames; nil: the proxies read requests.
 	servers map[string]sim.Server
 	start   atomic.Int64 // on the monotonic clock; 0: not begun
 
@@ -136,7 +139,7 @@ func (c *client) open(b began) (run func(play.Thread), err error) {
 	}
 	c.begin, c.name = b, p.Name
 	c.start.Store(b.StartNs)
-	start := time.Now().Add(time.Duration(b.StartNs - monotonic()))
+	start := time.Now().Add(time.Duration(b.StartNs - Monotonic()))
 	c.process = sim.NewOutside(sim.ProcessConfig{Name: p.Name, Threads: p.Threads, Offset: b.Offset, DriftPPM: b.DriftPPM}, b.Index, b.Seed, start, c.dial)
 	for n := 1; n <= p.Threads; n++ {
 		c.threads = append(c.threads, &thread{c: c, number: n, name: model.ThreadName(p.Name, n), start: start})
@@ -170,7 +173,7 @@ func (c *client) open(b began) (run func(play.Thread), err error) {
 }
 
 // now is the time since the start of the run.
-func (c *client) now() int64 { return monotonic() - c.begin.StartNs }
+func (c *client) now() int64 { return Monotonic() - c.begin.StartNs }
 
 // tell sends a message to the parent. A client whose parent is gone ends.
 func (c *client) tell(u up) {
@@ -186,18 +189,17 @@ func (c *client) record(e model.Event) {
 	c.tell(up{Event: &e})
 }
 
-// BeatEvery is how often a process looks whether it runs, and BeatGap is the length of a gap
-// that it tells.
+// A process looks at its clock every BeatEvery, and reports a gap that is longer than BeatGap.
 const (
 	BeatEvery = 5 * time.Millisecond
 	BeatGap   = 20 * time.Millisecond
 )
 
-// beat tells the parent when the process stood still.
+// beat reports the times in which the process stood still.
 func (c *client) beat() {
-	for last := monotonic(); ; {
+	for last := Monotonic(); ; {
 		time.Sleep(BeatEvery)
-		now := monotonic()
+		now := Monotonic()
 		if gap := now - last - int64(BeatEvery); gap > int64(BeatGap) {
 			c.gap(last, now)
 		}
@@ -212,7 +214,7 @@ func (c *client) gap(fromNs, toNs int64) {
 	}
 }
 
-// listen does what the parent tells until the parent is gone.
+// listen handles the messages of the parent until the parent is gone.
 func (c *client) listen() {
 	for {
 		var d down
@@ -317,7 +319,7 @@ func (c *client) play(t *thread, run func(play.Thread)) {
 	t.Record(model.Event{Kind: model.KindDone})
 }
 
-// place answers what the steps ask of the servers.
+// place answers the questions that steps have about the servers.
 type place struct{ c *client }
 
 func (p place) Now() time.Duration { return time.Duration(p.c.now()) }
@@ -326,7 +328,8 @@ func (p place) State(lock string) *model.LockState {
 	return p.c.ask(ask{What: askState, Lock: lock}).State
 }
 
-// Slack implements play.Late: a step may be as late as a process may stand still in a run that counts.
+// Slack implements play.Late. A step may be late by as much as a process may stand still in a run that
+// counts.
 func (place) Slack() time.Duration { return still }
 
 func (p place) OpReply(op int, role model.Role, last bool) (reply string, ok bool) {
@@ -398,7 +401,7 @@ func (t *thread) Call(what sim.Operation, f func(context.Context) (model.Outcome
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.process.Ends(t.number)
-	if t.call != x { // all have left
+	if t.call != x { // the run has ended for all threads
 		runtime.Goexit()
 	}
 	t.call = nil
@@ -483,8 +486,8 @@ func (c *client) dial(ctx context.Context, network, addr string) (net.Conn, erro
 	return &socket{TCPConn: x.(*net.TCPConn), c: c, name: c.names.next(x.LocalAddr().String(), x.RemoteAddr().String())}, nil
 }
 
-// socket tells the parent for which operation a request is written, before it is written. It
-// has all methods of a TCP connection, since go-redis looks through them whether an idle
+// socket tells the parent which operation a request belongs to, before it writes the request. It
+// has all methods of a TCP connection, since go-redis needs them to see whether an idle
 // connection has ended.
 type socket struct {
 	*net.TCPConn
@@ -493,7 +496,7 @@ type socket struct {
 
 	mu   sync.Mutex
 	sent int    // the number of requests so far
-	rest []byte // of a request that is not complete
+	rest []byte // the beginning of a request that is not complete
 }
 
 func (s *socket) Write(b []byte) (int, error) {
@@ -514,7 +517,7 @@ func (s *socket) Write(b []byte) (int, error) {
 }
 
 // framed is a connection to a proxy that reads frames. A frame is a request as the servers of the
-// world take it, or whatever is written at once to a server that speaks a stream.
+// world read it, or, for a server that reads a stream, the bytes of one Write.
 type framed struct {
 	*net.TCPConn
 	c      *client
@@ -523,7 +526,7 @@ type framed struct {
 
 	mu   sync.Mutex
 	sent int    // the number of messages so far
-	rest string // of a request that is not complete
+	rest string // the beginning of a request that is not complete
 }
 
 // Write implements net.Conn.

@@ -16,7 +16,7 @@
 // All clocks are the monotonic clock of one machine. An instant that nobody could observe is known within
 // bounds: a command ran after the parent sent it and before the reply came, and the server counts in whole
 // milliseconds. The record is assembled several times, with such instants as early and as late as the bounds
-// allow. A finding counts only if every assembly has it (see judge.go).
+// allow. A finding counts only if the judges find it in every assembly (see judge.go).
 //
 // Live runs on Linux: the kernel ends the children when the parent is gone, whatever ended it.
 package live

@@ -278,9 +278,9 @@ func (s *session) stall(ctx context.Context, n *node) error {
 // startsMost is the longest time in which a server starts again on a machine that is not busy.
 const startsMost = 3 * time.Second
 
-// restart ends a server and lets it serve again, as again does, which returns what happened.
-// Requests wait until it serves again, and connections are new. The fault with that number is
-// recorded; 0: none.
+// restart calls again, which ends a server, starts it again and says what happened. Requests wait
+// until the server serves, on new connections. restart records the fault with the number; 0: it
+// records none.
 func (s *session) restart(n *node, number int, again func() (text string, err error)) error {
 	n.turn <- struct{}{}
 	defer func() { <-n.turn }()
@@ -301,7 +301,7 @@ func (s *session) restart(n *node, number int, again func() (text string, err er
 	}
 	s.mu.Unlock()
 	if n.observed != nil {
-		return nil // its end closed the connections, and later ones are new
+		return nil // the end of the server closed the connections to it
 	}
 	for _, c := range s.sides {
 		c.gates[n.index].proxy.Reset()

@@ -13,7 +13,7 @@ import (
 const folderPrefix = "lockstep-live-"
 
 // Folder makes a temporary folder, which free removes. A program that is killed cannot remove its
-// folders: so each call of Folder removes the folders of programs that are gone. A program holds a
+// folders, so each call of Folder removes the folders of programs that are gone. A program holds a
 // file lock on each of its folders, which the kernel releases when the program ends.
 func Folder() (dir string, free func(), err error) {
 	removeDeadFolders()

@@ -47,16 +47,16 @@ type ForeignOptions struct {
 	// clock, in ns. It looks at the clock every BeatEvery, and calls Gap if more than BeatGap has
 	// passed.
 	Gap func(fromNs, toNs int64)
-	// Reply returns the reply to the last command of a role that the owner's present call has sent,
-	// as the record shows it.
+	// Reply returns the reply, as the record shows it, to the last command of a role that the
+	// owner's present call has sent.
 	Reply func(o lockimpl.Owner, role model.Role) (reply string, ok bool)
 }
 
 // A ForeignClient is a client of a Foreign.
 type ForeignClient interface {
 	lockimpl.Client
-	// Owners returns the values by which the server's keys name the threads of the program, from
-	// thread 1 on.
+	// Owners returns the values that name the threads of the program in the server's keys, in the
+	// order of the threads.
 	Owners() []string
 	// Pid is the process of the program.
 	Pid() int

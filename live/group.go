@@ -26,7 +26,7 @@ const replicasWatched = 2
 
 // group is a set of servers that know one another and promote a replica by themselves. Together
 // they stand for one server of a simulated world. Each of them is a node. Which nodes take writes
-// changes (see session.serving). The parent looks only at those that do.
+// changes (see session.serving). The parent looks only at nodes that take writes.
 //
 // A client learns addresses from sentinels and from the nodes of a cluster. It dials them through
 // the proxies of its process; began.Routes says which proxy belongs to which address.
@@ -61,7 +61,7 @@ func lacksGroup(setup string, sc *scenarios.Scenario, l *subject.Subject) string
 func lacksGroupFault(f model.FaultSpec) string {
 	possible := []model.ServerFault{model.ServerFailover, model.ServerFlushScripts, model.ServerMoveSlot}
 	if f.Kind == model.FaultServer && !slices.Contains(possible, f.Server) {
-		return "servers that know of one another answer it by a failover; server: failover is possible"
+		return "servers that know of one another answer it with a failover; use server: failover"
 	}
 	return ""
 }
@@ -182,7 +182,7 @@ func (s *session) failoverOfGroup(ctx context.Context, number int) (err error) {
 		}
 		old = s.nodeOf(owner)
 	}
-	// Nobody asks a replica until the parent looks at the promoted one.
+	// No request reaches a replica until the parent has looked at the promoted one.
 	var waiting []*node
 	for _, n := range s.nodes {
 		s.mu.Lock()
@@ -254,7 +254,7 @@ func (s *session) moveSlot(ctx context.Context, number int, f scenarios.Fault, e
 		return err
 	}
 	from, to := s.nodeOf(m.From), s.nodeOf(m.To)
-	// Nobody asks either of them while the keys move.
+	// No request reaches either of them while the keys move.
 	both := []*node{from, to}
 	slices.SortFunc(both, func(a, b *node) int { return cmp.Compare(a.index, b.index) })
 	moved := func(move func(context.Context) error, l look) error {

@@ -3,7 +3,6 @@
 package live
 
 import (
-	"strings"
 	"time"
 
 	"lockstep/live/proxy"
@@ -12,11 +11,6 @@ import (
 	"lockstep/sim"
 	simredis "lockstep/sim/redis"
 )
-
-func equalFold(a, b string) bool { return strings.EqualFold(a, b) }
-
-// simRequest returns the facts about a request that the record has.
-func simRequest(words []string) sim.Request { return simredis.RequestOf(words) }
 
 // rule is a fault on messages while it runs. It is guarded by session.mu.
 type rule struct {
@@ -29,8 +23,8 @@ type rule struct {
 	ended   bool
 }
 
-// connName returns the name of a connection, which it gets when it is first asked for: see
-// connNames. Guarded by s.mu.
+// connName returns the name of a connection; see connNames. The first call gives the connection
+// its name. Guarded by s.mu.
 func (c *gate) connName(x *proxy.Conn) string {
 	if c.conns[x.ID] == "" {
 		c.conns[x.ID] = c.names.next(x.ClientAddr(), c.proxy.Addr())
@@ -51,12 +45,12 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 	}
 	m.came = true
 	m.hidden = m.hidden || c.node.sentinel || s.group != nil && asksForNodes(m.request.Name)
-	if s.owners != nil && !m.told { // the child tells before it writes, on another way
+	if s.owners != nil && !m.told { // the child tells of it before it writes, but on another way
 		s.mu.Unlock()
 		select {
 		case <-m.known:
 		case <-p.Conn.Gone():
-		case <-time.After(patience): // its connection was not dialled as it should be
+		case <-time.After(patience): // the lock dialled past the adapter, so that the child tells of nothing
 		}
 		s.mu.Lock()
 	}
@@ -67,7 +61,7 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 		}
 	}
 	p.Data = m
-	queued := time.Duration(max(s.now()-m.sentNs, 0)) // behind others of its connection, on its way with them
+	queued := time.Duration(max(s.now()-m.sentNs, 0)) // it waited behind others of its connection, and travelled meanwhile
 	if m.request.Streams && c.streams != nil {
 		c.streams[p.Conn.ID] = true
 	}
@@ -129,7 +123,7 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 	}
 	m.fromNs = s.now()
 	if m.request.Blocks {
-		<-c.node.turn // it keeps its connection waiting, and nobody else
+		<-c.node.turn // it keeps only its own connection waiting
 	}
 	return proxy.Fate{}
 }
@@ -217,7 +211,7 @@ func (c *gate) Unanswered(p *proxy.Message) {
 // Closed implements proxy.Handler.
 func (*gate) Closed(*proxy.Conn) {}
 
-// delivery records what becomes of a message that goes to the client.
+// delivery returns a function that records whether a message reached the client.
 func (c *side) delivery(m *message, dir string) func(bool, time.Time) {
 	return func(delivered bool, at time.Time) {
 		s := c.s
@@ -261,8 +255,8 @@ func (c *side) lost(m *message, dir, why string) {
 	c.s.lose(m, dir, why)
 }
 
-// meet lets the partition and the rules look at a message. It reports true if the message does
-// not go on by itself. Guarded by s.mu, which it gives back while a rule holds the message.
+// meet applies the partition and the rules to a message. stays is true if the message does not go
+// on by itself. Guarded by s.mu, which meet releases while a rule holds the message.
 func (c *gate) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays bool) {
 	s := c.s
 	if c.partitioned() {
@@ -328,8 +322,9 @@ func (c *gate) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays 
 const tearsAfter = 200 * time.Millisecond
 
 // tear notes that a connection has lost a message. TCP delivers nothing behind a lost message. If
-// the proxy did, the client would take the next answer for the lost one. So the next request that
-// passes resets the connection, or the end of the client's patience does. Guarded by s.mu.
+// the proxy did, the client would take the next answer for the lost one. So the connection is reset
+// by the next request that would pass, or when the client has waited for its response timeout.
+// Guarded by s.mu.
 func (c *gate) tear(x *proxy.Conn) {
 	if c.torn[x.ID] {
 		return
@@ -355,8 +350,8 @@ func (s *session) twice() time.Duration {
 	return s.latency() + s.latency()
 }
 
-// wait holds a message for a time or until a channel is closed. It reports false when the
-// connection ended before, and records that the message is lost. It gives mu back meanwhile.
+// wait holds a message for a time or until a channel is closed. If the connection ends before, wait
+// records that the message is lost, and reports false. It releases mu while it waits.
 func (s *session) wait(d time.Duration, until <-chan struct{}, x *proxy.Conn, m *message, dir string) bool {
 	s.mu.Unlock()
 	var due <-chan time.Time
@@ -383,7 +378,7 @@ func (s *session) rule(m *message, dir string, n *node) *rule {
 	var found *rule
 	now := s.now()
 	if dir == "request" {
-		now = m.sentNs // it may have been behind others
+		now = m.sentNs // it may have waited behind others
 	}
 	for _, r := range s.rules {
 		if r.ended || s.calm || !sim.Meets(r.fault, now, sim.Passing{
@@ -401,7 +396,7 @@ func (s *session) rule(m *message, dir string, n *node) *rule {
 	return found
 }
 
-// end ends a rule, and lets go the messages that it held. Guarded by mu.
+// end ends a rule, which releases the messages that it held. Guarded by mu.
 func (r *rule) end(s *session) {
 	if r.ended {
 		return
@@ -413,7 +408,7 @@ func (r *rule) end(s *session) {
 	close(r.over)
 }
 
-// heal begins the calm. Guarded by mu.
+// heal begins the calm, in which no rule applies. Guarded by mu.
 func (s *session) heal() {
 	s.calm = true
 	s.movedNs = s.now()

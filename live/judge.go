@@ -11,19 +11,18 @@ import (
 	"lockstep/scenarios/play"
 )
 
-// uncertainty is how late a process may have been with what it did, and how far an instant may
-// be from the one that the record has.
+// uncertainty is how late a process may have acted, plus the doubt about an instant of the record.
 func (s *session) uncertainty() time.Duration {
-	return max(time.Duration(s.gapNs), BeatGap+BeatEvery) + s.doubt() // a shorter gap is not told
+	return max(time.Duration(s.gapNs), BeatGap+BeatEvery) + s.doubt() // clients do not report a shorter gap
 }
 
-// doubt is the width of the time within which an instant may lie that only the server tells.
+// doubt is the length of the interval in which an instant may lie that only the server tells.
 func (s *session) doubt() time.Duration { return time.Duration(2 * s.wallError()) }
 
 // wallError is how far the instants that the server tells may be from the monotonic clock: the
 // server counts in whole milliseconds, and reads its clock a little before it runs a command.
 //
-// Of Observed servers it is half the longest time in which a change may have come.
+// For Observed servers it also has half of the longest time within which a change may have come.
 func (s *session) wallError() int64 {
 	if s.bytes {
 		return int64(time.Millisecond) + s.width()/2
@@ -31,10 +30,10 @@ func (s *session) wallError() int64 {
 	return int64(time.Millisecond) + s.skewNs
 }
 
-// judge judges the record in three forms: with the instants that nobody observed where they
-// are most likely, as early as possible and as late as possible. A finding counts if it is in
-// all forms. Another is undecided, so that the run is not taken for one in which the promise
-// was kept.
+// judge judges the record in three forms. They have the instants that nobody observed where
+// these are most likely, as early as possible, and as late as possible. A finding counts if
+// all forms have it. Any other finding is undecided, so that nobody takes the run for one in
+// which the lock kept its promise.
 func (s *session) judge() judges.Judgement {
 	rules := play.Rules(s.sc)
 	j := judges.Judge(trace.New(s.assemble(0)), rules)

@@ -27,10 +27,10 @@ type Kind interface {
 	// See Needed.
 	Ready() error
 	// Lacks returns why a part of the scenario is impossible on real servers of this kind; "": all parts
-	// are possible. Check has asked before what is impossible on every real server.
+	// are possible. Check itself finds the parts that are impossible on every real server.
 	Lacks(sc *scenarios.Scenario, l *subject.Subject) string
-	// LacksFault is Lacks for a fault that servers of the world have: one of the server, of keys or of
-	// messages. A sentence names the fault and then has this text.
+	// LacksFault is Lacks for one fault of the scenario. The error of Check names the fault, and then
+	// has this text.
 	LacksFault(f model.FaultSpec) string
 	// Start starts the servers of a run, one per node of a world, in that order. It returns when
 	// they serve. If it returns an error, no process of it is left.
@@ -60,7 +60,7 @@ type Server interface {
 	// Restart kills the server and starts it again at the same address, with the data that it
 	// had written or without. It returns when the server serves.
 	Restart(keepData bool) error
-	// Stop ends the server, also if its process is stopped.
+	// Stop ends the server, even if its process is stopped.
 	Stop()
 }
 
@@ -72,7 +72,7 @@ type Settle = proxy.Settle
 // world take requests one by one. Otherwise it is all that a client writes at once.
 type Observed interface {
 	Server
-	// Settle says how long the server may take to do what a message asks for.
+	// Settle says when the server has done what a message asks for.
 	Settle() Settle
 	// AsksNothing reports whether a message has no effect on locks and needs no answer. An example is a
 	// message that says how much a client has read. Such a message need not wait for others.
@@ -83,7 +83,7 @@ type Observed interface {
 	Look(locks []string) (views []any, err error)
 	// Show gives a view to the simulated server that stands for this one, so that the State of a subject
 	// can read it. nowNs is the instant of the view.
-	Show(of sim.Server, view any, nowNs int64)
+	Show(server sim.Server, view any, nowNs int64)
 	// Changed returns a channel, always the same one. It gets a value when the locks of the server may
 	// have changed, such as after the end of a lease.
 	Changed() <-chan struct{}
@@ -158,10 +158,10 @@ type node struct {
 	redis    *redisServer // the Server, if it is a redis-server; else nil
 	observed Observed     // the Server, if its protocol is not known; else nil
 	name     string       // its first address, by which the record names it
-	// turn has a place, which the request at the server takes, or the parent.
+	// turn has one place. The request at the server takes it, or the parent while it looks.
 	turn chan struct{}
 	// stalls are the times in which a fault kept the server from executing anything. stalled counts
-	// those that are not over. session.mu guards both.
+	// the stalls that are under way. session.mu guards both.
 	stalls  [][2]int64
 	stalled int
 }

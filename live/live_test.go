@@ -59,7 +59,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// options are those of a run by this program.
+// options returns the settings of a run whose clients are this program.
 func options(t *testing.T) Options {
 	t.Helper()
 	if _, err := exec.LookPath(program); err != nil {
@@ -72,7 +72,7 @@ func options(t *testing.T) Options {
 	return Options{Program: []string{self, clientPart}}
 }
 
-// The scenarios are those of the track record with shorter times.
+// These are scenarios of the track record with shorter times.
 const (
 	overstay = `lockstep: 1
 name: overstay
@@ -237,7 +237,7 @@ func TestScenariosComeToTheSameAsInTheSimulatedWorld(t *testing.T) {
 	cases := []struct {
 		scenario, lock string
 		word           play.Word
-		names          string // judges that must be among those that are broken
+		names          string // the judges that must find a broken promise
 	}{
 		{overstay, "setnx-del", play.VerdictBug, "misdelete"},
 		{overstay, "setnx-cad", play.VerdictHeld, ""},
@@ -311,8 +311,8 @@ func TestScenariosComeToTheSameAsInTheSimulatedWorld(t *testing.T) {
 	}
 }
 
-// processes returns the processes of a program: those with a mark in their environment, and
-// those that work below a folder. A server overwrites its environment.
+// processes returns the processes of a program. Each has a mark in its environment, or, since a
+// server overwrites its environment, works below a folder.
 func processes(mark, dir string) (pids []int) {
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	for _, folder := range folders {
@@ -496,12 +496,12 @@ func TestWhatCannotBePlayedIsSaidBeforeAnythingStarts(t *testing.T) {
 		{"the clock of the server", "setnx-del", "faults: [{at: 1s, server: wall_clock, step: 1s}]\n", Options{}, "test.yaml:5: not possible live: wall clock of the server steps by 1s: the wall clock of a real server is the machine's"},
 		{"a failover", "setnx-del", "faults: [{at: 1s, server: failover, lose_last: 1}]\n", Options{}, "test.yaml:5: not possible live: failover"},
 		{"replicas", "setnx-del", "server: {replicas: 1}\nfaults: [{at: 1s, server: failover}]\n", Options{}, ""},
-		{"replicas of somebody else's server", "setnx-del", "server: {replicas: 1}\n", theirs, "a server of --address has no replicas that this program starts"},
+		{"replicas of somebody else's server", "setnx-del", "server: {replicas: 1}\n", theirs, "this program starts no replicas beside the server of --address"},
 		{"servers that there are not", "setnx-del", "", Options{Servers: "etcd"}, `there are no servers "etcd"; there are redis-sentinel and redis-cluster`},
 		{"a lock that makes no client for a cluster", "redisson@4.7.0+replicas", "", Options{Servers: onredis.Cluster}, "redisson@4.7.0+replicas makes no client for redis-cluster"},
 		{"more replicas than a cluster has", "setnx-del", "server: {replicas: 2}\n", Options{Servers: onredis.Cluster}, "the scenario has 2 replicas, and each master of the cluster has one"},
 		{"a slot of a server alone", "setnx-del", "faults: [{at: 1s, server: move_slot, slot_of: orders, for: 1s}]\n", Options{}, "test.yaml:5: not possible live: move of the slot of key orders for 1s: only a cluster has slots (--servers redis-cluster)"},
-		{"a stall under sentinels", "setnx-del", "faults: [{at: 1s, server: stall, for: 1s}]\n", Options{Servers: onredis.Sentinel}, "test.yaml:5: not possible live: server stall for 1s: servers that know of one another answer it by a failover"},
+		{"a stall under sentinels", "setnx-del", "faults: [{at: 1s, server: stall, for: 1s}]\n", Options{Servers: onredis.Sentinel}, "test.yaml:5: not possible live: server stall for 1s: servers that know of one another answer it with a failover; use server: failover"},
 		{"a failover under sentinels", "setnx-del", "faults: [{at: 1s, server: failover}]\n", Options{Servers: onredis.Sentinel}, ""},
 		{"a fault of somebody else's server", "setnx-del", "faults: [{at: 1s, server: stall, for: 1s}]\n", theirs, "test.yaml:5: not possible live: server stall for 1s: no fault strikes a server of --address"},
 		{"somebody else's keys", "setnx-del", "faults: [{at: 1s, key: orders, do: delete}]\n", theirs, "no fault strikes a server of --address"},
@@ -706,8 +706,8 @@ func TestAServerOfSomebodyElseKeepsNothingOfTheRun(t *testing.T) {
 	s.Stop()
 }
 
-// A run on somebody else's server leaves alone what others write while it plays, and tells nothing of
-// it.
+// A run on somebody else's server leaves the keys alone that others write while it plays, and its record
+// does not have them.
 func TestAKeyThatSomebodyElseWritesDuringTheRunStays(t *testing.T) {
 	o := options(t)
 	server := redisserver.Start(t, program)

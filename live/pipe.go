@@ -15,10 +15,7 @@ import (
 
 // Monotonic reads the kernel's CLOCK_MONOTONIC in nanoseconds. All processes of the machine share this
 // clock.
-func Monotonic() int64 { return monotonic() }
-
-// monotonic is Monotonic, for this package.
-func monotonic() int64 {
+func Monotonic() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
 		panic("live: the machine has no monotonic clock: " + err.Error())
@@ -50,7 +47,7 @@ type down struct {
 	Begin     *began
 	Answer    *answer
 	Interrupt int           // the number of the thread whose call ends
-	Step      time.Duration // by which the wall clock jumps
+	Step      time.Duration // how far the wall clock jumps
 	Leave     bool
 }
 
@@ -73,7 +70,7 @@ type prepared struct {
 	Pid    int
 }
 
-// gapped is a time in which the process did not run.
+// gapped is a time in which the process, or the program of a Foreign, did not run.
 type gapped struct{ FromNs, ToNs int64 }
 
 // connNames gives a connection of a process the same name at both ends. The name has the address of the
@@ -102,8 +99,8 @@ type sent struct {
 	Op    int
 	By    sim.Author
 	Words []string
-	// Request is the request as the simulated servers read it; nil: they do not read it. Asked has the
-	// words with which the writer asked for its turn.
+	// Request is the request as the simulated servers read it; nil: the proxy reads it from Words. Asked
+	// has the words with which the writer asked for its turn.
 	Request *sim.Request
 	Asked   []string
 }
@@ -130,7 +127,7 @@ type ask struct {
 	Last    bool
 	Channel string
 	Visit   sim.Visit
-	Target  string // whom to interrupt
+	Target  string // the thread to interrupt
 }
 
 // answer is the answer to an ask. Which fields are set depends on the question.

@@ -24,13 +24,13 @@ import (
 type Options struct {
 	// Program is the command of a client: a program that calls Client.
 	Program []string
-	// Address is a server that somebody else runs; "": the run starts one. It must be empty;
-	// the keys of the run have a prefix, and only these are removed.
+	// Address is a server that somebody else runs; "": the run starts one. The server must be
+	// empty. The keys of the run have a prefix, and the run removes no other keys.
 	Address string
 	// Servers names the group that the servers form: onredis.Sentinel or onredis.Cluster. "": the
 	// scenario and the lock decide.
 	Servers string
-	// Keep is the folder in which the run leaves the logs of its processes; "": none.
+	// Keep is the folder in which the run leaves the logs of its processes; "": it keeps none.
 	Keep string
 	// Tell is called with a text when the run begins another part of its work; nil: nobody listens.
 	Tell func(doing string)
@@ -42,9 +42,10 @@ func (o Options) tell(doing string) {
 	}
 }
 
-// Run plays a scenario once, judges it, and gives it that number. If the machine stood still
+// Run plays a scenario once, judges the run, and gives it a number. If the machine stood still
 // for long, or the finding depends on instants that nobody knows exactly, Run plays once more,
-// and the note says so. The error is Unusable (see Check) if nothing could be played.
+// and the Note of the result says so. The error is Unusable (see Check) if nothing could be
+// played.
 func Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o Options) (play.LiveRun, error) {
 	if err := Check(sc, l, o); err != nil {
 		return play.LiveRun{}, err
@@ -69,7 +70,7 @@ func Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number
 // Judges allow for this time. They cannot allow for what a lock does because its process stood still.
 const still = 250 * time.Millisecond
 
-// run plays and judges once. doubt says why the machine may have caused the verdict; "": it has not.
+// run plays and judges once. doubt says why the machine may have caused the verdict; "": it did not.
 func run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o Options) (r play.LiveRun, doubt string, err error) {
 	s, j, err := judged(ctx, sc, l, o)
 	if err != nil {
@@ -98,8 +99,8 @@ func run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number
 	return r, doubt, nil
 }
 
-// judged plays a scenario and judges it. A limit is played again without its excuses, as in
-// the simulated world, except that the decisions are those of the machine again.
+// judged plays a scenario and judges it. If it finds a limit, it plays again without the excuses of
+// the limit, as a simulated run does. But here the second run makes its own decisions.
 func judged(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o Options) (*session, judges.Judgement, error) {
 	s, err := playOnce(ctx, sc, l, o)
 	if err != nil {
@@ -152,7 +153,7 @@ func newSession(sc *scenarios.Scenario, l *subject.Subject, o Options) *session 
 		o: o, sc: sc, lock: l,
 		poke:   make(chan struct{}, 1),
 		byConn: map[connKey]*message{}, published: map[string]int64{},
-		rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), // real time repeats nothing, and neither need this
+		rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())), // a run in real time does not repeat anyway
 	}
 	start := map[string]int64{}
 	for _, r := range sc.Resources {
@@ -162,13 +163,13 @@ func newSession(sc *scenarios.Scenario, l *subject.Subject, o Options) *session 
 	return s
 }
 
-// reads prepares the reading of requests and of the state, once the prefix is known.
+// reads prepares the reading of requests and of states. It needs the prefix.
 func (s *session) reads() (err error) {
 	var locks []string
 	for _, name := range play.LockNames(s.sc) {
 		locks = append(locks, s.prefix+name)
 	}
-	s.name = s.lock.Servers.Commands(locks)
+	s.purpose = s.lock.Servers.Commands(locks)
 	if kind, e := kindOf(s.lock); e == nil {
 		if _, redis := kind.(redisKind); !redis {
 			s.viewsOf(locks)

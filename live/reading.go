@@ -10,9 +10,8 @@ import (
 	simredis "lockstep/sim/redis"
 )
 
-// reading is how a run reads the state of a lock from the keys of the servers. It asks the
-// simulated servers that the lock has in a world, after filling them with the keys of the real
-// ones.
+// reading reads the state of a lock from the keys of the servers. It fills the simulated servers
+// of the lock with the keys of the real servers, and asks them for the state.
 type reading struct {
 	servers []*simredis.Server // by node
 	world   subject.World
@@ -31,7 +30,7 @@ func readingOf(l *subject.Subject, locks []string) (reading, error) {
 	return r, nil
 }
 
-// learns reports whether the states that are read name the holders by values instead of by threads.
+// learns reports whether the states name holders by values, so that the run must learn their threads.
 func (r reading) learns() bool { return r.world.Lineage }
 
 // state returns the state of a lock that the keys of each node show at an instant.

@@ -25,9 +25,9 @@ func (n Needed) Find() (path string, err error) {
 	return path, nil
 }
 
-// Ready reports what the machine lacks for live runs on these locks: a program, a release of it that is
-// new enough, or the permission to signal processes. So no scenario starts that would fail for such a
-// reason.
+// Ready returns an error that says what the machine lacks for live runs on these locks: a program, a
+// release of it that is new enough, or the permission to signal processes. A caller asks before it
+// starts a scenario, which would fail for such a reason only later.
 func Ready(locks []*subject.Subject, o Options) error {
 	var missing []error
 	seen, asked := []Needed{}, []Kind{}
@@ -52,23 +52,14 @@ func Ready(locks []*subject.Subject, o Options) error {
 			}
 		}
 	}
-	if o.Address == "" {
-		path, err := Needed{program, program}.Find()
-		if err == nil {
-			err = newEnough(path)
-		}
-		if err != nil {
-			missing = append(missing, err)
-		}
-	}
 	if len(missing) > 0 {
 		return unusable{errors.Join(missing...)}
 	}
 	return signals(o.Program)
 }
 
-// newEnough reports that a server is too old. If the program does not print its release as Redis
-// does, the server is asked when it runs.
+// newEnough returns an error if a server is too old. If the program does not print its release as
+// Redis does, the parent asks the server when it runs.
 func newEnough(path string) error {
 	text, err := exec.Command(path, "--version").Output()
 	if err != nil {
@@ -82,7 +73,7 @@ func newEnough(path string) error {
 	return nil
 }
 
-// checkVersion reports that a release of the server is too old.
+// checkVersion returns an error if a release of the server is too old.
 func checkVersion(version string) error {
 	first, _, _ := strings.Cut(version, ".")
 	if n, err := strconv.Atoi(first); err != nil || n < oldest {

@@ -33,7 +33,7 @@ import (
 // program is the server that this package starts.
 const program = "redis-server"
 
-// oldest is the first number of the oldest release of redis-server whose state the parent can read.
+// oldest is the oldest major version of redis-server whose state the parent can read.
 const oldest = 7
 
 // redisKind is the kind of redis-server. It implements Kind.
@@ -59,9 +59,8 @@ func (redisKind) Ready() error {
 
 // Lacks implements Kind.
 func (redisKind) Lacks(sc *scenarios.Scenario, l *subject.Subject) string {
-	switch {
-	case sc.Server.Replicas > 0 && l.Servers.Count() > 1:
-		return fmt.Sprintf("the scenario has replicas, and %s is on %d servers", l.Name, l.Servers.Count())
+	if n := l.Servers.Count(); sc.Server.Replicas > 0 && n > 1 {
+		return fmt.Sprintf("the scenario has replicas, and %s is on %d servers", l.Name, n)
 	}
 	return ""
 }
@@ -189,7 +188,7 @@ func (s *redisServer) launch() (err error) {
 }
 
 // patience is how long the server may take to answer the parent when no fault stalls it. It only
-// prevents waiting for ever; it measures nothing.
+// keeps the parent from waiting for ever.
 const patience = 2 * time.Minute
 
 // connect opens the parent's connections.
@@ -218,8 +217,10 @@ func (s *redisServer) connect() error {
 	if _, err := fmt.Fprint(s.monitor, "MONITOR\r\n"); err != nil {
 		return err
 	}
-	if line, err := in.ReadString('\n'); err != nil || line != "+OK\r\n" {
-		return fmt.Errorf("the server does not let itself be watched: MONITOR answers %q: %w", strings.TrimSpace(line), err)
+	if line, err := in.ReadString('\n'); err != nil {
+		return fmt.Errorf("the server does not answer MONITOR: %w", err)
+	} else if line != "+OK\r\n" {
+		return fmt.Errorf("the server refuses MONITOR: %q", strings.TrimSpace(line))
 	}
 	lines := make(chan string, 1024)
 	s.lines = lines
@@ -331,8 +332,8 @@ for _, key in ipairs(redis.call('KEYS', ARGV[2])) do
 end
 return out`
 
-// look reads the keys that match a glob, and returns what MONITOR showed since the last look.
-// wallNs is when the server read them, by its wall clock.
+// look reads the keys that match a glob, and returns the commands that MONITOR showed since the
+// last look. wallNs is when the server read the keys, by its wall clock.
 func (s *redisServer) look(glob string) (keys map[string]key, seen []watched, wallNs int64, err error) {
 	s.looks++
 	mark := "lockstep look " + strconv.Itoa(s.looks)
@@ -371,7 +372,7 @@ func (s *redisServer) look(glob string) (keys map[string]key, seen []watched, wa
 			switch {
 			case !ok:
 			case len(w.words) > 3 && w.words[3] == mark:
-				// What follows is done by the script, at no client's request.
+				// The script itself runs the commands that follow.
 				return keys, seen, w.wallNs, nil
 			default:
 				seen = append(seen, w)
@@ -488,8 +489,8 @@ func (k keyspace) ExpiresMs(name string) int64 {
 
 func (k keyspace) StartMs() int64 { return k.startMs }
 
-// strikeKeys does to the keys that match the glob of a fault what its operator does, and returns
-// their names.
+// strikeKeys deletes the keys that match a glob, or lets them expire, as do says. It returns their
+// names.
 func (s *redisServer) strikeKeys(glob, do string, keys map[string]key) (gone []string, err error) {
 	for name := range keys {
 		if !sim.Match(glob, name) {

@@ -32,8 +32,8 @@ func startReplicas(o StartOptions) (*redisServer, error) {
 	return s, nil
 }
 
-// failover ends the master, and promotes the replica with the most writes. It returns a text that
-// says what happened. Afterwards the address of the server is that of the new master.
+// failover ends the master, and promotes the replica with the most writes. text says what happened.
+// Afterwards the address of the server is the address of the new master.
 func (s *redisServer) failover() (text string, err error) {
 	s.disconnect()
 	lacks, err := s.replicas.Failover(context.Background())

@@ -36,23 +36,24 @@ type session struct {
 	o    Options
 	sc   *scenarios.Scenario
 	lock *subject.Subject
-	name func(words []string, by sim.Author) sim.Command
-	// reading reads states, and owners learns whose the values in them are; nil: they name
-	// threads.
+	// purpose returns the role, the locks and the owners of a request.
+	purpose func(words []string, by sim.Author) sim.Command
+	// reading reads the states of locks. owners learns which thread each value in them belongs to;
+	// it is nil if the states name threads themselves.
 	reading reading
 	owners  *sim.Owners
 	bytes   bool          // the servers are Observed
-	world   subject.World // of servers that show views, if they are
+	world   subject.World // reads states from the views of Observed servers
 	prefix  string        // of the keys of the run
 	logs    string        // the folder of the logs, if they are kept
 	kind    Kind
 	nodes   []*node // the servers, by node
-	group   *group  // the nodes know of one another; nil: they do not
+	group   *group  // the group that the nodes form; nil: they form none
 	serving []int   // the indexes of the nodes that take writes; guarded by mu
-	// foreign is the lock if it is not Go code, and called gives each of its owners the
-	// name that the port would give it.
+	// foreign is the lock if it is not Go code. called replaces each of its owners by the name
+	// that the port would give it.
 	foreign *Foreign
-	built   string
+	built   string // what Foreign.Build returned
 	called  *strings.Replacer
 	base    time.Time // the start
 	// baseNs is the start on the monotonic clock, and startMs in Unix milliseconds.
@@ -64,10 +65,10 @@ type session struct {
 	events    []event
 	messages  []*message
 	byConn    map[connKey]*message
-	begun     bool // earlier events are in no record
+	begun     bool // the time of the run has started; no record has earlier events
 	looks     []look
 	viewed    map[string]*model.LockState // of a run with Observed servers: the newest states, with values
-	appeared  map[appearance]bool         // of such a run: what views had
+	appeared  map[appearance]bool         // of such a run: the values that a view had
 	valued    map[string]*model.LockState // the states of the last look, with values; nil without owners
 	rules     []*rule
 	resources *sim.Resources
@@ -108,11 +109,11 @@ type message struct {
 	told   bool
 	fromNs int64 // when it went to the server
 	cameNs int64 // when the last bytes of its reply came, of an Observed server; 0: none came
-	look   int   // the index of the look behind it; -1: it was not executed
+	look   int   // the index of the look that followed it; -1: it was not executed
 	reply  sim.Reply
 }
 
-// connKey names a request: the index counts those of a connection.
+// connKey names a request. The index counts the requests of the connection.
 type connKey struct {
 	process, conn string
 	index         int
@@ -128,7 +129,7 @@ type look struct {
 	fault        int // the number of the fault that struck
 	text         string
 	removed      []string // the keys that the fault let expire
-	missed       []string // the keys that the command gave an end, and that had ended at the look
+	missed       []string // the keys to which the command gave an end that came before the look
 	published    []model.Event
 	keys         map[string]key                // of the node
 	views        []map[string]*model.LockState // of Observed servers: the states by lock, with values
@@ -137,7 +138,7 @@ type look struct {
 	after        *message                      // it may have made the changes that no other message made
 	first        bool
 	serving      []int // the nodes that take writes from here on; nil: the same as before
-	moved        bool  // keys may have moved to another node
+	moved        bool  // keys may have moved to or from another node
 	blind        bool  // the node takes no writes, and its keys were not read
 }
 
@@ -177,7 +178,7 @@ type gate struct {
 	torn map[int]bool
 	cut  int64 // the end of a partition; guarded by s.mu
 	// streams are the connections whose clients do not notice that a message is missing, by the
-	// proxy's number. Nil if messages are taken apart. Guarded by s.mu.
+	// proxy's number. It is nil if the proxy reads the protocol. Guarded by s.mu.
 	streams map[int]bool
 }
 
@@ -190,7 +191,7 @@ const (
 )
 
 // now is the time since the start of the run.
-func (s *session) now() int64 { return monotonic() - s.baseNs }
+func (s *session) now() int64 { return Monotonic() - s.baseNs }
 
 func (s *session) at(t time.Time) int64 { return int64(t.Sub(s.base)) }
 
@@ -205,7 +206,8 @@ func (s *session) play(ctx context.Context, dir string) (err error) {
 		if n.redis == nil {
 			continue // it has no scripts
 		}
-		for _, text := range s.reading.servers[n.world].Scripts() { // as on a server that has served other clients before
+		// A server that has served other clients before knows the scripts.
+		for _, text := range s.reading.servers[n.world].Scripts() {
 			if err := n.redis.rdb.ScriptLoad(ctx, text).Err(); err != nil {
 				return err
 			}
@@ -282,7 +284,7 @@ func (s *session) programs() (all []string) {
 	return all
 }
 
-// struck returns the nodes that take writes of the servers that a fault strikes.
+// struck returns the nodes that run and take writes, for each server that a fault strikes.
 func (s *session) struck(f scenarios.Fault) (all []*node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,7 +304,8 @@ func (s *session) masters() (all []*node) {
 	return all
 }
 
-// opening limits the time in which the children start.
+// opening is how long before the start of the run the parent tells the children to begin. They open
+// the lock in this time.
 const opening = 400 * time.Millisecond
 
 // begin starts the children and then the time of the run.
@@ -314,7 +317,7 @@ func (s *session) begin(dir string) error {
 			g := &gate{side: c, node: n, conns: map[int]string{}, torn: map[int]bool{}}
 			welcome := g.welcome
 			if s.foreign != nil {
-				welcome = nil // its client does not know of it
+				welcome = nil // its client does not read a first byte
 			}
 			o := proxy.Options{Addr: "127.0.0.1:0", Handler: g, Patience: patience, Welcome: welcome, Dial: n.dial}
 			if n.observed != nil {
@@ -334,7 +337,7 @@ func (s *session) begin(dir string) error {
 			return err
 		}
 	}
-	for _, c := range s.sides { // a large program takes its time to start
+	for _, c := range s.sides { // a large program starts slowly
 		select {
 		case <-c.here:
 		case <-c.over:
@@ -360,7 +363,7 @@ func (s *session) begin(dir string) error {
 	}
 	wait := time.Duration(1e6 - s.base.UnixNano()%1e6)
 	s.base = s.base.Add(wait)
-	s.baseNs = monotonic() + int64(time.Until(s.base))
+	s.baseNs = Monotonic() + int64(time.Until(s.base))
 	s.startMs = s.base.UnixMilli()
 	s.mu.Lock()
 	s.begun = true
@@ -424,8 +427,8 @@ func (c *side) begins() error {
 	}
 }
 
-// preparing lets the programs of one run start at a time. They keep the processors busy for seconds,
-// which would make other runs of this process late.
+// preparing lets only one run at a time start its programs. They keep the processors busy for seconds,
+// and would make other runs of this process late.
 var preparing sync.Mutex
 
 // prepare lets each child start the program of a Foreign, and removes the keys that these programs
@@ -451,7 +454,7 @@ func (s *session) prepare() error {
 	s.mu.Unlock()
 	s.clean()
 	for _, n := range s.nodes {
-		if _, _, _, err := n.redis.look(s.glob()); err != nil { // MONITOR told of it
+		if _, _, _, err := n.redis.look(s.glob()); err != nil { // discards what MONITOR showed until here
 			return err
 		}
 	}
@@ -497,7 +500,7 @@ func (c *side) start(dir string) error {
 // The error is os.ErrProcessDone if the child has ended.
 func (c *side) signal(sig syscall.Signal) error {
 	select {
-	case <-c.over: // the number may belong to another process
+	case <-c.over: // the process ID may belong to another process
 		return os.ErrProcessDone
 	default:
 	}
@@ -508,7 +511,7 @@ func (c *side) signal(sig syscall.Signal) error {
 	return err
 }
 
-// tell tells the child something. A child that has ended hears nothing.
+// tell sends a message to the child. A child that has ended gets none.
 func (c *side) tell(d down) { _ = c.enc.Encode(d) }
 
 // dial connects to the server. If the server is starting again, dial waits for it, unless another
@@ -536,7 +539,7 @@ func (c *gate) welcome() bool {
 // partitioned reports whether no message passes. Guarded by s.mu.
 func (c *gate) partitioned() bool { return !c.s.leaving && c.cut > c.s.now() }
 
-// hear handles the messages of the child.
+// hear handles a message of the child.
 func (c *side) hear(u up) {
 	s := c.s
 	switch {
@@ -595,7 +598,7 @@ func lengthOutside(from, to int64, others [][2]int64) int64 {
 	return length
 }
 
-// happened notes an event of the child. Guarded by s.mu.
+// happened notes an event that the child reports. Guarded by s.mu.
 func (c *side) happened(e model.Event) {
 	if e.Thread > 0 {
 		state := &c.threads[e.Thread-1]
@@ -628,15 +631,15 @@ func (s *session) record(e model.Event, m *message) {
 	s.events = append(s.events, event{e, m})
 }
 
-// message returns the request at a place of a connection. The child and the proxy tell of it in either
-// order. Guarded by mu.
+// message returns the request at a place of a connection, and makes it at the first call: the child and
+// the proxy tell of it in either order. Guarded by mu.
 func (s *session) message(c *side, conn string, index int, words []string) *message {
 	key := connKey{c.process.Name, conn, index}
 	m := s.byConn[key]
 	if m == nil {
 		m = &message{side: c, conn: conn, look: -1, known: make(chan struct{})}
 		words = s.names(words)
-		m.request = simRequest(words)
+		m.request = simredis.RequestOf(words)
 		m.hidden = !s.begun || m.request.Name == "HELLO" && !m.request.Streams
 		if s.owners == nil {
 			s.describe(m, sim.Author{})
@@ -649,7 +652,7 @@ func (s *session) message(c *side, conn string, index int, words []string) *mess
 
 // describe fills in the purpose of a request. Guarded by mu.
 func (s *session) describe(m *message, by sim.Author) {
-	m.cmd = s.name(m.request.Words, by)
+	m.cmd = s.purpose(m.request.Words, by)
 	for i, lock := range m.cmd.Locks {
 		m.cmd.Locks[i] = s.bare(lock)
 	}
@@ -705,7 +708,7 @@ func (s *session) glob() string {
 	return "*" + s.prefix + "*"
 }
 
-// names returns words with the owners as a port names them.
+// names replaces the owners in words by the names that a port gives them.
 func (s *session) names(words []string) []string {
 	if s.called == nil {
 		return words
@@ -741,15 +744,15 @@ func (c *side) opOf(cmd sim.Command) int {
 	return 0
 }
 
-// sentFor reports whether a command may be of the operation that an event begins.
+// sentFor reports whether a command may belong to the operation that an event begins.
 func sentFor(cmd sim.Command, e model.Event) bool {
 	return cmd.Script == model.RoleForceUnlock && e.Action == model.ActForceUnlock ||
 		cmd.Script != "" && cmd.Script != model.RoleRenew && slices.Contains(cmd.Owners, e.ThreadName())
 }
 
-// claim gives an operation the requests that a Foreign sent for it and that came before the event of its
-// beginning. A request and the event take different ways, so on a busy machine the request may come
-// first. Guarded by s.mu.
+// claim gives an operation the requests that a Foreign sent for it and that the parent saw before it
+// heard of the operation. A request and the event take different ways, so on a busy machine the request
+// may come first. Guarded by s.mu.
 func (c *side) claim(e model.Event) {
 	if c.s.foreign == nil {
 		return
@@ -862,8 +865,8 @@ func (s *session) alone(n *node, f func()) {
 	<-n.turn
 }
 
-// lookAtAll looks at every node. If there are several, it leaves out the nodes that a fault has stalled,
-// since they would hold up the others. It reports whether it looked at all.
+// lookAtAll looks at every node that runs and takes writes. If there are several, it leaves out the nodes
+// that a fault has stalled, since they would hold up the others. It reports whether it left out none.
 func (s *session) lookAtAll() (all bool) {
 	all = true
 	s.mu.Lock()
@@ -920,7 +923,7 @@ func (s *session) byServer(keys []map[string]key) []map[string]key {
 	return all
 }
 
-// keysAt returns keys without the keys that have ended at an instant. Guarded by mu.
+// keysAt returns the keys of each node without the keys that have ended by an instant. Guarded by mu.
 func (s *session) keysAt(nowNs int64) []map[string]key {
 	all := s.keys()
 	for i, on := range all {
@@ -930,7 +933,7 @@ func (s *session) keysAt(nowNs int64) []map[string]key {
 	return all
 }
 
-// keysOf returns keys with the keys of a newer look in place of the older ones. Guarded by mu.
+// keysOf returns the keys of each node after a look that is not in s.looks yet. Guarded by mu.
 func (s *session) keysOf(l look) []map[string]key {
 	all := s.keys()
 	all[l.node] = l.keys
@@ -946,7 +949,7 @@ func (s *session) keyspaces(keys []map[string]key) []simredis.Keyspace {
 	return out
 }
 
-// state reads what the servers hold of a lock from the keys of each node at an instant. Guarded
+// state reads the state of a lock from the keys of each node at an instant. Guarded
 // by mu.
 func (s *session) state(atNs int64, keys []map[string]key, lock string) *model.LockState {
 	state := s.owners.Name(lock, s.reading.state(atNs, s.keyspaces(s.byServer(keys)), s.prefix+lock), nil)
@@ -956,7 +959,7 @@ func (s *session) state(atNs int64, keys []map[string]key, lock string) *model.L
 	return state
 }
 
-// present returns what the servers held of a lock at the last look. Guarded by mu.
+// present returns the state of a lock at the last look. Guarded by mu.
 func (s *session) present(lock string) *model.LockState {
 	if s.bytes {
 		return s.named(lock, s.viewed[lock])
@@ -966,7 +969,7 @@ func (s *session) present(lock string) *model.LockState {
 }
 
 // look reads the keys of a node after something may have changed them, and adds l to the looks.
-// The caller has the turn, and mu, which look gives back meanwhile.
+// The caller has the turn and mu. look releases mu while it reads.
 func (s *session) look(m *message, l look) {
 	if n := s.nodes[l.node]; n.member != nil && (n.redis.rdb == nil || n.down) {
 		s.lookAway(m, l)
@@ -998,12 +1001,12 @@ func (s *session) look(m *message, l look) {
 		w.words = s.names(w.words)
 		at := w.wallNs - s.startMs*1e6
 		if len(w.words) > 1 {
-			ends[w.words[1]] = equalFold(w.words[0], "PEXPIRE") || equalFold(w.words[0], "SET") && len(w.words) > 3
+			ends[w.words[1]] = strings.EqualFold(w.words[0], "PEXPIRE") || strings.EqualFold(w.words[0], "SET") && len(w.words) > 3
 		}
 		if m != nil && !m.request.Blocks && l.atNs == 0 && !w.script && slices.Equal(w.words, m.request.Words) {
 			l.atNs = at
 		}
-		if len(w.words) == 3 && !ofSentinels(w.words[1]) && (equalFold(w.words[0], "PUBLISH") || equalFold(w.words[0], "SPUBLISH")) {
+		if len(w.words) == 3 && !ofSentinels(w.words[1]) && (strings.EqualFold(w.words[0], "PUBLISH") || strings.EqualFold(w.words[0], "SPUBLISH")) {
 			s.published[w.words[1]]++
 			l.published = append(l.published, model.Event{Kind: model.KindPublish, Channel: w.words[1], Text: w.words[2]})
 		}
@@ -1054,13 +1057,13 @@ func (s *session) watchEnds(stop <-chan struct{}) {
 		case <-s.poke:
 		case <-due:
 			if !s.lookAtAll() {
-				time.Sleep(20 * time.Millisecond) // until it is asked again
+				time.Sleep(20 * time.Millisecond) // before it looks at the others again
 			}
 		}
 	}
 }
 
-// beat notes the times in which the parent stood still.
+// beat measures for how long the parent stood still.
 func (s *session) beat(stop <-chan struct{}) {
 	tick := time.NewTicker(BeatEvery)
 	defer tick.Stop()
@@ -1117,11 +1120,11 @@ func (s *session) rest(ctx context.Context, length play.Lengths) bool {
 	for {
 		s.mu.Lock()
 		quiet := time.Duration(s.now() - s.movedNs)
-		need, idle := length.Quiet, true
-		if done := s.allDone(); done {
+		need := length.Quiet
+		if s.allDone() {
 			need = s.settle(length)
 		}
-		idle = s.idle() && s.faultsDue == 0
+		idle := s.idle() && s.faultsDue == 0
 		failed := s.failed
 		s.mu.Unlock()
 		switch {
@@ -1138,9 +1141,9 @@ func (s *session) rest(ctx context.Context, length play.Lengths) bool {
 	}
 }
 
-// settle returns the time for which the run goes on when every thread is done. A world waits until any
-// client would have given a command up. A live client that waits for no answer gives no command up, so
-// the run waits only for renewals of holds. Guarded by mu.
+// settle returns the time for which the run goes on when every thread is done. A simulated run waits
+// until any client would have given up a command. A live client that waits for no answer has none to
+// give up, so the run waits only for renewals of holds. Guarded by mu.
 func (s *session) settle(length play.Lengths) time.Duration {
 	for _, r := range s.rules {
 		if r.held > 0 {
@@ -1148,7 +1151,7 @@ func (s *session) settle(length play.Lengths) time.Duration {
 		}
 	}
 	if !s.calm {
-		return brief // the calm follows
+		return brief // the run waits again in the calm
 	}
 	if period := s.lock.Timing(s.sc.Watchdog).RenewalPeriod; period > 0 {
 		return min(length.Settle, period+time.Second)
@@ -1156,10 +1159,10 @@ func (s *session) settle(length play.Lengths) time.Duration {
 	return min(length.Settle, time.Second)
 }
 
-// idle: no thread has a step before it. Guarded by mu.
+// idle reports whether each thread is in a call or has finished. Guarded by mu.
 func (s *session) idle() bool { return !s.any(stepping) }
 
-// allDone: no thread steps or is in a call. Guarded by mu.
+// allDone reports whether each thread has finished. Guarded by mu.
 func (s *session) allDone() bool { return !s.any(stepping) && !s.any(calling) }
 
 func (s *session) any(state threadState) bool {

@@ -22,13 +22,13 @@ var spawns = sync.OnceValue(func() chan func() {
 })
 
 // Spawn starts a command whose process the kernel kills when this program is gone, however it
-// ended, even if the process is stopped. The kernel watches the thread that made the process, so
-// one thread that never ends makes all processes. The alternatives are weaker. A child that is
+// ended, and even if the process is stopped. The kernel watches the thread that made the process,
+// so one thread that never ends makes all processes. The alternatives are weaker. A child that is
 // stopped, or redis-server, would not notice that a pipe was closed. A process that guards the
-// others may be killed itself, and must notice when the number of a dead process is used again.
+// others may be killed itself, and must notice when the ID of a dead process is used again.
 //
-// The process gets a process group of its own: an interrupt from the terminal reaches only the
-// parent.
+// The process gets a process group of its own, so that an interrupt from the terminal reaches only
+// the parent.
 func Spawn(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return spawnInGroup(cmd)

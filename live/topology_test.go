@@ -100,7 +100,7 @@ func TestAStalledServerDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
-// The nodes of a cluster stand for one server of a simulated world. Only those that take writes
+// The nodes of a cluster stand for one server of a simulated world. Only nodes that take writes
 // count.
 func TestTheKeysOfAClusterAreThoseOfItsMasters(t *testing.T) {
 	s := testSession(t)

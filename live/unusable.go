@@ -42,7 +42,7 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, o Options) error {
 		lacks, lacksFault = lacksGroup(o.Servers, sc, l), lacksGroupFault
 	}
 	if lacks == "" && shared && (o.Servers != "" || sc.Server.Replicas > 0) {
-		lacks = "a server of --address has no replicas that this program starts"
+		lacks = "this program starts no replicas beside the server of --address"
 	}
 	if lacks != "" {
 		return unusablef("%s: not possible live: %s", sc.File, lacks)
@@ -59,7 +59,7 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, o Options) error {
 		}
 	}
 	if f != nil && f.Watchdog != 0 && sc.Watchdog != f.Watchdog {
-		return unusablef("%s: not possible live: the watchdog timeout is %v, and that of %s is always %v", sc.File, sc.Watchdog, l.Name, f.Watchdog)
+		return unusablef("%s: not possible live: the watchdog timeout is %v, and %s always has %v", sc.File, sc.Watchdog, l.Name, f.Watchdog)
 	}
 	if l.Port != nil {
 		for _, p := range sc.Processes {

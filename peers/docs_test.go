@@ -127,8 +127,8 @@ func TestTheExampleOfTheDocumentation(t *testing.T) {
 	}
 }
 
-// So does the example of the README. The test leaves out the drawn schedules, since their failures
-// take long to make small, and the page shows a story.
+// The example of the README has the outcome that the page shows, too. The test leaves out the drawn
+// schedules, since their failures take long to make small, and the page shows a story.
 func TestTheExampleOfTheReadme(t *testing.T) {
 	const page = "../README.md"
 	dir, commands := outside(t, page, example(t, page))

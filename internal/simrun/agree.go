@@ -46,8 +46,8 @@ func (a *app) agreeCommand() *cobra.Command {
 	whole(f, &o.runs, "runs", 3, bounds{1, runsMost}, "how often each scenario is played live")
 	liveJobsFlag(f, &o.jobs, "live runs at a time")
 	f.StringVarP(&o.out, "out", "o", "", "write the comparison to `FILE`")
-	f.StringSliceVar(&o.again, "again", nil, "play all runs of `SCENARIO` anew, and keep those of the others; may be repeated")
-	f.BoolVar(&o.planted, "planted", false, "the names are those of planted bugs; without a name, all")
+	f.StringSliceVar(&o.again, "again", nil, "play all runs of `SCENARIO` anew, and keep the other runs; may be repeated")
+	f.BoolVar(&o.planted, "planted", false, "play the stories of the planted bugs with these names; without a name, of all")
 	f.StringVar(&o.differing, "differing", "", "write the live runs that do not agree to `DIR`, for report")
 	a.progressFlag(f)
 	c.ValidArgsFunction = scenariosOrFiles
@@ -69,24 +69,16 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 		return 0, err
 	}
 	if len(flags.again) > 0 && out == "" {
-		return 0, usagef("agree: --again plays anew what an earlier command kept; give the -o of that command")
+		return 0, usagef("agree: --again plays runs anew that an earlier command kept; give the -o of that command")
 	}
 	for _, name := range flags.again {
 		if !slices.ContainsFunc(pairs, func(p *pair) bool { return p.sc.Name == name }) {
-			return 0, usagef("agree: --again %s: no pair of scenario and lock is of that scenario", name)
+			return 0, usagef("agree: --again %s: this command does not play that scenario", name)
 		}
 	}
-	if info, err := os.Stat(out); err == nil && info.IsDir() {
-		return 0, usagef("-o %s is a folder; give a file", out)
-	}
-	if keep != "" {
-		if err := outputFolder("--differing", keep); err != nil {
-			return 0, err
-		}
-	}
-	earlier, err := openAgreed(out)
+	earlier, err := flags.open()
 	if err != nil {
-		return 0, usageError{fmt.Errorf("agree: %w", err)}
+		return 0, err
 	}
 	defer earlier.close()
 	ctx, stop := a.interruptible()
@@ -152,6 +144,24 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 	return exitOK, renameio.WriteFile(out, text, 0o666)
 }
 
+// open makes the folder of --differing, and reads the runs that an earlier command kept beside the
+// file of -o.
+func (f agreeFlags) open() (*agreedRuns, error) {
+	if info, err := os.Stat(f.out); err == nil && info.IsDir() {
+		return nil, usagef("-o %s is a folder; give a file", f.out)
+	}
+	if f.differing != "" {
+		if err := outputFolder("--differing", f.differing); err != nil {
+			return nil, err
+		}
+	}
+	earlier, err := openAgreed(f.out)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("agree: %w", err)}
+	}
+	return earlier, nil
+}
+
 // simulated returns the lock that is played in the simulated world.
 func simulated(l *subject.Subject) *subject.Subject {
 	if l.Port != nil {
@@ -160,10 +170,11 @@ func simulated(l *subject.Subject) *subject.Subject {
 	return l
 }
 
-// playableInBoth returns the pairs of scenario and lock that can be played in both worlds: the
-// scenarios with these names or one of these tags, or else those of the track record. left lists the
-// pairs that were left out because they are not possible live, and scenario and lock were not both
-// named, or because the lock does not claim the property that the scenario tests.
+// playableInBoth returns the pairs of scenario and lock that can be played in both worlds. It takes
+// the scenarios with these names or one of these tags; without both, it takes the track record. left
+// lists the pairs that are left out, with the reasons: the pair is not possible live, or the lock does
+// not claim the property that the scenario tests. A pair that is not possible is an error if the user
+// named both its scenario and its lock.
 func playableInBoth(names, tags, locks []string) (pairs []*pair, left []string, err error) {
 	named := len(names) > 0
 	switch {

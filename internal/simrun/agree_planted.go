@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -24,8 +23,8 @@ import (
 type plantedCell struct {
 	*subject.PlantedBug
 	story *scenarios.Scenario
-	// not says why the story cannot be played live; "": it can.
-	not string
+	// lacks says why the story cannot be played live; "": it can.
+	lacks string
 	// lock has the bug, and base does not. Bugs of one story and one base share base.
 	lock, base *plantedSide
 }
@@ -66,7 +65,7 @@ func plantedCells(names []string) ([]*plantedCell, error) {
 		}
 		c.base = bases[key]
 		if err := Live.Check(c.story, l, LiveOptions{}); err != nil {
-			c.not = err.Error()
+			c.lacks = err.Error()
 		}
 		cells = append(cells, c)
 	}
@@ -81,7 +80,7 @@ func plantedSideOf(sc *scenarios.Scenario, l *subject.Subject) *plantedSide {
 func sides(cells []*plantedCell) (all []*plantedSide) {
 	for _, c := range cells {
 		for _, s := range []*plantedSide{c.lock, c.base} {
-			if c.not == "" && !slices.Contains(all, s) {
+			if c.lacks == "" && !slices.Contains(all, s) {
 				all = append(all, s)
 			}
 		}
@@ -121,17 +120,9 @@ func (a *app) agreePlanted(in invocation, flags agreeFlags) (int, error) {
 	if err := liveReady(locksOf(pairs), o); err != nil {
 		return 0, err
 	}
-	if info, err := os.Stat(flags.out); err == nil && info.IsDir() {
-		return 0, usagef("-o %s is a folder; give a file", flags.out)
-	}
-	if flags.differing != "" {
-		if err := outputFolder("--differing", flags.differing); err != nil {
-			return 0, err
-		}
-	}
-	earlier, err := openAgreed(flags.out)
+	earlier, err := flags.open()
 	if err != nil {
-		return 0, usageError{fmt.Errorf("agree: %w", err)}
+		return 0, err
 	}
 	defer earlier.close()
 	ctx, stop := a.interruptible()
@@ -151,7 +142,7 @@ func (a *app) agreePlanted(in invocation, flags agreeFlags) (int, error) {
 			}
 		}
 	}
-	// From here on nothing is simulated.
+	// Nothing is simulated from here on.
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	t := a.tellLive(len(all) * flags.runs)
 	err = sideBySide(ctx, len(all)*flags.runs, flags.jobs, func(i int) error {
@@ -212,7 +203,7 @@ func (s *plantedSide) bugs() (all [][]string) {
 	return all
 }
 
-// ofAll writes n of that many runs.
+// ofAll writes n and the number of the runs.
 func ofAll(n int, runs [][]string) string { return fmt.Sprintf("%d of %d", n, len(runs)) }
 
 // plantedAgreement writes the table. A cell is in bold if its figure is not the one that a judge
@@ -229,8 +220,8 @@ func plantedAgreement(cells []*plantedCell, args []string) []byte {
 	}
 	for _, c := range cells {
 		simulated, without := named(c.lock.simulated, c.Judge), named(c.base.simulated, c.Judge)
-		cell, cellWithout := c.not, ""
-		if cell == "" {
+		cell, cellWithout := "", ""
+		if c.lacks == "" {
 			live := c.lock.bugs()
 			n, wrong := named(live, c.Judge), named(c.base.bugs(), c.Judge)
 			possible++
@@ -245,7 +236,7 @@ func plantedAgreement(cells []*plantedCell, args []string) []byte {
 			}
 			cell, cellWithout = strong(ofAll(n, live), n < len(live)), strong(ofAll(wrong, c.base.bugs()), wrong > 0)
 		} else {
-			cell = "not possible live: " + c.not
+			cell = "not possible live: " + c.lacks
 		}
 		fmt.Fprintf(&rows, "| %s | %s | [%s](../%s) | %s | %s | %s | %s | %s |\n", c.Name, c.Base, c.story.Name, c.story.File, c.Judge,
 			strong(ofAll(simulated, c.lock.simulated), simulated < len(c.lock.simulated)), strong(ofAll(without, c.base.simulated), without > 0), cell, cellWithout)
@@ -282,7 +273,7 @@ func plantedAgreement(cells []*plantedCell, args []string) []byte {
 	return b.Bytes()
 }
 
-// also writes what is to be said of a run besides its outcome.
+// also writes the note of a run after its outcome.
 func also(note string) string {
 	if note == "" {
 		return ""

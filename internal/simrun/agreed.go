@@ -182,8 +182,8 @@ func (k *agreedRuns) close() {
 
 // sideBySide calls do for each number below n, jobs at a time, until ctx is over. Live runs mostly
 // wait, so that several share a processor. A run that cannot be played does not end the others,
-// unless its input is unusable, or brokenMost in a row cannot. The error says how many there were, and
-// has the first.
+// unless its input is unusable or it is the last of brokenMost such runs in a row. The error says how
+// many runs could not be played, and has the first reason.
 func sideBySide(ctx context.Context, n, jobs int, do func(i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -26,7 +26,7 @@ func (a *app) benchCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "bench", optionsOnly: true, short: "measure what runs cost, into results/performance.md",
 		long: "Bench measures the cost of runs on this machine and writes the figures to results/performance.md. Call it in a clone of Lockstep.\n" +
-			"The page keeps the sections of the parts that are not measured now, from the data beside it (performance.jsonl). A hunt that was interrupted goes on when the same command is given again.\n" +
+			"The page keeps the sections of the parts that are not measured now, from the data beside it (performance.jsonl). The same command continues a hunt that was interrupted.\n" +
 			"The parts are step, schedule, run, hour, workers, memory, shrinking, real-time, lock, growth and worlds; and hunt, which takes hours and is measured only if it is named. Only the program in peers/ hunts the known defects of other people's locks.",
 		examples: []string{"bench --only hour --quick --rounds 1 --out -"},
 	}, func(in invocation) (int, error) { return a.bench(in, o, out) })
@@ -34,7 +34,7 @@ func (a *app) benchCommand() *cobra.Command {
 	f.StringSliceVar(&o.Only, "only", nil, "these `PARTS`")
 	whole(f, &o.Rounds, "rounds", 5, bounds{1, 1000}, "how often each comparison is measured in turn")
 	f.BoolVar(&o.Quick, "quick", false, "measure little of everything, for a first look")
-	f.StringVar(&out, "out", filepath.Join("results", "performance.md"), "write the page to `FILE`, and its data beside it; - is here")
+	f.StringVar(&out, "out", filepath.Join("results", "performance.md"), "write the page to `FILE`, and its data beside it; - is the output")
 	a.progressFlag(f)
 	return c
 }
@@ -60,7 +60,7 @@ func (a *app) bench(in invocation, o command.Options, out string) (int, error) {
 			return 0, err
 		}
 		if data == out {
-			return 0, usagef("bench --out %s: that is where the data beside a page go; name the page, as in performance.md", out)
+			return 0, usagef("bench --out %s: a file with this ending has the data beside a page; name the page, as in performance.md", out)
 		}
 		kept, err := os.ReadFile(data)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

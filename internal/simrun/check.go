@@ -35,7 +35,7 @@ func (a *app) checkCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "check HISTORY ...", short: "judge histories that were recorded elsewhere",
 		long: "Check looks for an order of the operations of a history that a lock allows. A history is JSON Lines, one operation a line, or Jepsen's EDN of a lock; " +
-			".gz is read, too, and - is standard input. The exit code is 1 if one has no such order.",
+			".gz is read, too, and - is standard input. The exit code is 1 if a history has no such order.",
 		examples: []string{"check history.jsonl", "check history.jsonl --model fair --out pictures"},
 	}, func(in invocation) (int, error) { return a.check(in.names, spec, drift, out, asJSON) })
 	f := c.Flags()

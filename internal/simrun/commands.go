@@ -22,8 +22,8 @@ type invocation struct {
 	given *pflag.FlagSet // the options
 }
 
-// argsBut returns the arguments without an option. A table names the command by which it was made
-// without --again, so that a reader who repeats this command plays nothing anew.
+// argsBut returns the arguments without an option. A table names the command that made it, but
+// without --again: a reader who repeats that command plays nothing anew.
 func (in invocation) argsBut(option string) (out []string) {
 	for i := 0; i < len(in.args); i++ {
 		name, _, hasValue := strings.Cut(in.args[i], "=")
@@ -284,7 +284,7 @@ func (a *app) optionError(c *cobra.Command, err error) error {
 	case len(options) == 0:
 		knows = c.Name() + " has no options"
 	case !c.HasParent():
-		knows += "; the options of a command stand after its name, and those of a file after the file"
+		knows += "; the options of a command stand after its name, and the options for a file after the file"
 	}
 	var wrong *pflag.InvalidValueError
 	var unknown *pflag.NotExistError

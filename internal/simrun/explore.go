@@ -51,9 +51,9 @@ func (a *app) exploreCommand() *cobra.Command {
 		long: "Explore draws workloads and faults, plays them, and reports each kind of failure once, with a run that is made small. The exit code is 1 if it found a bug. " +
 			"With --out the same command goes on where it was interrupted.\n" +
 			"A campaign with faults ends before its last run when it is full: its faults have met each cell that they can meet, and the last 300 runs met no new one. With --keep-going it plays on. " +
-			"A cell is an operation, who has the lock then, a moment of the operation, and a kind of fault.\n" +
-			"The strategies: plain draws each run anew. Aimed adds faults to every second run, at moments that had none. Tapct orders messages by chance, to find bugs that need --depth orderings of messages. " +
-			"Exhaustive plays all schedules of two clients, with --faults network also those in which one message is lost; or all schedules of --scenario.",
+			"A cell is an operation, the holder of the lock at that time, a moment of the operation, and a kind of fault.\n" +
+			"The strategies: plain draws each run anew. Aimed adds faults to every second run, at moments that had no fault yet. Tapct orders messages by chance, to find bugs that need --depth orderings of messages. " +
+			"Exhaustive plays all schedules of two clients, or of --scenario. With --faults network it also plays the schedules in which one message is lost.",
 		examples: []string{
 			"explore --lock setnx-del --faults pause --runs 300", "explore --lock setnx-del --faults network --strategy exhaustive",
 			"explore --lock setnx-cad --faults all --runs 100 --out campaign",
@@ -82,7 +82,7 @@ func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 		return a.cover(p, given, w, c.Dir, limit, asJSON)
 	}
 	if p.Case != "" {
-		return 0, usagef("explore: --scenario belongs to --strategy exhaustive; the others draw theirs")
+		return 0, usagef("explore: --scenario belongs to --strategy exhaustive; the other strategies draw their scenarios")
 	}
 	if err := planned(&p, c, w, shard); err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
@@ -140,8 +140,8 @@ type watcher interface {
 
 // campaign plays a campaign or a shard, makes the failures small, and prints and keeps the result.
 func (a *app) campaign(c campaigning) (int, error) {
-	stop, quiet := a.interrupts(c.cleanup)
-	defer quiet()
+	stop, unregister := a.interrupts(c.cleanup)
+	defer unregister()
 	told := a.tellProgress(c.limit)
 	t := newTime(stop, c.limit)
 	defer t.end()
@@ -274,8 +274,8 @@ func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 	f.StringVar(&p.Case, "scenario", "", "with --strategy exhaustive: the `SCENARIO` or file to play")
 }
 
-// complete checks the words and sets the fields of the plan that they are about. An
-// exhaustive search has no profile and no seed.
+// complete checks the words and sets their fields of the plan. An exhaustive search has no
+// profile and no seed.
 func (w planWords) complete(p *explore.Plan) (err error) {
 	if p.Faults, err = draw.ParseClasses(w.faults); err != nil || p.Strategy == explore.StrategyExhaustive {
 		return err
@@ -333,11 +333,11 @@ func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) 
 					continue
 				}
 				cleanup()
-				a.say("simrun: interrupted again; what was kept until now stays")
+				a.say("simrun: interrupted again; the results that are kept in a folder stay there")
 				a.end(exitUndecided)
 				return
 			}
-			a.say("simrun: interrupted; what was found until now follows. Interrupt again to end at once")
+			a.say("simrun: interrupted; the results so far follow. Interrupt again to end at once")
 			first = a.clock()
 			end()
 		}
@@ -356,8 +356,8 @@ func (a *app) cover(p explore.Plan, given *pflag.FlagSet, w planWords, dir strin
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
 	defer release()
-	stop, quiet := a.interrupts(func() {})
-	defer quiet()
+	stop, unregister := a.interrupts(func() {})
+	defer unregister()
 	told := a.tellProgress(limit)
 	t := newTime(stop, limit)
 	defer t.end()
@@ -527,8 +527,8 @@ func (a *app) merge(dirs []string, out string, asJSON bool) (int, error) {
 		return 0, usageError{fmt.Errorf("merge: %w", err)}
 	}
 	defer release()
-	stop, quiet := a.interrupts(func() {})
-	defer quiet()
+	stop, unregister := a.interrupts(func() {})
+	defer unregister()
 	t := newTime(stop, 0)
 	defer t.end()
 	told := a.tellProgress(0)

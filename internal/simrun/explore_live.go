@@ -81,11 +81,11 @@ func liveCampaign(p *explore.Plan, w planWords, given *pflag.FlagSet, c *explore
 	})
 	switch {
 	case len(other) > 0:
-		return nil, fmt.Errorf("%s does not belong to it", strings.Join(other, ", "))
+		return nil, fmt.Errorf("it takes no %s", strings.Join(other, ", "))
 	case p.Lock == "":
 		return nil, errNoLock()
 	case limit <= 0:
-		return nil, errors.New("it plays in real time: say for how long, as in --time 1h")
+		return nil, errors.New("it plays in real time; say for how long, as in --time 1h")
 	}
 	if !given.Changed("jobs") {
 		c.Jobs = liveJobs
@@ -115,7 +115,7 @@ type liveHunt struct {
 	index      int
 	err        error
 	runs       int
-	impossible int // drawn, and not possible live
+	impossible int // the scenarios that were drawn and are not possible live
 	verdicts   map[play.Word]int
 	found      []liveFound // runs with a bug
 	undecided  []liveFound
@@ -131,8 +131,8 @@ func newLiveHunt(a *app, p explore.Plan, l *subject.Subject, dir string, o LiveO
 	}
 }
 
-// brokenMost is the number of runs in a row that cannot be played after which a campaign ends. So
-// many have another cause than the scenarios.
+// brokenMost is the number of runs in a row after which a campaign ends if none of them could be
+// played. So many runs do not fail because of their scenarios.
 const brokenMost = 10
 
 // liveFound is a run that a person should look at.

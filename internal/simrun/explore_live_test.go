@@ -25,7 +25,7 @@ func TestOptionsOfALiveCampaign(t *testing.T) {
 		{"--lock setnx-del --time -5s", "more than 0"},
 		{"--time 1h", "--lock is missing"},
 		{"--lock setnx-dell --time 1h", `unknown lock "setnx-dell"`},
-		{"--lock setnx-del --time 1h --runs 10 --strategy tapct", "--runs, --strategy does not belong to it"},
+		{"--lock setnx-del --time 1h --runs 10 --strategy tapct", "it takes no --runs, --strategy"},
 		{"--lock setnx-del --time 1h --jobs 65", "--jobs 65: from 1 to 64"},
 		{"--lock setnx-del --time 1h --faults fire", "fire"},
 		{"--lock setnx-del --time 1h more", `"more" is no option`},

@@ -31,7 +31,7 @@ func RegisterFarm(e spread.Engine) {
 
 // The folders in the folder of a farm.
 const (
-	farmCampaign = "campaign" // what explore --out would write
+	farmCampaign = "campaign" // the same files as explore --out writes
 	farmQueue    = "queue"    // the data of the queue, if this program keeps it
 )
 
@@ -66,7 +66,7 @@ func (a *app) farmCommands() []*cobra.Command {
 	planFlags(f, &o.plan, &o.words)
 	f.StringVar(&o.dir, "dir", "", "the folder `DIR` of the farm")
 	f.StringVar(&o.standing, "standing", "", "in place of a plan: the `FILE` of campaigns that are played in turn until somebody stops them")
-	f.StringVar(&o.queue, "queue", "", "the `URL` of a queue that is there; default: one of its own")
+	f.StringVar(&o.queue, "queue", "", "the `URL` of a queue that runs; default: farm starts one")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "the `HOST:PORT` at which the own queue listens for workers on other machines")
 	workersFlag(f, &o.workers, 0)
 	whole(f, &o.ahead, "ahead", 32, bounds{1, 1 << 16}, "families in the queue at a time: at least two per worker")

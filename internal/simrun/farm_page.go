@@ -29,7 +29,7 @@ var farmTemplate = template.Must(template.New("farm").Parse(farmHTML))
 // farmPageFile is the page of a farm, in its folder.
 const farmPageFile = "index.html"
 
-// farmPage is the page of a farm: what runs, what was found, and how fast.
+// farmPage is the page of a farm. It has the campaigns, their findings and the speed.
 type farmPage struct {
 	dir     string // of the farm
 	title   string
@@ -57,7 +57,7 @@ type farmRow struct {
 	Groups  []farmGroup
 
 	page   *farmPage
-	dir    string // its folder, relative to that of the farm
+	dir    string // its folder, relative to the folder of the farm
 	played int    // runs that this start has played in this turn
 }
 
@@ -104,15 +104,15 @@ func (r *farmRow) sum(o explore.Tally, small []explore.Shrunk) {
 		r.States = o.Curve[n-1].States
 	}
 	for i, g := range o.Groups {
-		of := groupOf(g.Failed)
-		of.Runs = g.Count
+		shown := groupOf(g.Failed)
+		shown.Runs = g.Count
 		if small != nil {
-			of.Size, of.Why = small[i].Size, small[i].Why
+			shown.Size, shown.Why = small[i].Size, small[i].Why
 			if name := g.Recording(small[i]); name != "" {
-				of.Link = r.link(name)
+				shown.Link = r.link(name)
 			}
 		}
-		r.Groups = append(r.Groups, of)
+		r.Groups = append(r.Groups, shown)
 	}
 }
 
@@ -154,7 +154,7 @@ func (r *farmRow) found(f explore.Failed, recording string) {
 // small notes that the failures of a campaign are made small.
 func (r *farmRow) small() { r.rest("its failures are made small") }
 
-// rest notes that a campaign plays no runs at the moment, and what it does.
+// rest notes that a campaign plays no runs at the moment, and the state that the page shows.
 func (r *farmRow) rest(state string) {
 	p := r.page
 	p.mu.Lock()

@@ -38,7 +38,7 @@ type standingFile struct {
 	// Canaries are planted bugs. Each must be found again within the time Every.
 	Canaries []string `yaml:"canaries"`
 	Every    string   `yaml:"every"`
-	Turn     int      `yaml:"turn"` // runs of a turn, at least
+	Turn     int      `yaml:"turn"` // the least number of runs in a turn
 }
 
 type standingCampaign struct {
@@ -73,7 +73,8 @@ type member struct {
 	row    *farmRow
 }
 
-// unsafeInName matches what a lock's name may have and the name of a folder should not.
+// unsafeInName matches the characters that the name of a lock may have, but the name of a folder should
+// not.
 var unsafeInName = regexp.MustCompile(`[^A-Za-z0-9@._-]+`)
 
 // readStanding reads and checks the file of a standing campaign.
@@ -284,7 +285,7 @@ var ofOneCampaign = []string{"lock", "faults", "profile", "runs", "steps", "seed
 func (a *app) standing(o farmFlags, given *pflag.FlagSet) (code int, err error) {
 	for _, name := range ofOneCampaign {
 		if given.Changed(name) {
-			return 0, usagef("farm: --%s is of one campaign; the file of --standing has those of each", name)
+			return 0, usagef("farm: --%s is for a single campaign; the file of --standing gives it for each campaign", name)
 		}
 	}
 	s, err := readStanding(o.standing)
@@ -307,8 +308,8 @@ func (a *app) standing(o farmFlags, given *pflag.FlagSet) (code int, err error) 
 		m.row = page.row(first, m.dir)
 		m.runs = m.row.Runs
 	}
-	stop, quiet := a.interrupts(func() {})
-	defer quiet()
+	stop, unregister := a.interrupts(func() {})
+	defer unregister()
 	t := newTime(stop, o.limit)
 	defer t.end()
 	limited := stop

@@ -71,7 +71,7 @@ func TestFarmRefusesBadInput(t *testing.T) {
 		{"work --queue memory --workers 0", "", "--workers 0: from 1"},
 		{"--dir DIR --standing nope.yaml", "", "there is no file nope.yaml; --standing takes a file of campaigns"},
 		{"--dir DIR --standing FILE", "", "not a standing campaign"},
-		{"--dir DIR --standing FILE --lock setnx-del", "campaigns: [{lock: setnx-del}]", "--lock is of one campaign"},
+		{"--dir DIR --standing FILE --lock setnx-del", "campaigns: [{lock: setnx-del}]", "--lock is for a single campaign"},
 		{"--dir DIR --standing FILE", "canaries: [unlock-by-anyone]", "names no campaigns"},
 		{"--dir DIR --standing FILE", "campaigns: [{lok: setnx-del}]", "field lok not found"},
 		{"--dir DIR --standing FILE", "campaigns: [{lock: setnx-dell}]", "did you mean"},

@@ -15,7 +15,7 @@ func (a *app) findingsCommand() *cobra.Command {
 	var out string
 	c := a.command(guide{
 		use: "findings DIR ...", short: "write up what campaigns found",
-		long: "Findings writes up what campaigns found, from the folders that explore --out wrote: each known defect with what happens and where it was met, " +
+		long: "Findings writes up what campaigns found, from the folders that explore --out wrote: each known defect with its story and the campaigns that met it, " +
 			"then the bugs without a name, and the limits.",
 		examples: []string{"findings results/explore/setnx-del -o findings.md"},
 	}, func(in invocation) (int, error) { return a.findings(in, out) })

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// guardCommand is the hidden command that becomes a program and ends with the process that started it.
+// guardCommand is the hidden command that becomes another program, which ends with the process that
+// started it.
 const guardCommand = "live-guard"
 
 func (a *app) guard(args []string) (int, error) {

@@ -55,8 +55,8 @@ func hinted(err error) string {
 	return text
 }
 
-// hints returns sentences that say which command lists the names that an error does not know, each
-// once. The packages below do not know by which command the program was called.
+// hints returns sentences that name a command that lists the known names, if an error is about an
+// unknown name. Each sentence comes once. The packages below do not know the name of the program.
 func hints(err error) (all []string) {
 	add := func(format string, args ...any) {
 		if hint := fmt.Sprintf(format, args...); !slices.Contains(all, hint) {

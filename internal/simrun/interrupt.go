@@ -12,8 +12,8 @@ import (
 var interruptions = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
 // interruptible returns a context that an interrupt ends. The command then reports its results so
-// far, and its exit code is exitUndecided. The context of a command that simrun runs itself ends
-// with that of the outer command.
+// far, and its exit code is exitUndecided. The context of a nested command ends with the context of
+// the outer command.
 func (a *app) interruptible() (stop context.Context, release func()) {
 	a.caught.Store(true)
 	if a.stop != nil {

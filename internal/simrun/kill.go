@@ -102,7 +102,7 @@ func (a *app) killCommand() *cobra.Command {
 	jobsFlag(f, &jobs)
 	f.StringVarP(&out, "out", "o", "", "write the table to `FILE`, and its rows beside it, to a file that ends in "+killRowsEnding)
 	jsonFlag(f, &asJSON, "an object per bug, one per line")
-	a.quietFlag(f, "on stdout only how many were found, and those that were not")
+	a.quietFlag(f, "on stdout only the number of bugs that were found, and the bugs that were not")
 	c.ValidArgsFunction = only(bugNames)
 	return c
 }
@@ -215,8 +215,8 @@ func plantedNames() (names []string) {
 	return names
 }
 
-// killAll plays each bug in a process of its own, jobs processes at a time, until stop ends. done
-// are the bugs that were played to the end.
+// killAll plays each bug in a process of its own, jobs processes at a time, until stop ends. done is
+// the number of bugs that were played to the end.
 func (a *app) killAll(stop context.Context, chosen []*subject.PlantedBug, seeds, jobs int) (all []killed, done int, err error) {
 	all = make([]killed, len(chosen))
 	problems := make([]error, len(chosen))
@@ -359,24 +359,15 @@ func (k killed) median() int {
 // caught returns the judges that were broken in the first failing run of a seed, each with
 // its number of seeds.
 func (k killed) caught() string {
-	of := map[string]int{}
-	var judges []string
+	count := map[string]int{}
 	for _, one := range k.Kills {
 		for _, judge := range one.First {
-			if of[judge] == 0 {
-				judges = append(judges, judge)
-			}
-			of[judge]++
+			count[judge]++
 		}
 	}
-	slices.SortFunc(judges, func(a, b string) int {
-		if of[a] != of[b] {
-			return of[b] - of[a]
-		}
-		return strings.Compare(a, b)
-	})
+	judges := mostFirst(count)
 	for i, judge := range judges {
-		judges[i] = fmt.Sprintf("%s %d", judge, of[judge])
+		judges[i] = fmt.Sprintf("%s %d", judge, count[judge])
 	}
 	return strings.Join(judges, ", ")
 }

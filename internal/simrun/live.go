@@ -51,9 +51,9 @@ type LivePlayer interface {
 type LiveOptions struct {
 	Program []string // of a client: this program with clientCommand
 	Address string   // of a server that already runs; "": none
-	Servers string   // how the servers form a whole; "": as the scenario and the lock need them
+	Servers string   // the group that the servers form; "": the scenario and the lock decide
 	Keep    string   // the folder for the logs of the processes; "": they are removed
-	// Tell is called with each new activity of a run; nil: nothing is called.
+	// Tell, if not nil, is called when a run begins another activity.
 	Tell func(doing string)
 }
 
@@ -82,8 +82,8 @@ func (a *app) liveCommand() *cobra.Command {
 	var l liveFlags
 	c := a.command(guide{
 		use: "live SCENARIO, FILE or RECORDING ...", short: "play scenarios on real servers, in real time",
-		long: "Live plays scenarios in real time on servers that it starts, each process of a scenario as a process of the machine, and gives the record to the same judges. " +
-			"The servers are those of the lock: redis-server, and for the locks of the program in peers/ also etcd, NATS, ZooKeeper, Memcached and MariaDB. " +
+		long: "Live plays scenarios in real time, each process of a scenario as a process of the machine, and gives the record to the judges of the simulated world. " +
+			"It starts the servers of the lock: redis-server, and for the locks of the program in peers/ also etcd, NATS, ZooKeeper, Memcached and MariaDB. " +
 			"The locks redisson-java@R and redisson-java-fair@R are the Java library itself.",
 		examples: []string{"live misdelete --lock setnx-del", "live misdelete --lock redisson-java@4.7.0 --runs 3 --out live-runs"},
 	}, func(in invocation) (int, error) { return a.live(in, l) })
@@ -97,7 +97,7 @@ func (a *app) liveCommand() *cobra.Command {
 	f.StringVar(&l.servers, "servers", "", "play on `SERVERS` that know of one another: redis-sentinel or redis-cluster")
 	f.StringVar(&l.address, "address", "", "use the empty server at `ADDRESS`; no fault strikes it")
 	jsonFlag(f, &l.asJSON, "one object per run, one per line")
-	a.quietFlag(f, "only the summary and what was not as expected")
+	a.quietFlag(f, "only the summary and the results that were not as expected")
 	c.ValidArgsFunction = scenariosOrFiles
 	return c
 }
@@ -262,12 +262,12 @@ func liveOptions(address, keep string) (o LiveOptions, err error) {
 	return LiveOptions{Program: []string{self, clientCommand}, Address: address, Keep: keep}, nil
 }
 
-// livePossible names each pair that cannot be played live.
+// livePossible returns an error that names each pair that cannot be played live.
 func livePossible(pairs []*pair, o LiveOptions) error {
 	var problems []error
 	for _, p := range pairs {
 		if err := Live.Check(p.sc, p.lock, o); err != nil {
-			if !slices.ContainsFunc(problems, func(p error) bool { return p.Error() == err.Error() }) { // of several locks
+			if !slices.ContainsFunc(problems, func(p error) bool { return p.Error() == err.Error() }) { // several locks may have the same problem
 				problems = append(problems, err)
 			}
 		}
@@ -287,7 +287,7 @@ func liveReady(locks []*subject.Subject, o LiveOptions) error {
 	return nil
 }
 
-// locksOf returns the locks of pairs that are played.
+// locksOf returns the locks of the pairs that are played.
 func locksOf(pairs []*pair) (locks []*subject.Subject) {
 	for _, p := range pairs {
 		if play.Claims(p.sc, p.lock) == nil && !slices.Contains(locks, p.lock) {
@@ -390,8 +390,8 @@ func writeLiveFile(file string, r play.LiveRun) error {
 	return renameio.WriteFile(file, b.Bytes(), 0o666)
 }
 
-// A liveObject is a live run as --json prints it: the fields of run, but for those that only a
-// simulated run has.
+// A liveObject is a live run as --json prints it. It has the fields of an object, except for the
+// fields that only a simulated run has.
 type liveObject struct {
 	Scenario      string          `json:"scenario"`
 	Lock          string          `json:"lock"`

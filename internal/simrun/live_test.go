@@ -385,7 +385,7 @@ func TestAgreePlaysAScenarioAnew(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"agree misdelete --lock setnx-cad --again misdelete", "give the -o"},
-		{"agree misdelete --lock setnx-cad --again inventory -o " + table, "--again inventory: no pair"},
+		{"agree misdelete --lock setnx-cad --again inventory -o " + table, "--again inventory: this command does not play that scenario"},
 	} {
 		if code, _, stderr := call(t, strings.Fields(c.args)...); code != exitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: exit %d, %s; want %q", c.args, code, stderr, c.want)

@@ -35,17 +35,17 @@ type app struct {
 	colour bool
 	tty    bool // stderr is a terminal
 	brief  bool // stderr gets progress and errors only
-	quiet  bool // stderr gets no progress, and a table only what was not as expected
+	quiet  bool // stderr gets no progress, and a table only the results that were not as expected
 	speech sync.Mutex
 	exit   func(int)        // ends the program; nil: os.Exit
 	now    func() time.Time // of interrupts; nil: time.Now
-	nested bool             // simrun gives itself this command
+	nested bool             // another command of simrun runs this one
 	stop   context.Context  // of the command around a nested one; may be nil
 	caught atomic.Bool      // the command catches interrupts
-	failed error            // of the system, if the exit code is exitIO
+	failed error            // the error of the system, if the exit code is exitIO
 	// pace is the least time between two lines of progress; 0: paceOnTerminal or paceElsewhere.
 	pace time.Duration
-	// folders are the folders into which only this process writes, see folder.
+	// folders are the folders into which only this process writes; see folder.
 	folders []os.FileInfo
 }
 

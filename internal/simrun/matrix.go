@@ -48,14 +48,14 @@ func (a *app) matrixCommand() *cobra.Command {
 	seedFlag(f, &o.seeds, "", "the seeds, `N or A..B`; default: each scenario's own")
 	oneOf(f, &o.format, "format", "text", matrixFormats, "text, json, markdown or html")
 	jsonFlag(f, &o.asJSON, "one object per cell, as --format json")
-	a.quietFlag(f, "in place of the table only the summary and what was not as expected")
+	a.quietFlag(f, "in place of the table only the summary and the results that were not as expected")
 	c.ValidArgsFunction = scenariosOrFiles
 	return c
 }
 
 // matrix plays scenarios on locks and prints a table of the verdicts. If some scenarios are
-// about the releases of a lock, the releases are the columns. Otherwise the locks are the
-// rows; but if no lock plays all scenarios, the scenarios are, with their locks by verdict.
+// about the releases of a lock, the releases are the columns. Otherwise the locks are the rows.
+// But if no lock plays all scenarios, the scenarios are the rows, with their locks by verdict.
 func (a *app) matrix(in invocation, o matrixFlags) (int, error) {
 	write := map[string]func(*app, *table) error{
 		"text": (*app).matrixText, "json": (*app).matrixJSON, "markdown": (*app).matrixMarkdown, "html": (*app).matrixHTML,
@@ -106,8 +106,8 @@ func (a *app) matrix(in invocation, o matrixFlags) (int, error) {
 	return exitCode(pairs), nil
 }
 
-// withNeighbours adds to each of several scenarios about different locks the locks of the same collection to
-// which they do not apply, so that the table says so with the reason.
+// withNeighbours returns the pairs, and each scenario also with the locks of its collection to which it does
+// not apply. So the table gives the reasons.
 func withNeighbours(pairs []*pair) []*pair {
 	locks := map[string][]*subject.Subject{} // by collection
 	for _, p := range pairs {
@@ -349,7 +349,7 @@ func (t *table) grid(show showing) (grid [][]entry, others []string) {
 }
 
 // byVerdict returns the texts of a table of scenarios about different locks: per scenario, the
-// locks that broke, those that held, and those to which it does not apply.
+// locks that broke, the locks that held, and the locks to which it does not apply.
 func (t *table) byVerdict(show showing) [][]entry {
 	held, lacks := string(play.VerdictHeld), string(play.VerdictNotApplicable)
 	head := []string{"scenario", "source", "broken", held, lacks}

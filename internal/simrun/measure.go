@@ -7,9 +7,9 @@ import (
 	"lockstep/model"
 )
 
-// measures maps the scenarios whose cells show a measurement to the function that measures
+// measures has the scenarios whose cells show a measurement, each with the function that measures
 // a record. A measurement is the average number of commands per call, and the length of the
-// longest call. It is shown if the lock held.
+// longest call. A cell shows it if the lock held.
 var measures = map[string]func(*model.Record) string{
 	"fast":                func(r *model.Record) string { return measure(r, "") },
 	"a-try-does-not-wait": func(r *model.Record) string { return measure(r, model.ActTryLock) },

@@ -170,7 +170,7 @@ func (tag) Type() string { return "TAG" }
 
 func (t tag) Set(text string) error {
 	if text == "" {
-		return unfitError("an empty tag; without --tag the scenarios of all tags are meant")
+		return unfitError("an empty tag; leave --tag out, or give it a value")
 	}
 	*t.to = text
 	return nil
@@ -194,7 +194,7 @@ func (t tags) Set(text string) error {
 
 // The options that several commands have.
 
-const tagUsage = "the scenarios with this `TAG`: track-record, six-properties; in peers peers-track-record, stories"
+const tagUsage = "the scenarios with this `TAG`: track-record or six-properties; the program in peers/ also has peers-track-record and stories"
 
 func lockFlag(f *pflag.FlagSet, to *[]string, usage string) {
 	f.StringSliceVar(to, "lock", nil, usage)

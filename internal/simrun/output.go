@@ -33,9 +33,9 @@ func failedIO(err error) bool {
 	return errors.As(err, &number)
 }
 
-// once returns the first of several joined errors. A full disk fails every write after the
+// firstOf returns the first of several joined errors. A full disk fails every write after the
 // first, and each says the same.
-func once(err error) error {
+func firstOf(err error) error {
 	for {
 		joined, ok := err.(interface{ Unwrap() []error })
 		if !ok {
@@ -81,10 +81,10 @@ func (a *app) watchOutput() (end func(code int) int) {
 	}
 }
 
-// failIO says that the system could not read or write. A command that simrun runs itself leaves
-// this to the command of the user.
+// failIO says that the system could not read or write. A nested command leaves this to the outer
+// command.
 func (a *app) failIO(err error) int {
-	a.failed = once(err)
+	a.failed = firstOf(err)
 	if !a.nested {
 		fmt.Fprintf(a.err, "simrun: input or output failed: %v\n", withoutTemporary(a.failed))
 	}

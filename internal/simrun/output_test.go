@@ -182,7 +182,7 @@ func TestAnInterruptedRunKeepsWhatItPlayed(t *testing.T) {
 				t.Errorf("exit %d; kept %d lines and printed\n%s%s", code, len(lines), out, &stderr)
 			}
 			part := fmt.Sprintf("interrupted after %d of 18446744073709551615 runs", len(lines))
-			if !strings.Contains(kept["verdicts.md"], "\nThis is a part of what was asked for: "+part+".\n") || !strings.Contains(stderr.String(), part+"; what they came to is kept in r\n") {
+			if !strings.Contains(kept["verdicts.md"], "\nThis is a part of what was asked for: "+part+".\n") || !strings.Contains(stderr.String(), part+"; their verdicts are kept in r\n") {
 				t.Errorf("nothing says %q:\n%s%s", part, kept["verdicts.md"], &stderr)
 			}
 			if !strings.Contains(kept["verdicts.md"], fmt.Sprintf("| misdelete | setnx-del | 1..%d | bug | yes |", len(lines))) || kept["misdelete/setnx-del/1.lockstep"] == "" {
@@ -201,7 +201,7 @@ func TestAnInterruptedRunKeepsWhatItPlayed(t *testing.T) {
 }
 
 // Without --out an interrupted run says that nothing is kept. A scenario that does not apply to a
-// lock is not counted as a run, neither among those that were played nor in the total.
+// lock is not counted as a run, neither among the runs that were played nor in the total.
 func TestAnInterruptedRunWithoutAFolderKeepsNothing(t *testing.T) {
 	out := &afterLines{lines: 3, do: func() { _ = syscall.Kill(os.Getpid(), syscall.SIGINT) }}
 	var stderr bytes.Buffer

@@ -26,7 +26,7 @@ type pair struct {
 // A kind has the common parts of several verdicts of a pair.
 type kind struct {
 	word  play.Word
-	shown string // the verdict on what the scenario is about, see wordOf
+	shown string // the verdict if only the judges counted that the scenario is about; see wordOf
 	// asExpected reports whether each run by itself is as expected, without regard to `in: some`.
 	asExpected bool
 	first      play.Verdict

@@ -152,8 +152,8 @@ func (t *exploreProgress) show() {
 	t.pace.tell(t.line)
 }
 
-// line returns the line of progress at an instant. The cells that it calls new are those since
-// the line before.
+// line returns the line of progress at an instant. It calls a cell new if the line before did not
+// count it.
 func (t *exploreProgress) line(now time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,7 +189,7 @@ func (t *exploreProgress) line(now time.Time) string {
 // more says how long something may take.
 func more(d time.Duration) string { return fmt.Sprintf(", about %v more", d.Round(time.Second)) }
 
-// within adds what is left of --time to the words about the time that is left.
+// within adds the rest of --time to the words about the time that is left.
 func (t *exploreProgress) within(left string, now time.Time) string {
 	if t.limit == 0 {
 		return left

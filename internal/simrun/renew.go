@@ -35,9 +35,9 @@ type part struct {
 	file string
 	// uses are the versions that it depends on.
 	uses explore.Versions
-	// names is the oldest version of the list of defects that names its findings as this one
-	// does; 0: that of this program.
-	names int
+	// namesFrom is the oldest version of the list of defects that names its findings as this
+	// program does; 0: only this program's version does.
+	namesFrom int
 	// foreign reports whether it is about a lock that this program does not know.
 	foreign bool
 	// absent reports whether the folder does not have it yet.
@@ -48,7 +48,7 @@ type part struct {
 }
 
 // campaignFolders are the folders of campaigns, and the files in which they are written up.
-// Another program plays those in peers, with locks of its own.
+// Another program, which has other locks, plays the campaigns in peers.
 var campaignFolders = []struct{ folder, summary string }{{"exhaustive", "exhaustive.md"}, {"explore", "findings.md"}, {"peers", "peers.md"}}
 
 // peersRecord is the tag of the track record of other people's locks, and the folder of its
@@ -87,7 +87,7 @@ func (a *app) resultsCommand() *cobra.Command {
 		use: "results [DIR]", short: "write everything in a folder of results anew",
 		long: "Results writes everything in a folder of results anew, and prints the cost of each part. All campaigns take hours. After an interruption the same command goes on. Without a name the folder is results.\n" +
 			"The parts are " + strings.Join(partNames, ", ") + ", and a folder of campaigns, such as explore/FOLDER. " +
-			"Those that are played live (agreement, agreement-ports, agreement-planted, agreement-peers, upstream, upstream-peers) are left out where redis-server, Java or Maven is missing, unless --only names them.",
+			"The parts that are played live (agreement, agreement-ports, agreement-planted, agreement-peers, upstream, upstream-peers) are left out where redis-server, Java or Maven is missing, unless --only names them.",
 		examples: []string{"results --check", "results --only verdicts,track-record,six-properties"},
 	}, func(in invocation) (int, error) { return a.renew(in, r, only, check, older) })
 	f := c.Flags()
@@ -173,7 +173,7 @@ func (r *renewal) parts() ([]part, error) {
 		{name: "six-properties", file: versionsFile, uses: now.Played(), write: func(r *renewal) error {
 			return r.output("six-properties.md", "matrix", "--tag", "six-properties", "--format", "markdown")
 		}},
-		{name: "kill", file: versionsFile, uses: now, names: known.Version, write: func(r *renewal) error {
+		{name: "kill", file: versionsFile, uses: now, namesFrom: known.Version, write: func(r *renewal) error {
 			return r.command("kill", "--jobs", strconv.Itoa(r.jobs), "-o", filepath.Join(r.dir, "kill-table.md"))
 		}},
 	}
@@ -207,7 +207,7 @@ func (r *renewal) parts() ([]part, error) {
 		for _, file := range found {
 			name := kind.folder + "/" + filepath.Base(filepath.Dir(file))
 			all = append(all, part{
-				name: name, file: name + "/" + explore.VerdictsFile, uses: now, names: r.namesOf(name), foreign: r.foreign(name),
+				name: name, file: name + "/" + explore.VerdictsFile, uses: now, namesFrom: r.namesFrom(name), foreign: r.foreign(name),
 				write: func(r *renewal) error { return r.campaign(name) },
 			})
 		}
@@ -345,7 +345,7 @@ func (r *renewal) versions(p part) (v explore.Versions, err error) {
 		return v, fmt.Errorf("%s says nothing of the versions of %s: %s", p.file, p.name, missing)
 	}
 	switch {
-	case p.names > 0 && p.names <= v.Names && v.Names < p.uses.Names:
+	case p.namesFrom > 0 && p.namesFrom <= v.Names && v.Names < p.uses.Names:
 		v.Names = p.uses.Names // no defect of the part's lock has changed since
 	case p.foreign && v.Names > p.uses.Names:
 		v.Names = p.uses.Names // the program that wrote it knows the defects of more locks
@@ -373,8 +373,8 @@ func (r *renewal) older(parts []part) ([]part, error) {
 	return chosen, nil
 }
 
-// check lists the parts that an older program wrote, and those that nobody has written. A part that
-// does not name its versions is an error.
+// check lists the parts that an older program wrote, and the parts that are not written yet. A part
+// that does not name its versions is an error.
 func (r *renewal) check(parts []part) (int, error) {
 	versioned, old := 0, 0
 	var problems []error
@@ -401,7 +401,7 @@ func (r *renewal) check(parts []part) (int, error) {
 		}
 	}
 	if versioned == 0 {
-		return 0, usagef("results: these parts say no versions: summaries have those of the campaigns, and the performance is of one machine")
+		return 0, usagef("results: these parts have no versions: a summary depends on its campaigns, and the performance on the machine")
 	}
 	fmt.Fprintf(r.a.out, "%d of %d parts are older than this program (%s)\n", old, versioned, explore.CurrentVersions())
 	if len(problems) > 0 {
@@ -410,9 +410,9 @@ func (r *renewal) check(parts []part) (int, error) {
 	return exitOK, nil
 }
 
-// writeAll writes parts one after another and prints the cost of each. It skips the parts
-// that an interrupted earlier call has finished, and those for which the machine lacks a
-// program, unless the user names them: only has the names.
+// writeAll writes parts one after another and prints the cost of each. It skips the parts that
+// an interrupted earlier call has finished. It also skips a part for which the machine lacks a
+// program, unless the user named the part in only; then it is an error.
 func (r *renewal) writeAll(parts []part, only []string) (int, error) {
 	lacking := map[string]error{}
 	for _, p := range parts {
@@ -647,8 +647,8 @@ func (r *renewal) campaign(name string) error {
 var runsOfCampaign = []string{explore.RunsFile, explore.PlanFile, explore.ShrunkFile}
 
 // keepRuns removes everything but the runs from the folder of an interrupted campaign. It
-// removes the runs, too, if another version of the program played them or if there are to be
-// more of them than the plan has.
+// removes the runs, too, if another version of the program played them, or if the interrupted
+// campaign was to have more runs than the plan.
 func keepRuns(dir string, plan explore.Plan) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -680,8 +680,8 @@ func (r *renewal) foreign(name string) bool {
 	return err != nil
 }
 
-// namesOf returns part.names of a campaign; 0 if it cannot be read or its lock is unknown.
-func (r *renewal) namesOf(name string) int {
+// namesFrom returns part.namesFrom of a campaign; 0 if it cannot be read or its lock is unknown.
+func (r *renewal) namesFrom(name string) int {
 	plan, _, err := explore.ReadCampaign(filepath.Join(r.dir, name))
 	if err != nil {
 		return 0

@@ -9,7 +9,7 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// library is the release of the Java library of which results has the reports.
+// library is the release of the Java library that the reports of results are about.
 const library = "4.7.0"
 
 // tooLongLive are the built-in scenarios whose steps take an hour and 40 minutes, which the comparison
@@ -36,8 +36,8 @@ func agreedPorts() (names, locks []string) {
 	return names, locks
 }
 
-// peersTags are the tags of the stories of the locks in peers/, and peersAgreementFile the
-// comparison of both worlds by them.
+// peersTags are the tags of the stories of the locks in peers/. peersAgreementFile has the
+// comparison of both worlds that plays them.
 var peersTags = []string{"stories", "fenced", peersRecord}
 
 const peersAgreementFile = "agreement-peers.md"

@@ -345,7 +345,7 @@ func TestResultsRefuse(t *testing.T) {
 		{"r r", "takes one folder"},
 		{"r --jobs 0", "--jobs 0: from 1 to 1024"},
 		{"r --only=", "results: --only is empty; leave it out, or give it a value"},
-		{"r --check --only performance", "say no versions"},
+		{"r --check --only performance", "have no versions"},
 		{"r/explore/one/verdicts.jsonl", "is a file"},
 	} {
 		if code, _, stderr := call(t, append([]string{"results"}, strings.Fields(c.args)...)...); code != exitUsage || !strings.Contains(stderr, c.says) {

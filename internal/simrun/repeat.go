@@ -36,7 +36,7 @@ func (a *app) repeatCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "repeat", optionsOnly: true, short: "play runs of locks twice, and say which records differ",
 		long: "Repeat plays runs of each lock twice, each time in another process, and says which records differ. They differ if a lock uses randomness that cannot be seeded. " +
-			"The runs are those of the scenarios that name the lock, and drawn ones. The exit code is 2 if one differs.",
+			"It plays the scenarios that name the lock, and drawn runs. The exit code is 2 if a record differs.",
 		examples: []string{"repeat --lock setnx-del --runs 5 --seeds 1"},
 	}, func(in invocation) (int, error) { return a.repeat(in, plan, locks, seeds, jobs, dir) })
 	f := c.Flags()
@@ -56,7 +56,7 @@ const repeatSeedsMost = 100_000
 func repeatSeeds(s string) (from, to uint64, err error) {
 	from, to, err = seedRange("--seeds", s)
 	if err == nil && to-from >= repeatSeedsMost {
-		err = fmt.Errorf("--seeds %s: what each run came to is kept until the last one; at most %d seeds", s, repeatSeedsMost)
+		err = fmt.Errorf("--seeds %s: the outcome of each run is kept until the last run; at most %d seeds", s, repeatSeedsMost)
 	}
 	return from, to, err
 }
@@ -75,8 +75,8 @@ func (a *app) repeat(in invocation, plan explore.Repetition, names []string, see
 		return 0, usageError{fmt.Errorf("repeat: %w", err)}
 	}
 	defer release()
-	stop, quiet := a.interruptible()
-	defer quiet()
+	stop, unregister := a.interruptible()
+	defer unregister()
 
 	command := strings.Join(append([]string{program(), "repeat"}, in.args...), " ")
 	keep := ""

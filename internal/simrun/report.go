@@ -184,7 +184,7 @@ func (a *app) blame(rec *play.Recording, v play.Verdict, file string, runs int) 
 	if !ok {
 		return nil, usagef("%s: nothing is broken in it, so no decision is to blame", file)
 	}
-	b, err := explore.FindBlame(a.host, rec, v, f, runs, func(points int) { a.status("%d points of some 25", points) })
+	b, err := explore.FindBlame(a.host, rec, v, f, runs, func(points int) { a.status("%d of about 25 points", points) })
 	a.status("")
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -476,8 +476,8 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
-	of := map[string]bool{}
-	x.EachRecording(func(recording string, _ *string) { of[recording] = true })
+	all := map[string]bool{}
+	x.EachRecording(func(recording string, _ *string) { all[recording] = true })
 	var shared bytes.Buffer
 	if err := report.WriteShared(&shared); err != nil {
 		return 0, err
@@ -498,7 +498,7 @@ func (a *app) reportFolder(dir string, o reportOptions) (int, error) {
 			return
 		} else if !tried {
 			pace.tell(func(time.Time) string {
-				return fmt.Sprintf("%d of %d reports; now %s", len(written), len(of), recording)
+				return fmt.Sprintf("%d of %d reports; now %s", len(written), len(all), recording)
 			})
 			err := a.reportInto(root, dir, recording, o.out, page)
 			written[recording] = err == nil

@@ -23,9 +23,9 @@ type results struct {
 	rows     []string
 	file     *os.File      // explore.VerdictsFile in tmp
 	lines    *bufio.Writer // to file
-	files    []string      // recordings, relative
+	files    []string      // recordings, relative to dir
 	pairs    []*pair
-	kept     map[*pair]string
+	kept     map[*pair]string // the recording of a pair
 }
 
 func openResults(dir string, args []string) (*results, error) {
@@ -40,14 +40,11 @@ func openResults(dir string, args []string) (*results, error) {
 	if err != nil {
 		return nil, errors.Join(unwritable("--out", dir, err), os.RemoveAll(tmp))
 	}
-	command := program() + " run"
-	for i := 0; i < len(args); i++ {
-		command += " " + args[i]
-	}
+	command := strings.Join(append([]string{program(), "run"}, args...), " ")
 	return &results{dir: dir, tmp: tmp, command: command, file: file, lines: bufio.NewWriter(file), kept: map[*pair]string{}}, nil
 }
 
-// discard removes what has not been committed. r may be nil.
+// discard removes the files that commit has not moved. r may be nil.
 func (r *results) discard() {
 	if r != nil {
 		_ = r.file.Close()

@@ -27,7 +27,7 @@ var otherwise = regexp.MustCompile(`^((explore|exhaustive|peers|peers-track-reco
 const stepsMost = 10_000
 
 // scenariosToPlay returns the names of the scenarios that a test plays: nil for all of them, in a
-// long test, else those with few steps in the committed verdicts. The others are longer.
+// long test, else the scenarios with few steps in the committed verdicts.
 func scenariosToPlay(t *testing.T, verdicts string) (names []string, longer map[string]bool) {
 	t.Helper()
 	longer = map[string]bool{}

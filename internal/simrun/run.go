@@ -50,8 +50,8 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringVar(&o.out, "out", "", "write verdicts.md, verdicts.jsonl and recordings to `DIR`")
 	oneOf(f, &o.format, "format", "", formats, "junit or github, in place of the table")
 	jsonFlag(f, &o.asJSON, "one object per run, one per line")
-	f.BoolVar(&o.details, "details", false, "list each scenario and lock, with what broke, also for several scenarios")
-	a.quietFlag(f, "only the summary and what was not as expected")
+	f.BoolVar(&o.details, "details", false, "list each scenario and lock with its findings, also for several scenarios")
+	a.quietFlag(f, "only the summary and the results that were not as expected")
 	c.ValidArgsFunction = scenariosOrFiles
 	return c
 }
@@ -71,8 +71,8 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 		return 0, usagef("--format %s: all runs are kept until the last one; at most %d, and these are %d", o.format, casesMost, progress.total)
 	}
 	var results *results
-	ctx, quiet := a.interrupts(func() { results.discard() })
-	defer quiet()
+	ctx, unregister := a.interrupts(func() { results.discard() })
+	defer unregister()
 	if o.out != "" {
 		if results, err = openResults(o.out, in.args); err != nil {
 			return 0, err
@@ -136,7 +136,7 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 	if part != "" {
 		kept := "nothing of it is kept without --out DIR"
 		if o.out != "" {
-			kept = "what they came to is kept in " + o.out
+			kept = "their verdicts are kept in " + o.out
 		}
 		a.say("simrun: %s; %s", part, kept)
 	}
@@ -390,9 +390,9 @@ func byScenario(pairs []*pair) (all [][]*pair) {
 }
 
 // reasons returns why a scenario applies to none of its locks, each reason once.
-func reasons(of []*pair) string {
+func reasons(pairs []*pair) string {
 	var all []string
-	for _, p := range of {
+	for _, p := range pairs {
 		if why := p.worst().Lacks; !slices.Contains(all, why) {
 			all = append(all, why)
 		}
@@ -414,17 +414,17 @@ func mostFirst(count map[string]int) []string {
 func (a *app) scenarioLines(pairs []*pair, pairsFollow bool) {
 	fmt.Fprintf(a.out, "%-36s %5s %7s  %-8s  %s\n", "scenario", "locks", "runs", "expected", "verdicts by locks")
 	lacking := map[string]int{} // the scenarios that apply to no lock, by the reason
-	for _, of := range byScenario(pairs) {
+	for _, locks := range byScenario(pairs) {
 		mark := "yes"
 		count := map[play.Word]int{}
-		for _, p := range of {
+		for _, p := range locks {
 			count[p.worst().Word]++
 			if !p.asExpected() {
 				mark = "NO"
 			}
 		}
-		if count[play.VerdictNotApplicable] == len(of) {
-			lacking[reasons(of)]++
+		if count[play.VerdictNotApplicable] == len(locks) {
+			lacking[reasons(locks)]++
 			continue
 		}
 		var verdicts []string
@@ -433,7 +433,7 @@ func (a *app) scenarioLines(pairs []*pair, pairsFollow bool) {
 				verdicts = append(verdicts, fmt.Sprintf("%d %s", count[w], w))
 			}
 		}
-		fmt.Fprintf(a.out, "%-36s %5d %7d  %-8s  %s\n", clip(of[0].sc.Name, 36), len(of), runsOf(of), mark, strings.Join(verdicts, ", "))
+		fmt.Fprintf(a.out, "%-36s %5d %7d  %-8s  %s\n", clip(locks[0].sc.Name, 36), len(locks), runsOf(locks), mark, strings.Join(verdicts, ", "))
 	}
 	for i, lacks := range mostFirst(lacking) {
 		if i == 0 {

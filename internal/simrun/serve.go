@@ -73,7 +73,7 @@ func onLoopback(addr string) error {
 		return usagef("--addr %q: write an address with its port, as 127.0.0.1:7420", addr)
 	}
 	if !loopback(host) {
-		return usagef("--addr %s: serve shows results on this machine only, and binds to 127.0.0.1, [::1] or localhost; others reach it through a tunnel of yours, or take what simrun report writes", addr)
+		return usagef("--addr %s: serve shows results on this machine only, and binds to 127.0.0.1, [::1] or localhost; another machine needs a tunnel of yours, or the pages that simrun report writes", addr)
 	}
 	return nil
 }

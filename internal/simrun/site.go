@@ -20,8 +20,8 @@ func (a *app) siteCommand() *cobra.Command {
 	repository := "."
 	c := a.command(guide{
 		use: "site DIR", short: "write documents, results and a page of each recording as a static site",
-		long: "Site writes what docs/, results/ and the pages of recordings hold as one site, with a search. It works from a file and on any host of static files, " +
-			"and asks no other host for anything. A second call into the same folder renews the site.",
+		long: "Site writes docs/, results/ and the pages of recordings as one site with a search. The site works from a file and on any host of static files, " +
+			"and loads nothing from another host. A second call with the same folder renews the site.",
 		examples: []string{"site site-of-mine"},
 	}, func(in invocation) (int, error) { return a.site(in.names, repository) })
 	c.Flags().StringVar(&repository, "repository", repository, "the root of the repository is `DIR`")
@@ -45,7 +45,7 @@ func (a *app) site(names []string, repository string) (int, error) {
 	defer func() { _ = root.Close() }()
 	for _, folder := range []string{"docs", "results"} {
 		if info, err := root.Stat(folder); err != nil || !info.IsDir() {
-			return 0, usagef("site: there is no folder %s; call it in the root of the repository, or name that with --repository", filepath.Join(repository, folder))
+			return 0, usagef("site: there is no folder %s; call site in the root of the repository, or name the root with --repository", filepath.Join(repository, folder))
 		}
 	}
 	results, err := root.OpenRoot("results")
@@ -107,7 +107,7 @@ func (a *app) site(names []string, repository string) (int, error) {
 	}
 	if len(bad) > 0 {
 		slices.Sort(bad)
-		fmt.Fprintln(a.err, "simrun: these recordings are there as files:")
+		fmt.Fprintln(a.err, "simrun: these recordings have no page and are there as files:")
 		for _, line := range bad {
 			fmt.Fprintln(a.err, line)
 		}

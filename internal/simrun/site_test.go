@@ -80,7 +80,7 @@ func TestSite(t *testing.T) {
 		{"no folder", nil, "one folder, into which it writes the site; got 0"},
 		{"two folders", []string{"a", "b"}, "got 2"},
 		{"a folder of somebody else", []string{"docs"}, "docs is not empty, and no site was written there before; name a new folder"},
-		{"no repository", []string{"a", "--repository", "docs"}, filepath.FromSlash("there is no folder docs/docs; call it in the root of the repository")},
+		{"no repository", []string{"a", "--repository", "docs"}, filepath.FromSlash("there is no folder docs/docs; call site in the root of the repository")},
 		{"nothing there", []string{"a", "--repository", "nowhere"}, "there is no folder nowhere; --repository takes the root of the repository"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {

@@ -50,7 +50,7 @@ func (a *app) surveyCommand() *cobra.Command {
 	whole(f, &o.Runs, "runs", 300, atLeast(1), "runs of each class of faults")
 	whole(f, &o.Seconds, "seconds", 0, atLeast(0), "fewer runs for a lock whose runs take longer than this many seconds of a processor; 0: never")
 	f.StringSliceVar(&o.runsOf, "runs-of", nil, "`LOCK=N`: N runs of each class of faults for LOCK; may be repeated")
-	f.StringSliceVar(&o.again, "again", nil, "survey `LOCK` of the survey in --out again, and leave the others; may be repeated")
+	f.StringSliceVar(&o.again, "again", nil, "survey `LOCK` again, and keep the other locks of the survey in --out; may be repeated")
 	f.Uint64Var(&o.Seed, "seed", 1, "the seed, `N`")
 	f.BoolVar(&o.tables, "tables", false, "play nothing; write the tables in --out anew from its survey.jsonl")
 	jobsFlag(f, &o.jobs)
@@ -60,8 +60,8 @@ func (a *app) surveyCommand() *cobra.Command {
 	return c
 }
 
-// survey compares locks and prints, or writes to a folder, what each of them promises, keeps
-// and costs.
+// survey compares locks. It prints, or writes to a folder, the promises of each lock, whether it
+// keeps them, and its cost.
 func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 	if flags.tables {
 		return a.surveyTables(in, flags.out)
@@ -89,8 +89,8 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 		return 0, usageError{fmt.Errorf("survey: %w", err)}
 	}
 	defer release()
-	stop, quiet := a.interruptible()
-	defer quiet()
+	stop, unregister := a.interruptible()
+	defer unregister()
 	if again != nil {
 		err = a.surveyAgain(stop, &s, again, jobs, dir)
 	} else {
@@ -114,8 +114,8 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 	return exitOK, nil
 }
 
-// goesOn says that the same command continues, for an interrupted command that plays lock after
-// lock and keeps each in a folder; "" if there is no folder.
+// goesOn returns the words that say that the same command continues. The interrupted command plays
+// lock after lock, and keeps the result of each in a folder. goesOn returns "" if there is no folder.
 func goesOn(dir string) string {
 	if dir == "" {
 		return ""
@@ -123,8 +123,8 @@ func goesOn(dir string) string {
 	return "; the locks that are done are kept, and the same command goes on"
 }
 
-// surveyed returns the locks of those names. Without names it returns every listed lock that
-// is not replicated, and of a lock with releases the newest one.
+// surveyed returns the locks with these names. Without names it returns every listed lock that
+// is not replicated; of a lock with releases, only the newest.
 func surveyed(names []string) ([]*subject.Subject, error) {
 	var chosen []*subject.Subject
 	for _, name := range names {
@@ -206,7 +206,7 @@ type surveyTask struct {
 	Versions explore.Versions
 }
 
-// surveyAnswer is the answer to a surveyTask. Survey.Lock leaves out the texts of recordings.
+// surveyAnswer is the answer to a surveyTask. The JSON of a survey.Lock leaves out its recordings.
 type surveyAnswer struct {
 	Lock       survey.Lock
 	Recordings map[string]string

@@ -41,7 +41,7 @@ func (a *app) upstreamCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "upstream [DEFECT ...]", short: "say which known defects the libraries themselves have",
 		long: "Upstream looks for the known defects of a release of Redisson on the Java library itself. It writes results/upstream.md, which lists them, and a report with a JUnit test for each. " +
-			"It needs the Java library and Maven. With --peers it looks for the known defects of the locks of the program in peers/ on real servers, and writes a report with a Go test for each of a library. " +
+			"It needs the Java library and Maven. With --peers it looks for the known defects of the locks of the program in peers/ on real servers, and writes a report with a Go test for each defect of a library. " +
 			"The same command goes on where it ended.",
 		examples: []string{"upstream", "upstream R-6025 --tries 0 --out upstream-of-mine"},
 	}, func(in invocation) (int, error) { return a.upstream(in, o) })
@@ -59,8 +59,8 @@ func (a *app) upstreamCommand() *cobra.Command {
 	return c
 }
 
-// upstream finds out which known defects of a release the library itself has, and writes a report
-// for its issue tracker for each.
+// upstream looks for the known defects of a release on the library itself, and writes for each that it
+// finds a report for the issue tracker.
 func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	ids := in.names
 	release, out, results, runs, tries, jobs := flags.release, flags.out, flags.results, flags.runs, flags.tries, flags.jobs
@@ -99,7 +99,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(ids) == 0 && !flags.again { // the same command goes on where it ended; defects that an older program looked for are played anew
+	if len(ids) == 0 && !flags.again { // go on where the last command ended; a defect that an older program looked for is played anew
 		cases = slices.DeleteFunc(cases, func(c *upstreamCase) bool { return table.has(c.ID) })
 	}
 	ctx, stop := a.interruptible()
@@ -133,8 +133,8 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	return exitOK, table.write(args())
 }
 
-// upstreamFolder is where the reports are written, and peersUpstream the name of its sister for the
-// locks of the program in peers/.
+// upstreamFolder is the folder of the reports. peersUpstream is the name of the folder beside it for
+// the locks of the program in peers/.
 const upstreamFolder, peersUpstream = "results/upstream", "upstream-peers"
 
 // peersLive returns the locks of the program in peers/ that live plays.
@@ -156,9 +156,9 @@ func peersLive(string) (locks []*subject.Subject, err error) {
 type upstreamCase struct {
 	upstream.Report
 	lock   *subject.Subject // of the library itself; nil: the defect is a Case
-	defect *known.Defect    // nil: the same
+	defect *known.Defect    // nil: the defect is a Case
 	source string           // of the scenario
-	reason string           // why there is no folder, or no live run; "": there is
+	reason string           // why there is no folder, or no live run; "": there are both
 }
 
 // libraryLock and libraryFairLock are the families of the locks of the library itself.
@@ -199,7 +199,7 @@ func (a *app) upstreamCases(ids []string, release string, locks []*subject.Subje
 				if release != "" {
 					where = "release " + release
 				}
-				return nil, usagef("upstream: no lock that live plays of %s has the defect %s", where, d.ID)
+				return nil, usagef("upstream: no lock of %s that live plays has the defect %s", where, d.ID)
 			}
 			continue
 		}
@@ -335,7 +335,7 @@ func (a *app) playLive(ctx context.Context, c *upstreamCase, o LiveOptions, runs
 		if c.lock.Port != nil {
 			shown = upstream.Shows(r.Verdict, c.Finding)
 		} else {
-			// The code is the same in both worlds, so that the cause is looked for in the live run itself.
+			// The code is the same in both worlds, so the cause of the defect must be in the live run itself.
 			var f judges.Finding
 			if f, shown = a.findingOf(r.Verdict, c.defect); shown && c.Live == nil {
 				c.Shown = &f
@@ -357,7 +357,7 @@ func (c *upstreamCase) write(ctx context.Context, dir string, tries int) error {
 	if err := os.RemoveAll(dir); err != nil {
 		return err
 	}
-	tested := c.Library != nil && c.Library.Source != nil && c.Runs > 0 && tries > 0 // its test may show what no run showed
+	tested := c.Library != nil && c.Library.Source != nil && c.Runs > 0 && tries > 0 // the test may show the defect although no run did
 	if c.Case == nil && c.Reproduced == 0 && !tested {
 		c.reason = cmp.Or(c.reason, unseen)
 		return nil
@@ -482,7 +482,7 @@ func guardedCopy(test string, servers ...string) (dir, path string, free func(),
 }
 
 // runGo plays the test of a Go module in a copy, which is removed. Go completes go.mod and go.sum of the
-// copy, and these files then replace those in the module.
+// copy, and these files then replace the files in the module.
 func runGo(ctx context.Context, module string) (*upstream.TestRun, error) {
 	dir, path, free, err := guardedCopy(module, "redis-server", "mariadbd", "java")
 	if err != nil {

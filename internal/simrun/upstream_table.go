@@ -25,8 +25,8 @@ type upstreamEntry struct {
 	Title      string            `json:"title"`
 	Issues     []int             `json:"issues,omitempty"`
 	Release    string            `json:"release"`
-	Lock       string            `json:"lock,omitempty"`     // "": no scenario can make it
-	Scenario   string            `json:"scenario,omitempty"` // the source of it
+	Lock       string            `json:"lock,omitempty"`     // "": no scenario can show it
+	Scenario   string            `json:"scenario,omitempty"` // the source of the scenario
 	Judge      string            `json:"judge,omitempty"`
 	Runs       int               `json:"runs"`
 	Reproduced int               `json:"reproduced"` // of the runs
@@ -36,7 +36,7 @@ type upstreamEntry struct {
 	Reason     string            `json:"reason,omitempty"` // why something is missing
 }
 
-// summary says in short what was found about the defect of an entry.
+// summary is the outcome of an entry in short.
 func (e upstreamEntry) summary() string {
 	return strings.Join([]string{e.live(), e.test()}, "; ")
 }
@@ -91,7 +91,7 @@ func (t *upstreamTable) read() error {
 	for dec.More() {
 		var e upstreamEntry
 		if err := dec.Decode(&e); err != nil {
-			return fmt.Errorf("%s is none of upstream: %w", t.file, err)
+			return fmt.Errorf("%s is no table of upstream: %w", t.file, err)
 		}
 		if e.Release == t.release {
 			t.entries = append(t.entries, e)

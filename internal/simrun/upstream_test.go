@@ -131,7 +131,7 @@ func TestUpstreamRefusesBadInput(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "upstream")
 	for _, c := range []struct{ rule, args, want string }{
 		{"an unknown defect", "R-none", "no known defect R-none"},
-		{"a defect of another release", "R-2018", "no lock that live plays of release 4.7.0 has the defect R-2018"},
+		{"a defect of another release", "R-2018", "no lock of release 4.7.0 that live plays has the defect R-2018"},
 		{"an unknown release", "--release 9.9.9", "9.9.9"},
 		{"no run", "--runs 0", "--runs 0"},
 	} {

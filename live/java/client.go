@@ -111,7 +111,7 @@ func (c *client) create(f library.Fields) (err error) {
 // warmUp makes some calls of each kind, so that the lock sends every script except that of a
 // renewal. With the newer releases, the first use of a script that the server does not know takes
 // three requests. On a busy machine, loading the code of the library may take longer than the
-// client's response timeout; a round that fails for that is made again.
+// client's response timeout, so warmUp repeats a round that fails.
 func (c *client) warmUp(lock string) error {
 	const rounds, most = 5, 20
 	good := 0
@@ -164,17 +164,17 @@ func (c *client) warmUpOnce(lock string) error {
 // its watchdog timeout, which may be long, so another client with a short timeout does it.
 func (c *client) warmUpRenewal(addr, lock string) error {
 	const watchdog, most = 1500 * time.Millisecond, 5
-	of := library.Fields{"client", warmer}
-	a, err := c.jvm.Ask("client", append(of, "address", addr, "watchdog", watchdog.Milliseconds()))
+	whose := library.Fields{"client", warmer}
+	a, err := c.jvm.Ask("client", append(whose, "address", addr, "watchdog", watchdog.Milliseconds()))
 	if err != nil {
 		return err
 	}
-	defer func() { _, _ = c.jvm.Ask("close", of) }()
+	defer func() { _, _ = c.jvm.Ask("close", whose) }()
 	if a.Value() != fmt.Sprint(watchdog.Milliseconds()) {
 		return nil // in 3.4.2 the watchdog timeout is a constant; that release sends the text of each script every time
 	}
 	call := func(op string) (library.Answer, error) {
-		return c.jvm.Ask("call", append(of, "thread", 1, "kind", c.kind, "lock", lock+":renewed", "op", op))
+		return c.jvm.Ask("call", append(whose, "thread", 1, "kind", c.kind, "lock", lock+":renewed", "op", op))
 	}
 	for range most {
 		if _, err := call("lock"); err != nil {

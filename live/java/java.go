@@ -37,7 +37,7 @@ func init() {
 	}
 }
 
-// lockOf returns the library's lock of a kind that has a port.
+// lockOf returns the lock of the library that a port is of.
 func lockOf(port *subject.Subject, rel *redisson.Release, name, kind string) *live.Foreign {
 	l := *port
 	l.Name, l.Port, l.Unlisted = name, port, true

@@ -57,7 +57,7 @@ func TestAWatchdogThatIsNoSetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"redisson-java@3.4.2": "that of redisson-java@3.4.2 is always 30s", "redisson-java@3.11.0": "", "redisson@3.4.2": ""} {
+	for name, want := range map[string]string{"redisson-java@3.4.2": "redisson-java@3.4.2 always has 30s", "redisson-java@3.11.0": "", "redisson@3.4.2": ""} {
 		l, err := subject.Find(name)
 		if err != nil {
 			t.Fatal(err)

@@ -130,7 +130,7 @@ func TestTheLibraryPlaysLive(t *testing.T) {
 	}
 }
 
-// oddities lists what is wrong with a run of manyCalls.
+// oddities lists the mistakes in a run of manyCalls.
 func oddities(r play.LiveRun) (odd []string) {
 	add := func(format string, args ...any) { odd = append(odd, fmt.Sprintf(format, args...)) }
 	if r.Word == play.VerdictBug || r.Word == play.VerdictUndecided {

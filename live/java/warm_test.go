@@ -116,7 +116,7 @@ func useAll(t *testing.T, c live.ForeignClient, renews bool) error {
 }
 
 // watch returns a function that reports the scripts that were sent to a server since its last call:
-// the SHA1 of each, and the roles of those whose text was sent.
+// the SHA1 of each, and the role of each that was sent as a text.
 func watch(t *testing.T, addr string) (seen func() (shas []string, roles []model.Role)) {
 	t.Helper()
 	dial := func() (net.Conn, *bufio.Reader) {

@@ -70,8 +70,8 @@ func TestOrders(t *testing.T) {
 	t.Run("part", func(t *testing.T) { locktest.Run(t, subject, locktest.Options{Runs: 1}) })
 }
 
-// this runs this program again in a folder, to play a part of a test.
-func this(t *testing.T, plays, dir string, args ...string) string {
+// rerun runs this program again in a folder, to play a part of a test.
+func rerun(t *testing.T, plays, dir string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		redisserver.Missing(t, "redis-server", "redis-server")
@@ -94,9 +94,9 @@ func this(t *testing.T, plays, dir string, args ...string) string {
 func TestATestPlaysItsRecordingLive(t *testing.T) {
 	t.Parallel() // most of its time is waiting
 	dir := t.TempDir()
-	this(t, "test", dir, "-test.run=^TestOrders$")
+	rerun(t, "test", dir, "-test.run=^TestOrders$")
 	file := filepath.Join("testdata", "lockstep", "TestOrders", "part", "story.unlock-twice.misdelete.lockstep")
-	text := this(t, "test", dir, "-test.run=^TestOrders$", "-lockstep.replay="+file, "-lockstep.live=3")
+	text := rerun(t, "test", dir, "-test.run=^TestOrders$", "-lockstep.replay="+file, "-lockstep.live=3")
 	if !strings.Contains(text, "orders breaks misdelete: ") || !strings.Contains(text, "orders breaks misdelete on redis-server ") {
 		t.Errorf("the bug is not seen in both worlds:\n%s", text)
 	}
@@ -132,7 +132,7 @@ func TestAProgramPlaysItsLockLive(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "late.yaml"), []byte(late), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if text := this(t, "program", dir, "live", "late.yaml", "--runs", "3"); !strings.Contains(text, "misdelete: unlock of a/1 (DEL, ") {
+	if text := rerun(t, "program", dir, "live", "late.yaml", "--runs", "3"); !strings.Contains(text, "misdelete: unlock of a/1 (DEL, ") {
 		t.Errorf("the bug is not seen:\n%s", text)
 	}
 }

@@ -1,5 +1,5 @@
-// Package planted has stories about the bugs that were planted in locks. A real server shows the
-// bug in them: steps whose order matters are so far apart that it is certain.
+// Package planted has stories about the bugs that were planted in locks. A story shows its bug on a
+// real server: steps whose order matters are so far apart that their order is certain.
 package planted
 
 import (
@@ -13,8 +13,8 @@ import (
 //go:embed stories/*.yaml
 var files embed.FS
 
-// Stories returns the stories in the order of their names. The locks of each are those with a
-// planted bug that it shows, and its outcome names the judge that must find it.
+// Stories returns the stories in the order of their names. The locks of a story are the locks with
+// the planted bug that it shows, and its expectation names the judge that must find the bug.
 func Stories() (all []*scenarios.Scenario, err error) {
 	names, err := fs.Glob(files, "stories/*.yaml")
 	if err != nil {

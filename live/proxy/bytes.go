@@ -97,8 +97,8 @@ func (c *Conn) upBytes() {
 	}
 }
 
-// downBytes reads the server. What it sends until the answer has settled is the reply to the
-// request that went to it, and everything else is a push.
+// downBytes reads the server. The bytes that come between a request and the instant at which its
+// answer has settled are the reply. All other bytes are a push.
 func (c *Conn) downBytes() {
 	buf := make([]byte, 1<<16)
 	for {
@@ -151,7 +151,7 @@ func (c *Conn) downBytes() {
 			<-c.gone
 			return
 		case ended:
-			c.send(nil, Fate{Close: true}) // after what is on its way
+			c.send(nil, Fate{Close: true}) // the client first gets the parcels that are on their way
 			<-c.gone
 			return
 		case !ok:

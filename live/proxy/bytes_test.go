@@ -18,39 +18,23 @@ import (
 // with "quiet". After a line that begins with "more" it sends another line on its own, when the
 // channel more says so.
 func chatter(t *testing.T, more <-chan struct{}) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
+	return listen(t, func(c net.Conn) {
+		in := bufio.NewReader(c)
 		for {
-			c, err := l.Accept()
-			if err != nil {
+			line, err := in.ReadString('\n')
+			switch {
+			case err != nil, line == "end\n":
 				return
+			case strings.HasPrefix(line, "quiet"):
+				continue
 			}
-			go func() {
-				defer func() { _ = c.Close() }()
-				in := bufio.NewReader(c)
-				for {
-					line, err := in.ReadString('\n')
-					switch {
-					case err != nil, line == "end\n":
-						return
-					case strings.HasPrefix(line, "quiet"):
-						continue
-					}
-					_, _ = io.WriteString(c, line)
-					if strings.HasPrefix(line, "more") {
-						<-more
-						_, _ = io.WriteString(c, "on its own\n")
-					}
-				}
-			}()
+			_, _ = io.WriteString(c, line)
+			if strings.HasPrefix(line, "more") {
+				<-more
+				_, _ = io.WriteString(c, "on its own\n")
+			}
 		}
-	}()
-	return l.Addr().String()
+	})
 }
 
 // bytesHandler lets messages pass, one at a time, and keeps what it hears.

@@ -1,5 +1,5 @@
 // Package proxy stands between clients and a server. It reads the requests, replies and pushes of
-// Redis one by one, asks a [Handler] what becomes of each, and loses, delays or forges them. It
+// Redis one by one, asks a [Handler] for the fate of each, and loses, delays or forges them. It
 // carries other protocols as plain bytes (see [Settle]). It knows nothing of locks.
 package proxy
 
@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Handler decides what becomes of messages. Request is called by the goroutine that reads the
-// client of a connection, and the other methods by the goroutine that reads the server. A method
-// that blocks delays everything that follows on the connection.
+// Handler decides the fates of messages. The goroutine that reads the client of a connection calls
+// Request, and the goroutine that reads the server calls the other methods. A method that blocks
+// delays everything that follows on the connection.
 type Handler interface {
 	// Request is called for a request before it goes to the server.
 	Request(m *Message) Fate
@@ -32,7 +32,7 @@ type Handler interface {
 	Closed(c *Conn)
 }
 
-// Fate is what becomes of a message. The zero value lets it pass.
+// Fate says how a message goes on. The zero value lets it pass.
 type Fate struct {
 	Drop bool // the message is lost, and the connection lives on
 	Cut  bool // the connection is reset in place of the message
@@ -52,10 +52,10 @@ type Fate struct {
 	// on. It may block. The Fate that it returns replaces this one, but of the two values of
 	// NotBefore the later counts. If there is a Settle, a rule that holds messages blocks in Later.
 	Later func() Fate
-	// Close ends the connection in order in the place of the message.
+	// Close closes the connection, without a reset, in place of the message.
 	Close bool
-	// Done is called with whether the reply, the push or the forged reply went to the client, and
-	// when the proxy began to write it. It may be nil.
+	// Done, if not nil, is called when the reply, the push or the forged reply has been written to
+	// the client or is lost. at is when the proxy began to write it.
 	Done func(delivered bool, at time.Time)
 }
 
@@ -85,8 +85,8 @@ type Options struct {
 	// calls it before it reads the first request.
 	Dial    func() (net.Conn, error)
 	Handler Handler
-	// Patience is how long the proxy waits for the replies to a client that has closed its
-	// connection, so that the handler hears of them.
+	// Patience is how long the proxy waits for replies after the client has closed its connection,
+	// so that the handler hears of them.
 	Patience time.Duration
 	// Welcome, if not nil, reports whether a client may connect. The proxy then sends a first byte
 	// that tells the client; see Knock.
@@ -246,7 +246,7 @@ func (p *Proxy) serve(client net.Conn) {
 	}
 	both.Go(c.carry)
 	both.Wait()
-	c.drain() // what was put into the line after the last read
+	c.drain() // the parcels that came after carry had ended
 	c.mu.Lock()
 	left := c.queue
 	c.queue = nil
@@ -276,14 +276,14 @@ type Conn struct {
 	queue    []*Message                 // the requests that have no reply yet
 	channels map[string]map[string]bool // the channels that the client listens to, by kind of subscription
 	listens  bool                       // the client has subscribed
-	stream   bool                       // what the server sends is no longer a reply
+	stream   bool                       // the server sends a stream, and no more replies
 	severed  bool                       // see Proxy.Sever
 	requests int
 	askedAt  time.Time // when the present request went to the server, if there is a Settle
 	settles  time.Time // when its answer counts as complete, unless more bytes come
 }
 
-// parcel is what goes to the client, and its fate.
+// parcel has bytes for the client, and their fate.
 type parcel struct {
 	raw  []byte
 	fate Fate
@@ -483,7 +483,7 @@ func (c *Conn) down() {
 	}
 }
 
-// take decides on what the server sent. It reports false when the connection is to end.
+// take handles a value that the server sent. It reports false when the connection is to end.
 func (c *Conn) take(raw []byte) bool {
 	c.mu.Lock()
 	stream := c.stream
@@ -517,8 +517,8 @@ func (c *Conn) take(raw []byte) bool {
 	return ok
 }
 
-// send puts what goes to the client into its line. It reports false when the connection is to
-// end.
+// send applies a fate to bytes for the client, and queues them for carry. It reports false when
+// the connection is to end.
 func (c *Conn) send(raw []byte, f Fate) bool {
 	switch {
 	case f.Cut:
@@ -542,7 +542,7 @@ func (c *Conn) send(raw []byte, f Fate) bool {
 	}
 }
 
-// carry writes to the client what is due, in order.
+// carry writes the parcels to the client in their order, each when it is due.
 func (c *Conn) carry() {
 	defer c.close()
 	for {
@@ -585,7 +585,7 @@ func (c *Conn) carry() {
 	}
 }
 
-// drain gives up what is in the line of a connection that has ended.
+// drain ends the connection, and gives up its parcels.
 func (c *Conn) drain() {
 	c.close()
 	for {

@@ -11,9 +11,8 @@ import (
 	"time"
 )
 
-// server answers each command with its words, LIST with a list that looks like a message, and
-// SUBSCRIBE as Redis does, followed by a message.
-func server(t *testing.T) string {
+// listen serves each connection in a goroutine until the test ends, and returns its address.
+func listen(t *testing.T, serve func(c net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -28,28 +27,36 @@ func server(t *testing.T) string {
 			}
 			go func() {
 				defer func() { _ = c.Close() }()
-				in := bufio.NewReader(c)
-				for {
-					_, words, err := ReadRequest(in)
-					if err != nil {
-						return
-					}
-					switch words[0] {
-					case "SUBSCRIBE":
-						for i, name := range words[1:] {
-							_, _ = fmt.Fprintf(c, "*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:%d\r\n", len(name), name, i+1)
-						}
-						_, _ = fmt.Fprint(c, "*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$2\r\nhi\r\n")
-					case "LIST":
-						_, _ = fmt.Fprint(c, "*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$2\r\nhi\r\n")
-					default:
-						_, _ = fmt.Fprintf(c, "+%s\r\n", strings.Join(words, "_"))
-					}
-				}
+				serve(c)
 			}()
 		}
 	}()
 	return l.Addr().String()
+}
+
+// server answers each command with its words, LIST with a list that looks like a message, and
+// SUBSCRIBE as Redis does, followed by a message.
+func server(t *testing.T) string {
+	return listen(t, func(c net.Conn) {
+		in := bufio.NewReader(c)
+		for {
+			_, words, err := ReadRequest(in)
+			if err != nil {
+				return
+			}
+			switch words[0] {
+			case "SUBSCRIBE":
+				for i, name := range words[1:] {
+					_, _ = fmt.Fprintf(c, "*3\r\n$9\r\nsubscribe\r\n$%d\r\n%s\r\n:%d\r\n", len(name), name, i+1)
+				}
+				_, _ = fmt.Fprint(c, "*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$2\r\nhi\r\n")
+			case "LIST":
+				_, _ = fmt.Fprint(c, "*3\r\n$7\r\nmessage\r\n$1\r\nx\r\n$2\r\nhi\r\n")
+			default:
+				_, _ = fmt.Fprintf(c, "+%s\r\n", strings.Join(words, "_"))
+			}
+		}
+	})
 }
 
 // handler answers by the name of a command, and keeps what it hears.
@@ -195,8 +202,7 @@ func TestAProxyThatRefusesSaysSo(t *testing.T) {
 	}
 }
 
-// TestASeveredClientHearsNothing severs a client in the middle of a wait for a reply. The client's
-// ends of its connections stay open, and the server gets nothing from it any more.
+// The client's ends of its connections stay open after Sever, and the server gets nothing from the client.
 func TestASeveredClientHearsNothing(t *testing.T) {
 	addr := server(t)
 	h := &handler{}
@@ -242,6 +248,16 @@ func dial(t *testing.T, p *Proxy) net.Conn {
 	}
 	t.Cleanup(func() { _ = c.Close() })
 	return c
+}
+
+func TestRequestsThatCannotBeRead(t *testing.T) {
+	for raw, want := range map[string]string{
+		"*0\r\n": "a command of 0 words", "*x\r\n": "invalid syntax", "*1\r\n$-5\r\nA\r\n": "a word of -5 bytes", "\r\n": "an empty command",
+	} {
+		if _, _, err := ReadRequest(bufio.NewReader(strings.NewReader(raw))); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "%!") {
+			t.Errorf("%q: %v, want %s", raw, err, want)
+		}
+	}
 }
 
 func TestWhichValuesArePushes(t *testing.T) {

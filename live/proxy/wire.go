@@ -24,8 +24,11 @@ func ReadRequest(in *bufio.Reader) (raw []byte, words []string, err error) {
 		return raw, words, nil
 	}
 	n, err := count(line)
-	if err != nil || n < 1 {
-		return nil, nil, fmt.Errorf("a command of %d words: %w", n, err)
+	if err != nil {
+		return nil, nil, err
+	}
+	if n < 1 {
+		return nil, nil, fmt.Errorf("a command of %d words", n)
 	}
 	for range n {
 		head, err := in.ReadBytes('\n')
@@ -35,6 +38,9 @@ func ReadRequest(in *bufio.Reader) (raw []byte, words []string, err error) {
 		size, err := count(head)
 		if err != nil {
 			return nil, nil, err
+		}
+		if size < 0 {
+			return nil, nil, fmt.Errorf("a word of %d bytes", size)
 		}
 		body := make([]byte, size+2)
 		if _, err := io.ReadFull(in, body); err != nil {
@@ -79,15 +85,15 @@ func ReadReply(in *bufio.Reader) ([]byte, error) {
 	return raw, err
 }
 
-// kinds of pushes, each with the index of the channel in the push.
+// kinds has the kinds of pushes, each with the index of the channel in the push.
 var kinds = map[string]int{"message": 1, "smessage": 1, "pmessage": 2}
 
 // invalidations is the channel of an invalidation, which RESP3 pushes without a channel. A client
 // of RESP2 listens to a channel of this name, which the simulated server uses too.
 const invalidations = "__redis__:invalidate"
 
-// pushed reports whether a value is a message that answers no request, and its channel. A reply to
-// SUBSCRIBE is not such a message, although RESP3 marks it as a push.
+// pushed reports whether a value answers no request, and returns its channel. A reply to SUBSCRIBE
+// answers one, although RESP3 marks it as a push.
 func pushed(raw []byte) (channel string, ok bool) {
 	if raw[0] != '*' && raw[0] != '>' {
 		return "", false

@@ -20,8 +20,8 @@ const masters = 3
 // slots is the number of slots of a cluster.
 const slots = 16384
 
-// NodeTimeout is the time after which the nodes of a cluster consider a node dead that does not
-// answer. It is longer than a busy machine may stand still.
+// NodeTimeout is the time after which the nodes of a cluster take a node that does not answer for
+// dead. It is longer than a busy machine may stand still.
 const NodeTimeout = 2 * time.Second
 
 // Cluster is a Redis Cluster of three masters with a replica each. The nodes notice that a master
@@ -161,7 +161,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 			}
 			f := fieldsOf(info)
 			if f["cluster_state"] != "ok" || f["cluster_slots_ok"] != fmt.Sprint(slots) || f["cluster_size"] != fmt.Sprint(masters) {
-				return fmt.Sprintf("%s has the cluster as %s with %s slots of %s masters", n.Name, f["cluster_state"], f["cluster_slots_ok"], f["cluster_size"]), nil
+				return fmt.Sprintf("%s calls the cluster %s, with %s slots of %s masters", n.Name, f["cluster_state"], f["cluster_slots_ok"], f["cluster_size"]), nil
 			}
 			all, err := n.members(ctx)
 			if err != nil {
@@ -170,7 +170,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 			count := map[string]int{}
 			for _, m := range all {
 				if slices.ContainsFunc(m.flags, func(f string) bool { return f == "fail" || f == "fail?" || f == "handshake" }) {
-					return fmt.Sprintf("%s has a node as %v", n.Name, m.flags), nil
+					return fmt.Sprintf("%s calls a node %v", n.Name, m.flags), nil
 				}
 				for _, kind := range []string{"master", "slave"} {
 					if slices.Contains(m.flags, kind) {
@@ -205,7 +205,7 @@ func (c *Cluster) Slot(ctx context.Context, key string) (int, error) {
 			return n.do(ctx, "CLUSTER", "KEYSLOT", key).Int()
 		}
 	}
-	return 0, errors.New("no node of the cluster lives")
+	return 0, errors.New("no node of the cluster runs")
 }
 
 // Owner returns the master that says that it has a slot.
@@ -224,7 +224,7 @@ func (c *Cluster) Owner(ctx context.Context, slot int) (*Node, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("no node that lives has slot %d", slot)
+	return nil, fmt.Errorf("no node that runs has slot %d", slot)
 }
 
 // covers reports whether a slot is in ranges such as 0-5460 or 7.
@@ -332,7 +332,7 @@ func (m *Move) Finish(ctx context.Context) error {
 	if err := m.Keys(ctx); err != nil {
 		return err
 	}
-	// The new master is told first. Otherwise nobody would have the slot for a moment.
+	// The new master is told first. Otherwise no node would have the slot for a moment.
 	all, err := m.c.Masters(ctx)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ type Front struct {
 	mu       sync.Mutex
 	min, max time.Duration
 	open     map[*carriage]bool
-	closed   bool // accept no connection
+	closed   bool // it accepts no connection
 	over     bool
 }
 
@@ -39,7 +39,8 @@ func newFront(target string) (*Front, error) {
 // Addr is the address of the front.
 func (f *Front) Addr() string { return f.l.Addr().String() }
 
-// lag delays the replication from now on. The delay of each piece is drawn between the two.
+// lag delays the replication from now on. The delay of each piece of bytes is drawn between least
+// and most.
 func (f *Front) lag(least, most time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

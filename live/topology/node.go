@@ -32,8 +32,8 @@ type Options struct {
 	Start func(*exec.Cmd) error
 }
 
-// patience is how long servers may take until they are ready. It is a limit against waiting for
-// ever.
+// patience is how long servers may take until they are ready. It only keeps a caller from waiting
+// for ever.
 const patience = time.Minute
 
 // Node is a Redis server that other servers know.
@@ -125,12 +125,17 @@ func (n *Node) Launch(args ...string) (err error) {
 		return fmt.Errorf("%s at %s: %w", n.o.Path, n.addr, err)
 	}
 	n.front.join()
-	n.rdb = redis.NewClient(&redis.Options{
-		Addr: n.addr, PoolSize: 1, MaxRetries: -1, Protocol: 2, DisableIdentity: true,
+	n.rdb = newClient(n.addr)
+	return nil
+}
+
+// newClient returns a client that sends each command once.
+func newClient(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: addr, PoolSize: 1, MaxRetries: -1, Protocol: 2, DisableIdentity: true,
 		ReadTimeout: patience, WriteTimeout: patience, DialTimeout: 5 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	return nil
 }
 
 const dumpName = "dump.rdb"
@@ -151,7 +156,7 @@ func (n *Node) Kill() {
 	n.cmd = nil
 }
 
-// Forget removes the data that the server has saved. Its process has ended.
+// Forget removes the data that the server has saved. Call it after Kill.
 func (n *Node) Forget() error {
 	if err := os.Remove(filepath.Join(n.dir, dumpName)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -168,10 +173,10 @@ func (n *Node) Stop() {
 	_ = n.log.Close()
 }
 
-// do runs a command of the orchestration.
+// do sends a command to the server.
 func (n *Node) do(ctx context.Context, words ...any) *redis.Cmd { return n.rdb.Do(ctx, words...) }
 
-// order runs a command of the orchestration, and returns its error with the name of the server.
+// order sends a command to the server. Its error has the name of the server.
 func (n *Node) order(ctx context.Context, words ...any) error {
 	if err := n.do(ctx, words...).Err(); err != nil {
 		return fmt.Errorf("%s: %s: %w", n.Name, strings.TrimSpace(fmt.Sprintln(words...)), err)

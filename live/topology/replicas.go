@@ -18,7 +18,6 @@ type Replicas struct {
 
 	master   int
 	min, max time.Duration // the lag
-
 }
 
 // replicaArgs returns the arguments by which a server announces the address of its front, and

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"lockstep/lockimpl/redisserver"
 )
@@ -23,7 +22,7 @@ import (
 // MasterName is the name by which clients ask sentinels for the address of the master.
 const MasterName = "lockstep"
 
-// DownAfter is the time after which a sentinel considers a master dead that does not answer. It is
+// DownAfter is the time after which a sentinel takes a master that does not answer for dead. It is
 // longer than a busy machine may stand still.
 const DownAfter = 2 * time.Second
 
@@ -135,11 +134,7 @@ func (s *sentinel) launch(o Options, config, log string) error {
 		_ = cmd.Wait()
 		_ = file.Close()
 	}()
-	s.rdb = redis.NewClient(&redis.Options{
-		Addr: s.addr, PoolSize: 1, MaxRetries: -1, Protocol: 2, DisableIdentity: true,
-		ReadTimeout: patience, WriteTimeout: patience, DialTimeout: 5 * time.Second,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	s.rdb = newClient(s.addr)
 	return nil
 }
 
@@ -183,7 +178,7 @@ func (s *Sentinels) Ready(ctx context.Context) error {
 			case net.JoinHostPort(got["ip"], got["port"]) != s.Master().Announced():
 				return fmt.Sprintf("%s knows the master at %s:%s", w.name, got["ip"], got["port"]), nil
 			case got["flags"] != "master":
-				return fmt.Sprintf("%s has the master as %s", w.name, got["flags"]), nil
+				return fmt.Sprintf("%s calls the master %s", w.name, got["flags"]), nil
 			case got["num-slaves"] != fmt.Sprint(len(s.Nodes)-1), got["num-other-sentinels"] != fmt.Sprint(sentinels-1):
 				return fmt.Sprintf("%s knows %s replicas and %s other sentinels", w.name, got["num-slaves"], got["num-other-sentinels"]), nil
 			}
@@ -193,7 +188,7 @@ func (s *Sentinels) Ready(ctx context.Context) error {
 			}
 			for _, r := range replicas {
 				if text := fieldsOfReplica(r); text["flags"] != "slave" || text["master-link-status"] != "ok" {
-					return fmt.Sprintf("%s has the replica %s as %s, its link %s", w.name, text["name"], text["flags"], text["master-link-status"]), nil
+					return fmt.Sprintf("%s calls the replica %s %s, and its link %s", w.name, text["name"], text["flags"], text["master-link-status"]), nil
 				}
 			}
 		}

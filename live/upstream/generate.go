@@ -15,43 +15,43 @@ import (
 	"lockstep/scenarios/play"
 )
 
-// ErrInexpressible says that a test in one process cannot make what a scenario has, or cannot see what
-// a judge found.
+// ErrInexpressible says that a test in one process cannot play a scenario, or cannot check for what a
+// judge found.
 var ErrInexpressible = errors.New("a test in one process cannot express it")
 
 func inexpressible(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrInexpressible, fmt.Sprintf(format, args...))
 }
 
-// A dialect is the language of a test. Its methods return statements, of which each is a line.
+// A dialect is the language of a test. Its methods return statements, one per line.
 type dialect interface {
-	// depth is that of the statements of the test.
+	// depth is the number of indents before a statement of the test.
 	depth() int
 	indent() string
 	latency(l scenarios.Range) string // "": too little for a statement
 	client(sc *scenarios.Scenario, p scenarios.Process) ([]string, error)
-	// thread begins and ends what threads do. There are several only if together says that the language has a loop
-	// for threads that do the same.
+	// thread returns the text before and after the steps of threads that do the same. There are several threads only
+	// if together says that the language has a loop for them.
 	thread(names []string) (begin, end string)
 	together() bool
 	at(d time.Duration) string
 	sleep(d time.Duration) string
-	// acquire is a statement without its end, which tells whether the lock was granted.
+	// acquire returns an expression that asks for a lock, and that is true if the lock was granted.
 	acquire(s scenarios.Step) (string, error)
 	statement(expression string) string
 	ifSo(expression string) string
 	until(d time.Duration) string
 	times(n int) string
 	unlock(name string) string
-	// Of the following a language may lack some.
+	// A language may lack some of the following.
 	extend(name string) (string, error)
 	forceUnlock(name string) (string, error)
 	interrupt(thread string) string
 	shut(process string) (string, error)
 	fault(f scenarios.Fault) ([]string, error)
 	play(length time.Duration, locks []string) string
-	// assertion writes what the library should do, which the finding says that it does not, and what must be
-	// there for it before the story is played; "": nothing.
+	// assertion returns the statement after the story that fails if the library did what the finding says, and a
+	// statement that it needs before the story; "": none.
 	assertion(g *generator) (before, after string, err error)
 }
 
@@ -130,7 +130,7 @@ type likeThreads struct {
 	body  string
 }
 
-// threads returns the threads of the scenario. Those that do the same are one if the language has a loop for them.
+// threads returns the threads of the scenario. It joins threads that do the same if the language has a loop for them.
 func (g *generator) threads() (all []likeThreads, err error) {
 	for _, t := range g.sc.Threads {
 		one := generator{dialect: g.dialect, sc: g.sc, t: g.t, f: g.f, depth: g.depth + 1}
@@ -147,7 +147,7 @@ func (g *generator) threads() (all []likeThreads, err error) {
 	return all, nil
 }
 
-// length is how long the story must be watched: until what the judge found, and a little.
+// length is how long the test plays the story: until the instant of the finding, and a little longer.
 func (g *generator) length() time.Duration {
 	end := g.f.AtNs
 	for _, o := range g.f.Ops {
@@ -254,7 +254,8 @@ func (g *generator) waited() (bound time.Duration, free bool) {
 	return max(time.Second, time.Duration(g.f.AtNs-since).Round(time.Millisecond)), !g.t.StateAt(g.f.Lock, g.f.AtNs).Held()
 }
 
-// call returns a call of the run: the number-th one of the thread who, counted from 1.
+// call returns the call of the run that ref names, its thread, and its number among the calls of this thread, counted
+// from 1.
 func (g *generator) call(ref judges.OpRef) (who string, number int, c *trace.Call, err error) {
 	who = model.ThreadName(ref.Process, ref.Thread)
 	for _, s := range g.sc.Threads {

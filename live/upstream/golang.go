@@ -31,7 +31,7 @@ var goSources embed.FS
 // golang is the dialect of a Go test.
 type golang struct {
 	library *Library
-	// apart gives each thread a client of its own, whose requests are those of the thread.
+	// apart gives each thread a client of its own, so that the requests of a client are the requests of one thread.
 	apart bool
 }
 
@@ -66,7 +66,7 @@ func (g golang) client(sc *scenarios.Scenario, p scenarios.Process) (out []strin
 	return []string{fmt.Sprintf("%ss.Client(%s)%s", begin, name, end)}, nil
 }
 
-// forEach writes a loop over names, unless there is one, and the expression of the name.
+// forEach writes a loop over names, and the expression of a name in it. A single name needs no loop.
 func forEach(names []string) (begin, name, end string) {
 	if len(names) == 1 {
 		return "", strconv.Quote(names[0]), ""
@@ -196,8 +196,8 @@ func (g golang) rule(f scenarios.Fault) (string, error) {
 	return fmt.Sprintf("n.Rule(Rule{%s})", strings.Join(fields, ", ")), nil
 }
 
-// network writes what puts proxies between the clients and the servers of a story; "": it needs none. The proxies read
-// the protocol only if the story names messages of it.
+// network writes the statement that puts proxies between the clients and the servers of a story; "": it needs none. The
+// proxies read the protocol only if the story has a rule about messages, or if each thread has a client of its own.
 func (g golang) network(sc *scenarios.Scenario) string {
 	protocol := ""
 	if sc.Latency.Max > littleLatency {
@@ -248,7 +248,7 @@ func (l golang) assertion(g *generator) (before, after string, err error) {
 	return "", "", inexpressible("no assertion sees %s, form %q", f.Judge, f.Form)
 }
 
-// goAnswer writes that a call comes to something else than in the run.
+// goAnswer writes the assertion that a call does not come to the same as in the run.
 func goAnswer(g *generator) (string, error) {
 	who, n, c, err := g.call(g.f.Ops[0])
 	switch {
@@ -279,7 +279,8 @@ func goLength(d time.Duration) string {
 	return fmt.Sprintf("%d", d)
 }
 
-// goTest writes the file of a Go test: the story, the code that opens the library, and of the rest what they need.
+// goTest writes the file of a Go test: the story, the code that opens the library, and the parts of package gostory that
+// they need.
 func (r *Report) goTest() ([]byte, error) {
 	dialect := golang{library: r.Library, apart: r.Finding.Judge == model.JudgeTraffic}
 	g := &generator{dialect: dialect, sc: r.Simulated.Scenario, t: r.Simulated.Played.Trace, f: r.Finding}
@@ -326,7 +327,7 @@ func (r *Report) goTest() ([]byte, error) {
 	return formatted(text)
 }
 
-// goPlace is the place of a source file in a test: the story first, then what it says, then the proxies.
+// goPlace is the place of a source file in a test. A file that the list lacks, such as the file of a library, comes first.
 func goPlace(name string) int {
 	return slices.Index([]string{"story.go", "assert.go", "server.go", "fault.go", "proxy.go"}, path.Base(name))
 }
@@ -343,7 +344,7 @@ func wrapped(text string, most int) (lines []string) {
 	return append(lines, line)
 }
 
-// formatted formats a Go file. What cannot be formatted is part of the error.
+// formatted formats a Go file. The error has the text that cannot be formatted.
 func formatted(text []byte) ([]byte, error) {
 	out, err := format.Source(text)
 	if err != nil {

@@ -28,7 +28,7 @@ func className(id string) string {
 	return b.String() + "Test"
 }
 
-// test writes the test class of a story whose simulated run has that finding.
+// test writes the test class of a story. The simulated run of the story has the finding.
 func test(id, title string, fair bool, v play.Verdict, f judges.Finding, tries int) (string, error) {
 	g := &generator{dialect: java{}, sc: v.Scenario, t: v.Played.Trace, f: f}
 	body, err := g.body()
@@ -282,7 +282,7 @@ func javaAssertion(g *generator) (string, error) {
 	return "", inexpressible("no assertion sees %s, form %q", f.Judge, f.Form)
 }
 
-// javaAnswer writes that a call comes to something else than in the run.
+// javaAnswer writes the assertion that a call does not come to the same as in the run.
 func javaAnswer(who string, n int, c *trace.Call, err error) (string, error) {
 	if err != nil {
 		return "", err

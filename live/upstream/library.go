@@ -18,22 +18,23 @@ type Library struct {
 	Modules []string
 	// Form has the headings of its issue form.
 	Form Form
-	// Source is Go code that opens the library in a test, and Value the expression of its gostory.Library by the
-	// name of a lock. A nil Source: there is no test.
+	// Source is Go code that opens the library in a test; nil: there is no test. Value returns the Go expression of
+	// the gostory.Library of a lock.
 	Source fs.FS
 	Value  func(lock string) string
-	// The following name declarations of the test; "": there is none. Protocol is its gostory.Protocol, and Refuse
-	// answers a request with an error. Places counts the places that the server keeps for a lock, and TimeToLive
-	// returns the time after which the server ends the hold of one.
+	// The following are the names of declarations in the test; "": there is none. Protocol is a gostory.Protocol.
+	// Refuse answers a request with an error. Places counts the places that the server keeps for a lock. TimeToLive
+	// returns the time after which the server ends the hold of a lock.
 	Protocol, Refuse, Places, TimeToLive string
-	// Needs says in a sentence what a test needs beside Go, and Lacks why there is no test; "" if there is one.
+	// Needs is the end of a sentence, and says what a test needs beside Go. Lacks says why there is no test; "" if
+	// there is one.
 	Needs, Lacks string
 }
 
 // Form has the headings of an issue form.
 type Form struct{ Expected, Actual, Steps, Server, Library, Configuration string }
 
-// form is that of Redisson.
+// form is the issue form of Redisson.
 var form = Form{"Expected behavior", "Actual behavior", "Steps to reproduce or test case", "Redis version", "Redisson version", "Redisson configuration"}
 
 // Plain is the form of a tracker that has none.

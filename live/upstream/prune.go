@@ -12,8 +12,8 @@ import (
 )
 
 // pruned returns the text of a Go file without the declarations, methods, fields and imports that no test of
-// the file reaches. It goes by names, so that it keeps too much rather than too little. A method of an unexported
-// type is there for another package if no code of the file calls a method of this name; it stays with its type.
+// the file reaches. It goes by names, so that it keeps too much rather than too little. If no code of the file
+// calls a method of an unexported type, another package may call it through an interface; it stays with its type.
 // Comments that belong to no declaration stay.
 func pruned(text []byte) ([]byte, error) {
 	set := token.NewFileSet()
@@ -87,16 +87,16 @@ func lines(text []byte, from, to int) [2]int {
 	return [2]int{from, to}
 }
 
-// reach is what the tests of a file reach.
+// reach has the parts of a file that its tests reach.
 type reach struct {
 	file    *ast.File
 	types   map[string]*ast.TypeSpec
 	members []member
 	kept    map[ast.Node]bool
-	// names has the identifiers in the code that is reached, and selected those that are behind a dot
-	// or are keys of a literal.
+	// names has the identifiers in the code that is reached. selected has the identifiers behind a dot,
+	// and the keys of literals.
 	names, selected map[string]bool
-	whole           map[string]bool // types of which a literal gives the fields no names
+	whole           map[string]bool // types that have a literal without the names of fields
 	called          map[string]bool // selected in any code of the file, or a method of an interface of the file
 }
 
@@ -149,7 +149,7 @@ func fieldsOf(s *ast.TypeSpec) *ast.FieldList {
 }
 
 // ofPackage reports whether an expression names a declaration of an imported package, or a method of a field whose type is
-// one. No variable of a test has the name of a package.
+// from such a package. No variable of a test has the name of a package.
 func (r *reach) ofPackage(n *ast.SelectorExpr) bool {
 	switch x := n.X.(type) {
 	case *ast.Ident:
@@ -160,7 +160,7 @@ func (r *reach) ofPackage(n *ast.SelectorExpr) bool {
 	return false
 }
 
-// isForeign reports whether the type of each field of a name is of an imported package.
+// isForeign reports whether there are fields with a name, and all of their types are from imported packages.
 func (r *reach) isForeign(name string) (all bool) {
 	for _, m := range r.members {
 		if !slices.ContainsFunc(m.field.Names, func(x *ast.Ident) bool { return x.Name == name }) {
@@ -177,7 +177,8 @@ func (r *reach) isForeign(name string) (all bool) {
 	return all
 }
 
-// importedAs guesses the name of an imported package that is not given by its path, as the tools of Go do.
+// importedAs returns the name of an imported package. If the import gives none, importedAs guesses it from the path, as the
+// tools of Go do.
 func importedAs(s *ast.ImportSpec) string {
 	if s.Name != nil {
 		return s.Name.Name
@@ -194,7 +195,7 @@ func importedAs(s *ast.ImportSpec) string {
 	return base
 }
 
-// grow keeps what the names that are reached need, and reports whether that was something new.
+// grow keeps the nodes that the names so far reach, and reports whether one of them is new.
 func (r *reach) grow() (more bool) {
 	keep := func(n ast.Node, code ...ast.Node) {
 		if r.kept[n] {
@@ -260,7 +261,7 @@ func receiver(d *ast.FuncDecl) string {
 	return ""
 }
 
-// visit takes the names of code that is reached.
+// visit notes the names in code that is reached.
 func (r *reach) visit(code ast.Node) {
 	if list, ok := code.(*ast.FieldList); ok && list == nil {
 		return
@@ -278,7 +279,7 @@ func (r *reach) visit(code ast.Node) {
 				r.selected[key.Name] = true
 			}
 		case *ast.Field:
-			r.visit(n.Type) // its name is that of a parameter
+			r.visit(n.Type) // the name is the name of a parameter
 			return false
 		case *ast.CompositeLit:
 			r.wholly(n, n.Type)
@@ -290,8 +291,8 @@ func (r *reach) visit(code ast.Node) {
 }
 
 // wholly notes the type of a literal that gives its fields no names.
-func (r *reach) wholly(lit *ast.CompositeLit, of ast.Expr) {
-	switch t := of.(type) {
+func (r *reach) wholly(lit *ast.CompositeLit, typ ast.Expr) {
+	switch t := typ.(type) {
 	case *ast.Ident:
 		spec := r.types[t.Name]
 		switch {
@@ -312,14 +313,14 @@ func (r *reach) wholly(lit *ast.CompositeLit, of ast.Expr) {
 	}
 }
 
-// elements does so for the elements of a literal that do not name their type.
-func (r *reach) elements(lit *ast.CompositeLit, of ast.Expr) {
+// elements calls wholly for the elements of a literal that do not name their type.
+func (r *reach) elements(lit *ast.CompositeLit, typ ast.Expr) {
 	for _, e := range lit.Elts {
 		if pair, ok := e.(*ast.KeyValueExpr); ok {
 			e = pair.Value
 		}
 		if inner, ok := e.(*ast.CompositeLit); ok && inner.Type == nil {
-			r.wholly(inner, of)
+			r.wholly(inner, typ)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a test does not reach is gone, with its comment and its import, and what it needs is there.
+// A part that no test reaches is gone, with its comment and its import, and a part that a test needs is there.
 func TestAFileKeepsWhatItsTestsReach(t *testing.T) {
 	const file = `package x
 

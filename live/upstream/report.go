@@ -17,24 +17,24 @@ import (
 	"lockstep/scenarios/play"
 )
 
-// A Defect is what a report is about.
+// A Defect is the subject of a report.
 type Defect struct {
 	ID      string
 	Title   string
 	Story   string // what happens, and who is to blame
-	Issues  []int  // that are known to tell of it
+	Issues  []int  // the issues that are known to tell of it
 	Release string
 	Fair    bool
-	// Case is set for one that no scenario can make, see Cases.
+	// Case is set for a defect that no scenario can show; see Cases.
 	Case *Case
-	// Library is set for one of another library than Redisson.
+	// Library is set for a defect of another library than Redisson.
 	Library *Library
 }
 
-// A Case is a defect that no scenario can make, with a test of its own.
+// A Case is a defect that no scenario can show, with a test of its own.
 type Case struct {
 	ID, Title, Story string
-	Why              string // why no scenario can make it
+	Why              string // why no scenario can show it
 	Steps            []string
 	Expected         string
 }
@@ -42,7 +42,7 @@ type Case struct {
 // CasesRelease is the release of Cases.
 const CasesRelease = "4.7.0"
 
-// Cases are the defects of CasesRelease that no scenario can make.
+// Cases are the defects of CasesRelease that no scenario can show.
 var Cases = []Case{
 	{
 		ID: "R-fair-async-leave", Title: "an asynchronous try of the fair lock that gives up takes 300 000 ms off the deadlines behind it, whatever its own wait was",
@@ -70,7 +70,7 @@ var Cases = []Case{
 	},
 }
 
-// expected says what a lock should do, by the judge that finds the opposite.
+// expected has the right behaviour of a lock, by the judge that finds the opposite.
 var expected = map[string]string{
 	model.JudgeMutualExclusion: "One thread at a time holds the lock.",
 	model.JudgeLinearizable:    "Each call answers what is true of the lock while it is under way.",
@@ -85,27 +85,27 @@ var expected = map[string]string{
 	model.JudgeWant:            "The calls come to what their callers may expect.",
 }
 
-// A Report is what a folder is made of.
+// A Report has the contents of the folder of a report.
 type Report struct {
 	Defect
-	// Simulated is the run of the port that shows the defect, and Finding what a judge
-	// found. They are not set for a Case.
+	// Simulated is the run of the port that shows the defect, and Finding is its finding. They are
+	// not set for a Case.
 	Simulated play.Verdict
 	Finding   judges.Finding
-	// Live is a live run of the library that showed it; nil: none did. Shown is its finding; nil: the same
-	// as Finding.
+	// Live is a live run of the library that showed the defect; nil: none did. Shown is the finding of
+	// this run; nil: the same as Finding.
 	Live  *play.LiveRun
 	Shown *judges.Finding
 	// Reproduced of Runs live runs had the finding.
 	Reproduced, Runs int
 	// Tries is how often the test plays the story.
 	Tries int
-	// Test is what became of the test; nil: it was not run.
+	// Test is the result of the test; nil: it was not run.
 	Test     *TestRun
 	Programs []string // of the live runs, with their versions
 }
 
-// A TestRun is what became of a test.
+// A TestRun is the result of a test.
 type TestRun struct {
 	Failed int `json:"failed"` // tries that showed the defect
 	Tries  int `json:"tries"`
@@ -114,7 +114,7 @@ type TestRun struct {
 	Message string `json:"message,omitempty"` // of the first try that failed
 }
 
-// says says what the tries show.
+// says returns a sentence about the outcome of the tries.
 func (t *TestRun) says() string {
 	switch {
 	case t.Failed == 0 && t.Errors == 0:
@@ -127,8 +127,8 @@ func (t *TestRun) says() string {
 	return "The test fails because of the defect."
 }
 
-// Project returns the files of the test, by their names: of a Maven project, or of a Go module. The error
-// is ErrInexpressible if there is no such test.
+// Project returns the files of a Maven project, or of a Go module, that has the test, by their names. The
+// error is ErrInexpressible if there is no such test.
 func (r *Report) Project() (map[string][]byte, error) {
 	if r.Library != nil {
 		return r.module()
@@ -306,7 +306,7 @@ func inWords(steps []scenarios.Step) string {
 // wireMost bounds the commands that a report shows.
 const wireMost = 40
 
-// wire lists what the server executed for the lock in the live run.
+// wire lists the commands that the server executed for the lock in the live run.
 func (r *Report) wire() (out []string) {
 	if r.Live == nil {
 		return nil
@@ -358,5 +358,5 @@ func (r *Report) configuration() string {
 	return "One server; " + strings.Join(out, ", ") + "."
 }
 
-// Inexpressible reports whether the error says that there is no test, and why.
+// Inexpressible reports whether the error is ErrInexpressible. Its text says why there is no test.
 func Inexpressible(err error) bool { return errors.Is(err, ErrInexpressible) }

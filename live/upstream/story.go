@@ -12,13 +12,13 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// stories has a scenario per defect that shows it in real time: steps of different threads are so
-// far apart that their order is certain.
+// stories has a scenario per defect of Redisson, which shows the defect in real time: steps of
+// different threads are so far apart that their order is certain.
 //
 //go:embed stories/*.yaml
 var stories embed.FS
 
-// more has the stories that were registered.
+// more has the stories of Register.
 var more []fs.FS
 
 // Story returns the scenario that shows the defect with that ID in real time; nil: there is none.
@@ -32,7 +32,7 @@ func Story(id string) (*scenarios.Scenario, error) {
 	return nil, nil
 }
 
-// IDs returns the defects of which there is a story, in the order of their names.
+// IDs returns the IDs of the defects of Redisson that have a story, in order.
 func IDs() []string {
 	entries, err := fs.ReadDir(stories, "stories")
 	if err != nil {

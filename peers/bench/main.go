@@ -3,8 +3,8 @@
 //
 //	peers ADDR LOCK WARMUP ROUNDS
 //
-// LOCK is one of lockers; WARMUP -1 asks for hand-overs. It prints a JSON array
-// of nanoseconds.
+// LOCK is a name in lockers. WARMUP is the number of rounds that it plays before it measures; with -1
+// it measures hand-overs. It prints a JSON array of nanoseconds.
 package main
 
 import (
@@ -30,8 +30,8 @@ const (
 	lease = 30 * time.Second
 )
 
-// lockers make a client of a lock. Those that poll do so at the interval of their authors, or every
-// millisecond.
+// lockers has functions that make a client of a lock. A lock that polls does so at the interval of its
+// authors, or every millisecond.
 var lockers = map[string]func(*redis.Client) measure.Locker{
 	"redsync": func(c *redis.Client) measure.Locker {
 		return redsyncLock{redsync.New(goredis.NewPool(c)).NewMutex(key, redsync.WithExpiry(lease), redsync.WithTries(math.MaxInt32))}

@@ -133,7 +133,7 @@ func (l *lock) begin(ctx context.Context) error {
 // servers is the number of replicas.
 func (*cell) servers() int { return server.Servers().Count() }
 
-// holds reports whether the handle has the lock, as far as it knows.
+// holds reports whether the handle has the lock, as far as the handle knows.
 func (l *lock) holds() bool {
 	if l.session == nil || l.generation == 0 {
 		return false
@@ -172,8 +172,8 @@ func (l *lock) close() bool {
 	return s.Close(closing) == nil
 }
 
-// If the handle already has the lock, Lock waits only for the end of its session. Otherwise it
-// would close, after a wait in vain, the session that has the lock.
+// Lock implements locktest.Lock. If the handle already has the lock, Lock waits only for the end of
+// the session: an acquire that fails closes the session, and would so give the lock up.
 func (l *lock) Lock(ctx context.Context) error {
 	if l.holds() {
 		select {

@@ -1,8 +1,8 @@
 // Package disk has the data directories of real servers in worlds.
 //
-// A directory is in a file system in memory if the machine has one. A crash is that of the server's
-// process: everything that the server had written to its directory is kept, flushed or not.
-// Everything that it writes while it ends is lost.
+// A directory is in a file system in memory if the machine has one. Only the process of a server
+// crashes, and not the machine: everything that the server had written to its directory is kept,
+// flushed or not. Everything that it writes while it ends is lost.
 package disk
 
 import (

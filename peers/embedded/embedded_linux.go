@@ -22,22 +22,22 @@ import (
 	"lockstep/sim"
 )
 
-// A Kind is a kind of server that is part of this program. V is what the server holds of the locks
-// of a run. It implements live.Kind.
+// A Kind is a kind of server that is part of this program. A view V has the state of the locks of a
+// run in the server. Kind implements live.Kind.
 type Kind[V any] struct {
 	Program string // the name of the server
-	Module  string // of its code, whose version is shown
+	Module  string // the Go module of the server, which gives the version
 	Is      func(sim.Server) bool
-	// Serve starts the server on a folder, for the clients of l. changed may be called by any
-	// goroutine. of is a server of the world that the server stands for.
-	Serve func(dir string, l net.Listener, of string, changed func()) (Reader[V], error)
-	// Of returns what Serve must know of a server of the world; nil: nothing.
-	Of func(sim.Server) string
+	// Serve starts the server on a folder, for the clients of l. Any goroutine may call changed. config
+	// is the text that Config returned.
+	Serve func(dir string, l net.Listener, config string, changed func()) (Reader[V], error)
+	// Config returns the settings of a server of the world as a text for Serve; nil: it has none.
+	Config func(sim.Server) string
 	// View lets a server of the world show a view.
-	View func(of sim.Server, view V)
-	// Times are how long the server may take; Stands is not set.
+	View func(server sim.Server, view V)
+	// Times says when the server has done what a message asks for. Its Stands is not set.
 	Times live.Settle
-	// Nothing reports whether a message asks for nothing, as live.Observed has it.
+	// Nothing is the function AsksNothing of live.Observed.
 	Nothing func(message []byte) bool
 }
 
@@ -59,19 +59,19 @@ type question struct {
 }
 
 type answer[V any] struct {
-	Changed bool // answers nothing
+	Changed bool // the locks may have changed; it answers no question
 	Views   []V
 	Left    []string
 	Err     string
 }
 
-// Register makes a kind of server known to live runs. In a process that is to be such a server it
-// does not return.
+// Register makes a kind of server known to live runs. If this process was started as such a server,
+// Register runs the server, and does not return.
 func Register[V any](k Kind[V]) {
 	if os.Getenv(variable) == k.Program && len(os.Args) == 4 {
 		runtime.GOMAXPROCS(max(2, runtime.NumCPU()))
 		out := os.Stdout
-		os.Stdout = os.Stderr // for what the server prints
+		os.Stdout = os.Stderr // the server may print something
 		if err := k.run(os.Stdin, out, os.Args[1], os.Args[2], os.Args[3]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
@@ -82,7 +82,7 @@ func Register[V any](k Kind[V]) {
 }
 
 // run is the process of the server.
-func (k *Kind[V]) run(in io.Reader, out io.Writer, dir, addr, of string) error {
+func (k *Kind[V]) run(in io.Reader, out io.Writer, dir, addr, config string) error {
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (k *Kind[V]) run(in io.Reader, out io.Writer, dir, addr, of string) error {
 		}
 	}
 	poke := make(chan struct{}, 1)
-	r, err := k.Serve(dir, l, of, func() {
+	r, err := k.Serve(dir, l, config, func() {
 		select {
 		case poke <- struct{}{}:
 		default:
@@ -156,8 +156,8 @@ func (k *Kind[V]) Start(o live.StartOptions) ([]live.Server, error) {
 	nodes := o.Lock.Servers.New(nil, subject.ServerOptions{}).Nodes
 	return live.StartEach(len(nodes), func(i int) (live.Server, error) {
 		p := &process[V]{k: k, o: o, changed: make(chan struct{}, 1)}
-		if k.Of != nil {
-			p.of = k.Of(nodes[i].Server)
+		if k.Config != nil {
+			p.config = k.Config(nodes[i].Server)
 		}
 		var err error
 		for range 3 { // somebody may take the port before the server does
@@ -176,7 +176,7 @@ func (k *Kind[V]) Start(o live.StartOptions) ([]live.Server, error) {
 type process[V any] struct {
 	k       *Kind[V]
 	o       live.StartOptions
-	of      string
+	config  string
 	addr    string
 	dir     string
 	cmd     *exec.Cmd
@@ -205,7 +205,7 @@ func (p *process[V]) launch(dir string) error {
 		return err
 	}
 	defer func() { _ = log.Close() }()
-	p.cmd = exec.Command(self, p.dir, p.addr, p.of)
+	p.cmd = exec.Command(self, p.dir, p.addr, p.config)
 	p.cmd.Env = append(os.Environ(), variable+"="+p.k.Program)
 	p.cmd.Stderr = log
 	in, err := p.cmd.StdinPipe()
@@ -249,7 +249,7 @@ func (p *process[V]) launch(dir string) error {
 
 var errEnded = errors.New("it ended")
 
-// answer waits for what the process answers.
+// answer waits for the next answer of the process.
 func (p *process[V]) answer() (a answer[V], err error) {
 	select {
 	case a = <-p.answers:
@@ -268,10 +268,10 @@ func (p *process[V]) answer() (a answer[V], err error) {
 	return a, nil
 }
 
-// ask asks the process.
+// ask asks the process a question.
 func (p *process[V]) ask(q question) (answer[V], error) {
 	if err := p.enc.Encode(q); err != nil {
-		return answer[V]{}, fmt.Errorf("%s does not hear the run: %w", p.k.Program, err)
+		return answer[V]{}, fmt.Errorf("the run cannot ask %s: %w", p.k.Program, err)
 	}
 	a, err := p.answer()
 	if err != nil {
@@ -335,14 +335,14 @@ func (p *process[V]) Look(locks []string) (views []any, err error) {
 }
 
 // Show implements live.Observed.
-func (p *process[V]) Show(of sim.Server, view any, _ int64) { p.k.View(of, view.(V)) }
+func (p *process[V]) Show(server sim.Server, view any, _ int64) { p.k.View(server, view.(V)) }
 
 // Changed implements live.Observed.
 func (p *process[V]) Changed() <-chan struct{} { return p.changed }
 
 // Strike implements live.Observed.
 func (*process[V]) Strike(f model.FaultSpec) error {
-	return fmt.Errorf("no other hand removes keys: %s", f)
+	return fmt.Errorf("no operator removes keys: %s", f)
 }
 
 // Left implements live.Observed.

@@ -42,9 +42,10 @@ func misdeleted(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// cameAgain finds the command that ended another owner's hold although it named a revision: the
-// server had lost its data since the thread of the command last had the lock. Or it finds such a
-// renewal that began the hold which a call found, or an unlock that deleted a key that was deleted already.
+// cameAgain finds a command that named a revision which the server had given away again, after a loss of
+// its data. The command ended another owner's hold. Or it is a renewal that began the hold which a call
+// found, or an unlock that deleted a key that was deleted already. With renewals, cameAgain finds only
+// renewals.
 func cameAgain(renewals bool) func(*defect.Case) *defect.Cause {
 	return func(c *defect.Case) *defect.Cause {
 		if s := c.EndedOthersHold(); s != nil && (!renewals || s.By.Script == model.RoleRenew) {
@@ -135,9 +136,10 @@ func foundDeleted(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// misled finds the last request of a try that was told that the lock is taken. No request of the try
-// found it taken before the try returned. The last one had no answer when the try returned, or came when the mark that an
-// earlier unlock had left was over, which the first one had still found.
+// misled finds the last request of a try that was told that the lock is taken, although no request of the
+// try found it taken before the try returned. There are two cases. The last request had no answer when
+// the try returned. Or the first request still found the mark that an earlier unlock had left, and the
+// mark had ended when the last request came.
 func misled(c *defect.Case, o *trace.Call) *defect.Cause {
 	if o == nil || !o.Action.Acquires() || o.Return == nil || o.Return.Outcome != model.Busy {
 		return nil
@@ -378,7 +380,7 @@ func interruptedTry(c *defect.Case) *defect.Cause {
 }
 
 // extendsLost finds an extension that set keys although the server did not hold the lock for its caller.
-// It succeeded, or its caller had no answer and the lease of those keys is not over.
+// It succeeded, or its caller had no answer and the lease of the keys is not over.
 func extendsLost(c *defect.Case) *defect.Cause {
 	for _, o := range c.CallsOn(c.Lock) {
 		if o.Action != model.ActExtend || o.AtNs > c.Until() {

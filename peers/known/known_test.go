@@ -33,8 +33,7 @@ var locks = []locktest.Subject{
 }
 
 // recordings calls f for each recording in testdata, with the ID of the defect that it shows. found
-// has the findings that must be this defect: those of the judge with which the name of the file
-// begins.
+// has the findings that must be this defect. The name of the file begins with their judge.
 func recordings(t *testing.T, f func(t *testing.T, h *sim.Host, id string, v play.Verdict, found []judges.Finding)) {
 	t.Helper()
 	h := sim.NewHost(t)
@@ -214,7 +213,7 @@ func TestAWaiterThatAskedAgainWasNotGivenUp(t *testing.T) {
 	})
 }
 
-// The list is complete, and its IDs are those of no other defect.
+// The list is complete, and no other defect has one of its IDs.
 func TestTheList(t *testing.T) {
 	ids := map[string]bool{}
 	for _, d := range Defects {

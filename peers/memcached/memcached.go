@@ -39,8 +39,8 @@ const (
 	tick = time.Second
 )
 
-// Add is the lock that is given up with delete, whoever has it, and whose holder relies on
-// the whole expiry.
+// Add is the lock whose unlock deletes the key, whoever has the lock, and whose holder relies on the
+// whole expiry.
 var Add = subject("memcached-add", "Memcached: add with an expiry, delete", lease, false, func(l *lock) error {
 	return l.c.Delete(l.name)
 })

@@ -33,7 +33,7 @@ const (
 // hold and closed if anything on it fails. It has no lease: a hold ends with an unlock or with the
 // session.
 //
-// The promises are those of the MySQL 8.4 Reference Manual, section "Locking Functions": while one
+// The promises come from the MySQL 8.4 Reference Manual, section "Locking Functions": while one
 // session has the lock, no other can have it; RELEASE_LOCK or the end of the session ends a hold, and
 // nothing else does; RELEASE_LOCK of a lock that another session has is refused with 0; the time for
 // which GET_LOCK waits is bounded. The section promises no order among waiters. The holder is not
@@ -57,12 +57,12 @@ var GetLockPool = locktest.Subject{
 }
 
 // RowLock is a row with an owner, an expiry by the server's clock, and a counter that is the fencing
-// token. The statements are those of ShedLock's provider for JDBC with the time of the database
+// token. The statements come from ShedLock's provider for JDBC with the time of the database
 // (github.com/lukas-krecan/ShedLock, MySqlMariaDbStatementsSource): insert the row if there is none,
 // else update it if its expiry is over. The holder renews the expiry three times per lease, and is told
 // if the renewals fail.
 //
-// The promises are those of ShedLock's README, version 7.10.0: one owner at a time, if no hold is
+// The promises come from ShedLock's README, version 7.10.0: one owner at a time, if no hold is
 // longer than lockAtMostFor (here the lease), after which the lock of a dead owner ends (section
 // "Behavior", 2 and 5); the clock is that of the database (section "JdbcTemplate", usingDbTime); no
 // operator deletes a row (section "Warning"). The renewal and the counter are ours: an owner is told if
@@ -133,7 +133,7 @@ func (c *client) Lock(name string) (locktest.Lock, error) {
 	return l, nil
 }
 
-// Close ends the connections, even those that are kept for a hold.
+// Close ends the connections, even connections that are kept for a hold.
 func (c *client) Close() error {
 	for _, l := range c.locks {
 		l.leave()

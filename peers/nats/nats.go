@@ -5,7 +5,7 @@
 // with the revision that it wrote last, and deletes the key to give the lock up. The entry ends with
 // the TTL of the bucket. This follows the documentation of NATS
 // (https://docs.nats.io/nats-concepts/jetstream/key-value-store/kv_walkthrough), and the election of
-// R.I. Pienaar (https://github.com/ripienaar/nats-kv-leader-elect). The periods are those of the
+// R.I. Pienaar (https://github.com/ripienaar/nats-kv-leader-elect). The periods come from the
 // package nlock (https://github.com/akhenakh/nlock): a waiter tries again after 250 ms, and a holder
 // renews after a third of the TTL and waits 500 ms for the answer. Both packages give a hold up when
 // one renewal fails. Here the renewal is tried again every 250 ms, until another client has the key

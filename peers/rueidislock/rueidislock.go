@@ -1,7 +1,7 @@
 // Package rueidislock judges the locker of github.com/redis/rueidis/rueidislock,
 // unmodified.
 //
-// One setting of the locker is not the default, besides those of the client: NoLoopTracking is on.
+// Besides settings of the client, one setting of the locker is not the default: NoLoopTracking is on.
 // Without it a holder is notified of its own renewals. So it renews its lease again and again without a
 // pause, once half of the lease is over.
 //

@@ -201,7 +201,7 @@ func (k *link) became(s zk.State) {
 	}
 }
 
-// begin begins a hold. That the connection was lost before says nothing about it.
+// begin begins a hold. A connection that was lost before the hold does not end it.
 func (k *link) begin() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

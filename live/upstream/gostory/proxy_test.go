@@ -88,7 +88,7 @@ func play(t *testing.T, add func(*Network), do func(*Thread)) []*call {
 	return s.threads[0].calls
 }
 
-// outcomes writes what calls came to.
+// outcomes writes the outcomes of calls.
 func outcomes(calls []*call) string {
 	var all []string
 	for _, c := range calls {
@@ -137,7 +137,7 @@ func TestARuleMeetsItsMessages(t *testing.T) {
 	}
 }
 
-// A message that is late is late by what the rule or the network says.
+// A rule, or the latency of the network, delays a message by the time that it names.
 func TestADelayedMessageIsLate(t *testing.T) {
 	const late = 300 * time.Millisecond
 	for name, add := range map[string]func(*Network){

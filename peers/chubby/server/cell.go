@@ -89,8 +89,8 @@ func (c *cell) boot() {
 	}
 }
 
-// newest returns the database that has applied most of the log. It has every entry of which any
-// replica knows that a majority has written it.
+// newest returns the database that has applied most of the log. It has every entry that some replica
+// knows to be written by a majority.
 func (c *cell) newest() *database {
 	db := c.replicas[0].db
 	for _, r := range c.replicas {
@@ -116,7 +116,7 @@ type Hold struct {
 	// Session is the session that holds the lock, the first one of several that share it; "":
 	// none does.
 	Session string
-	// Delayed: no session holds the lock, and none can have it before Ends.
+	// Delayed says that no session holds the lock, and that none can have it before Ends.
 	Delayed    bool
 	Sharers    int // the number of sessions that hold the lock
 	Generation uint64

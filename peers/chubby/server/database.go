@@ -32,7 +32,7 @@ type lock struct {
 	Shared     bool
 	Holders    []holder // in the order in which they came
 	Delay      time.Duration
-	// Failed: a holder of this generation lost the lock by a failure.
+	// Failed says that a holder of this generation lost the lock by a failure.
 	Failed bool
 	// Delayed is the session that lost the lock, while the lock-delay keeps others off.
 	Delayed string
@@ -52,7 +52,7 @@ type command struct {
 	By uint64 `json:"by"`
 }
 
-// What the master proposes by itself.
+// The commands that the master proposes by itself.
 const (
 	expireSession = "EXPIRE_SESSION"
 	endDelay      = "END_DELAY"

@@ -39,9 +39,9 @@ type master struct {
 // lease has the master's facts about a session.
 type lease struct {
 	endsNs int64
-	// heard: the session has sent a KeepAlive to this master.
+	// heard says that the session has sent a KeepAlive to this master.
 	heard bool
-	// expiring: the master has proposed to end it.
+	// expiring says that the master has proposed to end the session.
 	expiring bool
 	// keepAlive is the KeepAlive that has no answer yet; nil: there is none.
 	keepAlive *call

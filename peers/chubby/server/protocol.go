@@ -85,8 +85,8 @@ type Request struct {
 	Generation uint64        `json:"generation,omitempty"`
 	Delay      time.Duration `json:"delay_ns,omitempty"`
 	Sequencer  *Sequencer    `json:"sequencer,omitempty"`
-	// Lost: the KeepAlive before was not answered. The client may not know of the lease that
-	// the master gave then, and would be in jeopardy until the master answers.
+	// Lost says that the KeepAlive before was not answered. The client may not know of the lease
+	// that the master gave then, and would be in jeopardy until the master answers.
 	Lost bool `json:"lost,omitempty"`
 }
 

@@ -45,9 +45,9 @@ type Replica struct {
 	master    *master
 	commands  uint64 // the number of commands that it has proposed
 	stalledNs int64  // the end of the last stall
-	// applying: an event that applies the next entry is planned.
+	// applying says that an event is planned that applies the next entry.
 	applying bool
-	// life counts the starts of the program.
+	// life counts the restarts of the program.
 	life int
 	// known has the instant at which a follower first knew of each session. Only the flaw
 	// expiresByItself uses it.
@@ -94,7 +94,7 @@ func (*Replica) Lacks(f model.FaultSpec) string {
 	const has = "; it has a restart with its data, a stall, an isolation and a step of its wall clock"
 	switch {
 	case f.Kind == model.FaultKey:
-		return "has no other hand that removes locks" + has
+		return "has no operator who removes locks" + has
 	case f.Kind != model.FaultServer:
 		return ""
 	case f.Server == model.ServerRestart && !f.KeepData:

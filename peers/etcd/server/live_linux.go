@@ -18,7 +18,7 @@ type view map[string][]Entry
 type observer struct {
 	m        *member
 	revision int64        // of the last view
-	told     atomic.Int64 // the newest revision that the watch told of, which is before the store has it
+	told     atomic.Int64 // the newest revision that the watch has told of; the store may not have it yet
 }
 
 func init() {
@@ -39,7 +39,7 @@ func init() {
 				changed()
 			})
 		},
-		View:    func(of sim.Server, v view) { sim.Streaming(of).(*Server).Show(v) },
+		View:    func(s sim.Server, v view) { sim.Streaming(s).(*Server).Show(v) },
 		Times:   live.Settle{First: 25 * time.Millisecond, Quiet: 10 * time.Millisecond, Most: 200 * time.Millisecond},
 		Nothing: housekeeping,
 	})

@@ -55,9 +55,9 @@ func Servers() locktest.Servers {
 type Server struct {
 	setup sim.Setup
 
-	mu   sync.Mutex // held for moments only
-	now  *member    // nil: it has not started again
-	seen map[string][]Entry
+	mu   sync.Mutex         // held for moments only
+	now  *member            // nil: it does not serve
+	seen map[string][]Entry // by prefix, when it was read last
 	over bool
 }
 
@@ -89,14 +89,10 @@ func (s *Server) Boot(setup sim.Setup) error {
 // begin starts a member on a directory, and waits until it serves.
 func (s *Server) begin(dir string) error {
 	l := s.setup.Listen()
-	etcd, err := etcdserver.NewServer(configuration(dir))
+	m, err := newMember(dir, configuration(dir))
 	if err != nil {
-		return fmt.Errorf("etcd: %w", err)
+		return err
 	}
-	m := &member{dir: dir, etcd: etcd}
-	etcd.Start()
-	<-etcd.ReadyNotify()
-	m.grpc = v3rpc.Server(etcd, nil, nil)
 	s.mu.Lock()
 	over := s.over
 	if !over {
@@ -144,15 +140,23 @@ func (m *member) watch(changed func(revision int64)) error {
 func serve(dir string, l net.Listener) (*member, error) {
 	c := configuration(dir)
 	c.UnsafeNoFsync = false
+	m, err := newMember(dir, c)
+	if err != nil {
+		return nil, err
+	}
+	go func() { _ = m.grpc.Serve(l) }()
+	return m, nil
+}
+
+// newMember starts a member on a directory, and waits until it is ready.
+func newMember(dir string, c config.ServerConfig) (*member, error) {
 	etcd, err := etcdserver.NewServer(c)
 	if err != nil {
 		return nil, fmt.Errorf("etcd: %w", err)
 	}
 	etcd.Start()
 	<-etcd.ReadyNotify()
-	m := &member{dir: dir, etcd: etcd, grpc: v3rpc.Server(etcd, nil, nil)}
-	go func() { _ = m.grpc.Serve(l) }()
-	return m, nil
+	return &member{dir: dir, etcd: etcd, grpc: v3rpc.Server(etcd, nil, nil)}, nil
 }
 
 // configuration returns the configuration of etcd with its default flags, except for the flushing
@@ -197,7 +201,7 @@ func (*Server) Lacks(f model.FaultSpec) string {
 	const has = "; it has a restart with its data"
 	switch {
 	case f.Kind == model.FaultKey:
-		return "has no other hand that removes keys" + has
+		return "has no operator who removes keys" + has
 	case f.Server == model.ServerRestart && !f.KeepData:
 		return "does not start again as the same member without its data" + has
 	case f.Server == model.ServerFailover:
@@ -219,7 +223,7 @@ func (s *Server) Strike(int64, model.FaultSpec, *sim.Effects) {
 	s.now = nil
 	s.mu.Unlock()
 	if old == nil {
-		return // it crashes while it starts, and starts again
+		return // it is starting again already
 	}
 	disk.Crash("etcd", old.dir, true, old.end, s.begin)
 }

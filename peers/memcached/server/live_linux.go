@@ -46,7 +46,7 @@ type realServer struct {
 	locks  []string
 	uptime int64     // in seconds, when it was read last
 	ticked time.Time // when the server began to show uptime, as far as it was seen
-	ticks  int       // that were seen
+	ticks  int       // the number of ticks that were seen
 }
 
 // link is a connection of the run.
@@ -184,8 +184,8 @@ func (k *link) clock() (int64, error) {
 // pollEvery is how often the run looks whether something has changed or the clock has ticked.
 const pollEvery = 10 * time.Millisecond
 
-// differs reports whether an item has begun, ended or changed. last has the items of the call before, and
-// gets those of this one.
+// differs reports whether an item has begun, ended or changed since the last call. last has the items of
+// that call, and gets the items of this one.
 func (r *realServer) differs(last map[string]string) (changed bool) {
 	uptime, err := r.poller.clock()
 	if err != nil {
@@ -270,8 +270,8 @@ func (r *realServer) Look(locks []string) (views []any, err error) {
 }
 
 // Show implements live.Observed.
-func (*realServer) Show(of sim.Server, view any, nowNs int64) {
-	of.(*Server).shown = func(key string) (value string, endsNs int64, ok bool) {
+func (*realServer) Show(server sim.Server, view any, nowNs int64) {
+	server.(*Server).shown = func(key string) (value string, endsNs int64, ok bool) {
 		x, ok := view.(map[string]Shown)[key]
 		if !x.Ends {
 			return x.Value, -1, ok
@@ -300,7 +300,7 @@ func (r *realServer) Strike(f model.FaultSpec) error {
 	return nil
 }
 
-// Left implements live.Observed. It knows the keys of locks.
+// Left implements live.Observed. It knows only the keys of locks.
 func (r *realServer) Left() (keys []string, err error) {
 	r.mu.Lock()
 	locks := r.locks

@@ -1,6 +1,6 @@
 // Package server is a Memcached server for worlds of package locktest. It speaks the text protocol
-// and keeps the clock of memcached 1.6: items end at a tick, which comes once a second, which is up
-// to a second before the expiry that was asked for.
+// and keeps the clock of memcached 1.6. The clock ticks once a second, and items end at a tick. So an
+// item may end up to a second before the expiry that was asked for.
 //
 // A test sends the same requests to the real program, and compares each answer byte by byte.
 package server
@@ -35,8 +35,7 @@ type Server struct {
 	oldestTime int64 // 0: nothing was flushed
 	oldestCAS  uint64
 
-	// shown, if not nil, returns the items of the real server in whose place this one is read in a
-	// live run.
+	// shown, if not nil, returns the items of a real server, which this one stands for in a live run.
 	shown func(key string) (value string, endsNs int64, ok bool)
 }
 

@@ -40,7 +40,7 @@ type realServer struct {
 	locks []string
 	lives int                  // how often it has started
 	names map[uint32]*userLock // by session
-	asked int                  // the number of names
+	asked int                  // the number of names that were given
 }
 
 // userLock is the name of a session that has a user lock or waits for one: see Server.Holder.
@@ -85,7 +85,7 @@ func (r *realServer) launch(empty bool) (p *external.Process, version string, er
 // pollEvery is how often the run looks whether the server holds something else.
 const pollEvery = 20 * time.Millisecond
 
-// held says what the server holds, but for instants.
+// held describes what the server holds, without instants.
 func (r *realServer) held() (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +115,7 @@ func (r *realServer) look(locks []string) (view shown, err error) {
 		var row Row
 		var micros int64
 		if err := rows.Scan(&name, &row.Owner, &micros, &row.Token); err != nil {
-			return view, err
+			return view, errors.Join(err, rows.Close())
 		}
 		row.Expires = time.Duration(micros) * time.Microsecond
 		view.Rows[name] = row
@@ -134,7 +134,7 @@ func (r *realServer) look(locks []string) (view shown, err error) {
 			view.Holders[lock] = r.nameOf(uint32(session.Int64), lock)
 		}
 	}
-	if len(view.Holders) > 0 { // nobody waits otherwise, and mariadbd has crashed where the list of processes was read
+	if len(view.Holders) > 0 { // otherwise nobody waits; reading the list of processes has crashed mariadbd
 		if err := r.waiting(ctx, &view, there); err != nil {
 			return view, err
 		}
@@ -157,7 +157,7 @@ func (r *realServer) waiting(ctx context.Context, view *shown, there map[uint32]
 		var session uint32
 		var statement sql.NullString
 		if err := rows.Scan(&session, &statement); err != nil {
-			return err
+			return errors.Join(err, rows.Close())
 		}
 		if m := getLock.FindStringSubmatch(statement.String); m != nil && !there[session] {
 			there[session] = true
@@ -167,8 +167,8 @@ func (r *realServer) waiting(ctx context.Context, view *shown, there map[uint32]
 	return rows.Err()
 }
 
-// nameOf names a session that has a user lock or waits for one, after its turn to ask. Guarded by
-// mu.
+// nameOf returns the name of a session that has a user lock or waits for one. A session that asks for
+// another lock gets a new name. Guarded by mu.
 func (r *realServer) nameOf(session uint32, lock string) string {
 	if u := r.names[session]; u != nil && u.lock == lock {
 		return u.name
@@ -200,8 +200,8 @@ func (r *realServer) Look(locks []string) ([]any, error) {
 }
 
 // Show implements live.Observed.
-func (*realServer) Show(of sim.Server, view any, _ int64) {
-	sim.Streaming(of).(*Server).shown = view.(*shown)
+func (*realServer) Show(server sim.Server, view any, _ int64) {
+	sim.Streaming(server).(*Server).shown = view.(*shown)
 }
 
 // Strike implements live.Observed.

@@ -58,12 +58,11 @@ type Server struct {
 	mu    sync.Mutex    // held for moments only
 	ahead time.Duration // how far its wall clock is ahead
 	data  *memory.Database
-	now   *life
-	holds map[string]hold        // by the name of a lock, as of the last reading
+	now   *life                  // the present start
+	holds map[string]hold        // by the name of a lock, when it was read last
 	ends  map[string]*time.Timer // by the name of a lock, at the end of its lease
 
-	// shown, if not nil, has the locks of the real server in whose place this one is read in a live
-	// run.
+	// shown, if not nil, has the locks of a real server, which this one stands for in a live run.
 	shown *shown
 }
 
@@ -205,7 +204,7 @@ func (*Server) Lacks(f model.FaultSpec) string {
 	const has = "; it has a restart, a step of its wall clock and the deletion of keys"
 	switch {
 	case f.Kind == model.FaultKey && f.KeyDo != "delete":
-		return "has nobody who ends a lease" + has
+		return "has no operator who ends a lease" + has
 	case f.Server == model.ServerFailover:
 		return "has no replica to fail over to" + has
 	case f.Server == model.ServerFlushScripts:

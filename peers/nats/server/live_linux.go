@@ -27,16 +27,16 @@ func init() {
 			_, ok := sim.Streaming(s).(*Server)
 			return ok
 		},
-		Of: func(s sim.Server) string {
+		Config: func(s sim.Server) string {
 			text, err := json.Marshal(sim.Streaming(s).(*Server).bucket)
 			if err != nil {
 				panic(err) // a bucket has plain fields
 			}
 			return string(text)
 		},
-		Serve: func(dir string, l net.Listener, of string, changed func()) (embedded.Reader[view], error) {
+		Serve: func(dir string, l net.Listener, config string, changed func()) (embedded.Reader[view], error) {
 			var o observer
-			if err := json.Unmarshal([]byte(of), &o.bucket); err != nil {
+			if err := json.Unmarshal([]byte(config), &o.bucket); err != nil {
 				return nil, err
 			}
 			var err error
@@ -46,9 +46,9 @@ func init() {
 			go o.r.serve()
 			return &o, nil
 		},
-		View:  func(of sim.Server, v view) { sim.Streaming(of).(*Server).Show(v) },
+		View:  func(s sim.Server, v view) { sim.Streaming(s).(*Server).Show(v) },
 		Times: live.Settle{First: 20 * time.Millisecond, Quiet: 4 * time.Millisecond, Most: 200 * time.Millisecond},
-		// Whoever asks for something publishes it, with a header or without.
+		// A client asks by a message: PUB, or HPUB with a header.
 		Nothing: func(message []byte) bool { return !bytes.Contains(message, []byte("PUB ")) },
 	})
 }

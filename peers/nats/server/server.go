@@ -70,7 +70,7 @@ type Server struct {
 	setup  sim.Setup
 
 	mu   sync.Mutex // held for moments only
-	now  *run       // nil: it has not started again
+	now  *run       // nil: it does not serve
 	seen map[string]Entry
 	over bool
 }
@@ -83,7 +83,7 @@ type run struct {
 	store server.StreamStore // of the bucket
 }
 
-// Entry is what a key of the bucket holds.
+// Entry is the value of a key of the bucket, with its revision and its end.
 type Entry struct {
 	Value    string
 	Revision uint64
@@ -253,7 +253,7 @@ func (*Server) Lacks(f model.FaultSpec) string {
 	const has = "; it has a restart with its data and one without"
 	switch {
 	case f.Kind == model.FaultKey:
-		return "has no other hand that removes keys" + has
+		return "has no operator who removes keys" + has
 	case f.Server == model.ServerFailover:
 		return "stands alone and has nothing to fail over to" + has
 	case f.Server == model.ServerFlushScripts:
@@ -276,7 +276,7 @@ func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
 	}
 	s.mu.Unlock()
 	if old == nil {
-		return // it crashes while it starts, and starts again
+		return // it is starting again already
 	}
 	disk.Crash("nats", old.dir, f.KeepData, old.end, s.begin)
 }
@@ -311,7 +311,7 @@ func (r *run) entry(bucket Bucket, key string) (Entry, bool) {
 	header := nats.Header{}
 	if b := v.FieldByName("hdr").Bytes(); len(b) > 0 {
 		if header, err = nats.DecodeHeadersMsg(b); err != nil {
-			panic(fmt.Sprintf("NATS: a message with a header that nobody reads: %v", err))
+			panic(fmt.Sprintf("NATS: a message has a header that cannot be read: %v", err))
 		}
 	}
 	if header.Get("KV-Operation") != "" || header.Get(jetstream.MarkerReasonHeader) != "" {

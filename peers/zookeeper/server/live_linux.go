@@ -124,7 +124,7 @@ func readDump(text string, wall time.Time, monotonic int64) (map[string]shownNod
 			_, date, _ := strings.Cut(strings.TrimSuffix(line, ":"), " expire at ")
 			at, err := time.Parse(time.UnixDate, date)
 			if err != nil {
-				return nil, fmt.Errorf("zookeeper tells of sessions that %q: %w", line, err)
+				return nil, fmt.Errorf("zookeeper answers dump with the line %q: %w", line, err)
 			}
 			ends = endOfTick(at.Sub(wall), monotonic)
 		case part == 1 && strings.HasPrefix(word, "0x"):
@@ -164,8 +164,8 @@ func (r *realServer) Look([]string) ([]any, error) {
 }
 
 // Show implements live.Observed.
-func (*realServer) Show(of sim.Server, view any, nowNs int64) {
-	of.(*Server).shown = func(path string) (list []Node) {
+func (*realServer) Show(server sim.Server, view any, nowNs int64) {
+	server.(*Server).shown = func(path string) (list []Node) {
 		nodes := view.(map[string]shownNode)
 		for _, p := range slices.Sorted(maps.Keys(nodes)) {
 			if filepath.Dir(p) == path {
@@ -176,7 +176,7 @@ func (*realServer) Show(of sim.Server, view any, nowNs int64) {
 	}
 }
 
-// Strike implements live.Observed. The lock has ephemeral nodes.
+// Strike implements live.Observed. It deletes only ephemeral nodes, such as the nodes of the locks.
 func (r *realServer) Strike(f model.FaultSpec) error {
 	view, err := r.look()
 	if err != nil {
@@ -197,7 +197,7 @@ func (r *realServer) Strike(f model.FaultSpec) error {
 	return err
 }
 
-// Left implements live.Observed. It knows ephemeral nodes.
+// Left implements live.Observed. It knows only ephemeral nodes.
 func (r *realServer) Left() ([]string, error) {
 	view, err := r.look()
 	return slices.Collect(maps.Keys(view)), err

@@ -43,8 +43,7 @@ type Server struct {
 	stalledNs  int64 // the end of the last stall
 	containers int64 // the instant at which empty containers are removed next
 
-	// shown, if not nil, returns the nodes of the real server in whose place this one is read in a
-	// live run.
+	// shown, if not nil, returns the nodes of a real server, which this one stands for in a live run.
 	shown func(path string) []Node
 }
 
@@ -290,9 +289,9 @@ func (s *Server) Children(path string) []Node {
 	var list []Node
 	for _, name := range slices.Sorted(slices.Values(n.list())) {
 		child := Node{Path: strings.TrimSuffix(path, "/") + "/" + name}
-		of := s.tree.nodes[child.Path]
-		child.Data, child.Owner = of.data, of.owner
-		if x := s.sessions[of.owner]; x != nil {
+		n := s.tree.nodes[child.Path]
+		child.Data, child.Owner = n.data, n.owner
+		if x := s.sessions[n.owner]; x != nil {
 			child.Ends = time.Duration(s.endsNs(x))
 		}
 		list = append(list, child)

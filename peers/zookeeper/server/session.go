@@ -25,7 +25,7 @@ type session struct {
 // and a session whose client sends something gets the first tick that is later than its timeout
 // from then on.
 
-// touch delays the end of a session.
+// touch delays the end of a session. It reports whether the end has moved.
 func (s *Server) touch(nowNs int64, x *session, timeoutMs int32) (moved bool) {
 	ends := (s.elapsedMs(nowNs)+int64(timeoutMs))/s.tickMs*s.tickMs + s.tickMs
 	moved = ends != x.endsMs
