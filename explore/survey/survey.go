@@ -53,6 +53,9 @@ type Promise struct {
 	Lacks string
 }
 
+// claimedBy reports whether the traits of a lock claim the promise.
+func (p Promise) claimedBy(l *subject.Subject) bool { return p.Of == nil || p.Of(l.Traits) }
+
 // Promises are the promises of a survey, in order.
 var Promises = []Promise{
 	{Name: "one owner at a time", Judge: model.JudgeMutualExclusion},
@@ -89,7 +92,9 @@ const (
 type Cell struct {
 	Promise string `json:"promise"` // Promise.Name
 	Faults  string `json:"faults"`  // the name of the campaign
-	Word    Word   `json:"word"`
+	// Lock is the lock that was judged, if it is the lock by handles: see subject.Subject.Handles.
+	Lock string `json:"lock,omitempty"`
+	Word Word   `json:"word"`
 	// Runs is the number of runs that were judged, and Broken the number of them that broke
 	// the promise as Word says. Both are 0 where no campaign was played.
 	Runs   int `json:"runs,omitempty"`
@@ -135,16 +140,20 @@ func (l Lock) Judged() (runs int) {
 	return runs
 }
 
-// Reasons says of each promise that was not asked of the lock, and of each class of faults that
-// it does not have, why.
+// Reasons says why a promise was not asked of the lock, and why the lock cannot have a class of
+// faults. It also names the promises that were judged on the lock by handles.
 func (l Lock) Reasons() (all []string) {
 	for _, c := range l.Cells {
-		about := c.Promise
-		if c.Word == NoSuchFault {
-			about = "faults of the class " + c.Faults
+		text := ""
+		switch {
+		case c.Lock != "":
+			text = fmt.Sprintf("%s: judged on %s, the same lock taken by handles: only a handle tells", c.Promise, c.Lock)
+		case c.Reason != "" && c.Word == NoSuchFault:
+			text = fmt.Sprintf("faults of the class %s: %s: %s", c.Faults, c.Word, c.Reason)
+		case c.Reason != "":
+			text = fmt.Sprintf("%s: %s: %s", c.Promise, c.Word, c.Reason)
 		}
-		text := fmt.Sprintf("%s: %s: %s", about, c.Word, c.Reason)
-		if c.Reason != "" && !slices.Contains(all, text) {
+		if text != "" && !slices.Contains(all, text) {
 			all = append(all, text)
 		}
 	}
@@ -172,6 +181,9 @@ func fitting(h *sim.Host, l *subject.Subject, o Options, spent func() time.Durat
 			campaigns++
 		}
 	}
+	if l.Handles != "" { // each campaign is played on the lock by handles, too
+		campaigns *= 2
+	}
 	return halved(o.Runs, (spent()-before)/sample*time.Duration(campaigns), time.Duration(o.Seconds)*time.Second), err
 }
 
@@ -192,6 +204,12 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 		return out, fmt.Errorf("%s: %w", l.Name, err)
 	}
 	out.Runs = runs
+	handles := l
+	if l.Handles != "" {
+		if handles, err = subject.Find(l.Handles); err != nil {
+			return out, fmt.Errorf("%s: %w", l.Name, err)
+		}
+	}
 	small := map[string]int{} // the size of the failure, by its recording
 	for _, name := range Campaigns() {
 		classes := []draw.Class{draw.Class(name)}
@@ -208,28 +226,48 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 			}
 			continue
 		}
-		plan := explore.Plan{
-			World: sim.Version, Lock: l.Name, Faults: classes, Profile: draw.Orderly, Strategy: explore.DefaultStrategy, Seed: o.Seed, Runs: runs,
+		locks := []*subject.Subject{l}
+		if handles != l {
+			locks = append(locks, handles)
 		}
-		c := campaign{host: h, lock: l, player: explore.HereOn(h, plan, l, nil), budget: o.Budget, small: map[string]*explore.Shrunk{}}
-		if err := c.play(plan); err != nil {
-			return out, fmt.Errorf("%s under faults of the class %s: %w", l.Name, name, err)
+		campaigns := map[*subject.Subject]*campaign{}
+		for _, played := range locks {
+			plan := explore.Plan{
+				World: sim.Version, Lock: played.Name, Faults: classes, Profile: draw.Orderly, Strategy: explore.DefaultStrategy, Seed: o.Seed, Runs: runs,
+			}
+			c := &campaign{host: h, lock: played, player: explore.HereOn(h, plan, played, nil), budget: o.Budget, small: map[string]*explore.Shrunk{}}
+			if err := c.play(plan); err != nil {
+				return out, fmt.Errorf("%s under faults of the class %s: %w", played.Name, name, err)
+			}
+			campaigns[played] = c
 		}
 		for _, p := range Promises {
-			cell, s, err := c.cell(l, p)
+			judged := l
+			if !p.claimedBy(l) && p.claimedBy(handles) {
+				judged = handles
+			}
+			cell, s, err := campaigns[judged].cell(p)
 			if err != nil {
-				return out, fmt.Errorf("%s under faults of the class %s: %w", l.Name, name, err)
+				return out, fmt.Errorf("%s under faults of the class %s: %w", judged.Name, name, err)
 			}
 			cell.Faults = name
+			if judged != l {
+				cell.Lock = judged.Name
+			}
 			if s != nil {
 				cell.Recording = s.Fingerprint()
+				if judged != l {
+					cell.Recording = judged.Name + "." + cell.Recording
+				}
 				if size, ok := small[cell.Recording]; !ok || s.Size < size {
 					small[cell.Recording], out.Recordings[cell.Recording] = s.Size, s.Recording
 				}
 			}
 			out.Cells = append(out.Cells, cell)
 		}
-		out.Odd += len(c.tally.Odd) + c.unrepeated
+		for _, c := range campaigns {
+			out.Odd += len(c.tally.Odd) + c.unrepeated
+		}
 	}
 	out.Cost, err = measure(h, l)
 	return out, err
@@ -263,9 +301,9 @@ func (c *campaign) play(p explore.Plan) error {
 
 // cell returns the cell of a promise, and a run made small that shows the bug, or nil if the cell
 // is no bug.
-func (c *campaign) cell(l *subject.Subject, p Promise) (Cell, *explore.Shrunk, error) {
+func (c *campaign) cell(p Promise) (Cell, *explore.Shrunk, error) {
 	out := Cell{Promise: p.Name}
-	params := model.Params{Traits: l.Traits, Promises: l.Promises}
+	params := model.Params{Traits: c.lock.Traits, Promises: c.lock.Promises}
 	promise, ok := params.Promise(p.Judge)
 	switch {
 	case promise.Unjudged:
@@ -274,7 +312,7 @@ func (c *campaign) cell(l *subject.Subject, p Promise) (Cell, *explore.Shrunk, e
 	case promise.Waived:
 		out.Word, out.Reason = NotPromised, promise.Source
 		return out, nil, nil
-	case !ok, p.Of != nil && !p.Of(l.Traits):
+	case !ok, !p.claimedBy(c.lock):
 		out.Word, out.Reason = NotPromised, p.Lacks
 		return out, nil, nil
 	}

@@ -3,6 +3,7 @@ package survey
 import (
 	"bytes"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -275,5 +276,40 @@ func TestASlowLockPlaysFewerRuns(t *testing.T) {
 	}
 	if !strings.Contains(b.String(), "these met fewer: setnx-cad 10. ") {
 		t.Errorf("the page does not say how many runs there were:\n%s", b.String())
+	}
+}
+
+// If only a handle tells its holder of the loss of its hold, that promise is judged on the lock by
+// handles, and the other promises on the lock itself.
+func TestAHandleIsJudgedForWhatOnlyItTells(t *testing.T) {
+	h, o := sim.NewHost(t), Options{Runs: 2, Seed: 1, Budget: 5}
+	l, err := Of(h, find(t, "reference"), o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range l.Cells {
+		judged := ""
+		if c.Promise == "lost hold told" {
+			judged = "reference-handle"
+		}
+		if c.Lock != judged || c.Promise == "re-entrant" && c.Word != Held || judged != "" && c.Word != Held && c.Word != Limit {
+			t.Errorf("%s, %s: %+v; want that %q was judged", c.Promise, c.Faults, c, judged)
+		}
+	}
+	want := "lost hold told: judged on reference-handle, the same lock taken by handles: only a handle tells"
+	if all := l.Reasons(); !slices.Contains(all, want) {
+		t.Errorf("the reasons are %q; want %q", all, want)
+	}
+
+	// The recording of a bug names the lock that was judged.
+	other := *find(t, "reference")
+	other.Handles = subject.PlantedPrefix + "reference-handles-of-one-owner"
+	o.Runs = 10
+	if l, err = Of(h, &other, o, nil); err != nil {
+		t.Fatal(err)
+	}
+	bug := l.Summary("lost hold told")
+	if bug.Word != Bug || !strings.HasPrefix(bug.Recording, other.Handles+".") || !strings.Contains(l.Recordings[bug.Recording], `"lock":"`+other.Handles+`"`) {
+		t.Errorf("%+v; want a bug with a recording of %s", bug, other.Handles)
 	}
 }

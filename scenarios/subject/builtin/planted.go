@@ -49,7 +49,7 @@ func plant(b *planted.Bug) (*subject.Subject, error) {
 	s := l.behind(func(rdb redis.UniversalClient) redis.UniversalClient { return b.Server(rdb, texts, instead) }).subject()
 	s.Name, s.About = subject.PlantedPrefix+b.Name, b.What
 	s.Planted = &subject.PlantedBug{Name: b.Name, Base: b.Base, What: b.What, Judge: b.Judge, Faults: b.Faults, Profile: b.Profile, Runs: b.Runs, Seed: b.Seed}
-	s.Base, s.Unlisted, s.Control = base, true, false
+	s.Base, s.Unlisted, s.Control, s.Handles = base, true, false, ""
 	for was, is := range instead {
 		scriptsOf(s)[is] = model.Role(texts[was]) // both texts have the role, since either may be sent
 	}

@@ -59,6 +59,8 @@ func (l referenceLock) subject() *subject.Subject {
 	}
 	if l.handles {
 		s.Name, s.About, s.Unlisted = s.Name+"-handle", s.About+", by handles", true
+	} else if !l.watched {
+		s.Handles = s.Name + "-handle"
 	}
 	s.Promises = referencePromises(s.Traits)
 	return s
