@@ -12,10 +12,12 @@ import (
 // A Need is what somebody needs of a lock. The cells and the costs of a survey say which locks meet
 // it.
 type Need struct {
-	Name  string // for people
-	Asks  string // what a lock must show to meet it, for people
-	meets func(Lock) bool
-	cost  func(Lock) float64 // locks are listed by it, the cheapest first
+	Name string // for people
+	Asks string // what a lock must show to meet it, for people
+	// promise is the promise whose limits stand behind each lock that meets the need; "": none.
+	promise string
+	meets   func(Lock) bool
+	cost    func(Lock) float64 // locks are listed by it, the cheapest first
 }
 
 // sound lists the promises that a lock must keep to meet any need: none of their cells may be a
@@ -36,16 +38,25 @@ var Needs = []Need{
 		},
 	},
 	{
-		Name:  "A second owner must never do harm: the resource checks a fencing token",
-		Asks:  "fencing: held",
-		meets: func(l Lock) bool { return l.Summary("fencing").Word == Held },
-		cost:  acquireMs,
+		Name:    "A second owner must never do harm, as with payments: the resource checks a fencing token",
+		Asks:    "fencing: held, or limit",
+		promise: "fencing",
+		meets:   func(l Lock) bool { return l.kept("fencing") },
+		cost:    acquireMs,
 	},
 	{
-		Name:  "Waiters must be served in the order in which they came",
-		Asks:  "fair: held, or limit",
-		meets: func(l Lock) bool { word := l.Summary("fair").Word; return word == Held || word == Limit },
-		cost:  acquireMs,
+		Name:    "A job that a timetable such as cron starts on several machines must not run twice",
+		Asks:    "one owner at a time, and lost hold told: held, or limit. A job that hears of the loss can stop",
+		promise: "one owner at a time",
+		meets:   func(l Lock) bool { return l.kept("one owner at a time") && l.kept("lost hold told") },
+		cost:    acquireMs,
+	},
+	{
+		Name:    "Waiters must be served in the order in which they came",
+		Asks:    "fair: held, or limit",
+		promise: "fair",
+		meets:   func(l Lock) bool { return l.kept("fair") },
+		cost:    acquireMs,
 	},
 	{
 		Name:  "Waits must be short",
@@ -65,9 +76,22 @@ var Needs = []Need{
 
 func acquireMs(l Lock) float64 { return l.Cost.Acquire.Ms }
 
-// Met returns the names of the locks that meet a need, the cheapest first. A lock with a bug in one
+// kept reports whether the lock makes a promise and broke it only where an excuse counts.
+func (l Lock) kept(promise string) bool {
+	word := l.Summary(promise).Word
+	return word == Held || word == Limit
+}
+
+// A Choice is a lock that meets a need.
+type Choice struct {
+	Lock string
+	// Note says what somebody must know before they take the lock; "": nothing.
+	Note string
+}
+
+// Met returns the locks that meet a need, the cheapest first. A lock with a bug in one
 // of the promises that every lock is to keep meets none.
-func (s Survey) Met(n Need) (names []string) {
+func (s Survey) Met(n Need) (choices []Choice) {
 	var locks []Lock
 	for _, l := range s.Locks {
 		broken := slices.ContainsFunc(sound, func(promise string) bool { return l.Summary(promise).Word == Bug })
@@ -77,9 +101,30 @@ func (s Survey) Met(n Need) (names []string) {
 	}
 	slices.SortStableFunc(locks, func(a, b Lock) int { return cmp.Compare(n.cost(a), n.cost(b)) })
 	for _, l := range locks {
-		names = append(names, l.Name)
+		choices = append(choices, Choice{l.Name, s.note(n, l)})
 	}
-	return names
+	return choices
+}
+
+// note returns the note of a lock that meets a need.
+func (s Survey) note(n Need, l Lock) string {
+	var notes, bugs []string
+	if slices.Contains(s.OnlySimulated, l.Name) {
+		notes = append(notes, "only simulated")
+	}
+	for _, p := range Promises {
+		sum := l.Summary(p.Name)
+		switch {
+		case sum.Word == Bug:
+			bugs = append(bugs, p.Name)
+		case sum.Word == Limit && p.Name == n.promise:
+			notes = append(notes, sum.String())
+		}
+	}
+	if bugs != nil {
+		notes = append(notes, "bug: "+strings.Join(bugs, ", "))
+	}
+	return strings.Join(notes, "; ")
 }
 
 // NeedsHead is the head of the table of needs.
@@ -87,4 +132,7 @@ var NeedsHead = []string{"need", "what the lock shows here", "locks that show it
 
 // needsAbout explains the table of needs.
 var needsAbout = "The cells and the costs below say which lock meets which need. A lock with a bug in one of these promises meets none: " + strings.Join(sound, ", ") + ". " +
+	"Parentheses after a lock have its limits in the first promise of the row, and the other promises in which it has a bug. " +
+	"Nobody can deploy a lock that is only simulated: its servers exist only in the simulation. " +
+	"No lock alone keeps a job from running twice, since a machine that starts the job late may find the lock free again. So the job must also note in its data which period is done. " +
 	"The section of each lock says in two sentences when to take it and when not."

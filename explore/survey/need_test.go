@@ -32,13 +32,20 @@ func TestALockMeetsANeedByItsCells(t *testing.T) {
 	cheap := Cost{Acquire: Exchange{1, 2}, Unlock: Exchange{1, 2}, HandOverMs: 42}
 	slow := Cost{Acquire: Exchange{3, 6}, Unlock: Exchange{1, 2}, HandOverMs: 4}
 	plain := map[string]Word{"fencing/": NotPromised, "fair/": NotPromised, "one owner at a time/" + string(draw.ClassServer): Limit}
-	s := Survey{Locks: []Lock{
+	s := Survey{OnlySimulated: []string{"fenced"}, Locks: []Lock{
 		lockOf("fenced", slow, map[string]Word{"fair/network": Limit}),
 		lockOf("cheap", cheap, plain),
-		lockOf("cheaper", Cost{Acquire: Exchange{1, 2}, Unlock: Exchange{1, 2}, HandOverMs: 40}, map[string]Word{"fencing/server": Limit, "fair/": Bug}),
+		lockOf("cheaper", Cost{Acquire: Exchange{1, 2}, Unlock: Exchange{1, 2}, HandOverMs: 40}, map[string]Word{"fencing/server": Limit, "fair/": Bug, "lost hold told/": NotPromised}),
 		lockOf("broken", cheap, map[string]Word{"lease kept/network": Bug}),
 	}}
-	want := [][]string{{"cheap", "cheaper"}, {"fenced"}, {"fenced"}, {"fenced"}, {"cheaper", "fenced"}}
+	want := [][]Choice{
+		{{"cheap", ""}, {"cheaper", "bug: fair"}},
+		{{"cheaper", "limit: server; bug: fair"}, {"fenced", "only simulated"}},
+		{{"cheap", "limit: server"}, {"fenced", "only simulated"}},
+		{{"fenced", "only simulated; limit: network"}},
+		{{"fenced", "only simulated"}},
+		{{"cheaper", "bug: fair"}, {"fenced", "only simulated"}},
+	}
 	for i, n := range Needs {
 		if got := s.Met(n); !slices.Equal(got, want[i]) {
 			t.Errorf("%s: %q, want %q", n.Name, got, want[i])
@@ -51,10 +58,10 @@ func TestALockMeetsANeedByItsCells(t *testing.T) {
 	if err := s.WritePage(&page); err != nil {
 		t.Fatal(err)
 	}
-	if line := "| fencing: held | [`fenced`](#fenced) |"; !strings.Contains(markdown.String(), line) {
+	if line := "| fair: held, or limit | [`fenced`](#fenced) (only simulated; limit: network) |"; !strings.Contains(markdown.String(), line) {
 		t.Errorf("%q is missing in:\n%s", line, markdown.String())
 	}
-	if cell := `<td>fencing: held</td><td><a href="#fenced">fenced</a></td>`; !strings.Contains(page.String(), cell) {
+	if cell := `<td>fair: held, or limit</td><td><a href="#fenced">fenced</a> (only simulated; limit: network)</td>`; !strings.Contains(page.String(), cell) {
 		t.Errorf("%q is missing in the page", cell)
 	}
 	if err := (Survey{Locks: s.Locks[3:]}).WriteMarkdown(&markdown); err != nil || !strings.Contains(markdown.String(), noLock) {

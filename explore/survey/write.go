@@ -34,6 +34,8 @@ type Survey struct {
 	Locks   []Lock
 	// Versions are the versions of the program that played it. The zero value is this program.
 	Versions explore.Versions
+	// OnlySimulated are the names of the locks whose servers exist only in the simulation.
+	OnlySimulated []string
 }
 
 func (s Survey) versions() explore.Versions {
@@ -165,8 +167,12 @@ func (s Survey) WriteMarkdown(w io.Writer) error {
 	rule(b, len(NeedsHead))
 	for _, n := range Needs {
 		var links []string
-		for _, name := range s.Met(n) {
-			links = append(links, fmt.Sprintf("[`%s`](#%s)", name, anchor(name)))
+		for _, c := range s.Met(n) {
+			link := fmt.Sprintf("[`%s`](#%s)", c.Lock, anchor(c.Lock))
+			if c.Note != "" {
+				link += fmt.Sprintf(" (%s)", c.Note)
+			}
+			links = append(links, link)
 		}
 		row(b, []string{n.Name, n.Asks, cmp.Or(strings.Join(links, ", "), noLock)})
 	}

@@ -17,7 +17,7 @@ func errNoLock() error { return fmt.Errorf("--lock is missing; %s list names the
 // A PeersLock is a lock of somebody else's library, which the program in peers/ registers.
 type PeersLock struct {
 	Name string
-	Live bool // live plays it: that program can start its servers
+	Live bool // live plays it: that program can start its servers. If false, they exist only in the simulation
 }
 
 // PeersLocks are the locks of the program in peers/.

@@ -346,6 +346,11 @@ func writeSurvey(dir string, s survey.Survey) error {
 
 // writeSurveyTables writes the files of a survey that are for people.
 func writeSurveyTables(dir string, s survey.Survey) error {
+	for _, l := range PeersLocks {
+		if !l.Live {
+			s.OnlySimulated = append(s.OnlySimulated, l.Name)
+		}
+	}
 	for _, f := range []struct {
 		name  string
 		write func(*bytes.Buffer) error
