@@ -65,8 +65,9 @@ var Needs = []Need{
 		cost:  func(l Lock) float64 { return l.Cost.HandOverMs },
 	},
 	{
-		Name: "It must survive the faults that its servers may have in the survey, such as a restart",
-		Asks: "one owner at a time, not freed by another, live after a crash and lease kept: held under faults of servers",
+		Name:    "It must survive the faults that its servers may have in the survey, such as a restart",
+		Asks:    "one owner at a time, not freed by another, live after a crash and lease kept: held under faults of servers",
+		promise: "one owner at a time",
 		meets: func(l Lock) bool {
 			return !slices.ContainsFunc(sound, func(promise string) bool { return l.Cell(promise, string(draw.ClassServer)).Word != Held })
 		},

@@ -153,6 +153,11 @@ func TestTheTablesOfASurveyAreWrittenAnew(t *testing.T) {
 	if after[survey.LocksFile] != string(old) || !strings.Contains(after[survey.MarkdownFile], "<!-- versions: world 6, ") || !strings.Contains(after[survey.PageFile], "<th>runs</th>") {
 		t.Errorf("written:\n%.600s", after[survey.MarkdownFile])
 	}
+	for file, mark := range map[string]string{survey.MarkdownFile: "[`chubby`](#chubby) (only simulated)", survey.PageFile: ">chubby</a> (only simulated)"} {
+		if !strings.Contains(after[file], mark) || strings.Contains(after[file], strings.ReplaceAll(mark, "chubby", "reference-fair")) {
+			t.Errorf("%s does not say %q", file, mark)
+		}
+	}
 	for _, c := range []struct{ args, want string }{
 		{"--tables", "--tables needs --out"},
 		{"--tables --runs 3 --lock none --out " + dir, "--tables plays nothing, and takes no --lock, --runs"},

@@ -78,9 +78,9 @@ func locks() []locktest.Subject {
 			"Do not take it where a waiter must be served in order or at once: waiters ask every 250 ms."),
 		advise(nats.Blind, "Never take it: its unlock deletes whatever hold is there."),
 		advise(nats.KeyTTL, "Do not take it: the first renewal takes the time to live from the key, and a holder that dies then holds the lock for ever."),
-		advise(chubby.Lock, "Take it where locks are held for minutes or longer and a fail-over must not cost them. "+
-			"Do not take it where the lock must be free soon after a crash: the lock-delay keeps everybody off for a minute."),
-		advise(chubby.WithoutDelay, "Take it where a fail-over must not cost a lock and whatever it guards checks the sequencer. "+
+		advise(chubby.Lock, "Nobody can take it, since it is written after a paper and exists only here. Its kind suits locks that are held for minutes or longer and that a fail-over must not cost. "+
+			"It does not suit a lock that must be free soon after a crash: the lock-delay keeps everybody off for a minute."),
+		advise(chubby.WithoutDelay, "Nobody can take it, since it is written after a paper and exists only here. Its kind suits locks that a fail-over must not cost, if whatever they guard checks the sequencer. "+
 			"Without that check a late request of a dead holder does harm."),
 		advise(mysql.GetLock, "Take it where the work is done on the very connection that holds the lock, so that both end together. "+
 			"Do not take it where the work is elsewhere: a connection that is lost frees the lock, and its holder is not told."),
