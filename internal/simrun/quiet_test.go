@@ -66,7 +66,9 @@ scenario                             locks    runs  expected  verdicts by locks
 misdelete                                1       1  yes       1 bug
 pause-past-lease                         1       1  yes       1 bug
 
-` + good; yes.code != exitOK || yes.out != want {
+` + good + `next: go run ./cmd/simrun list explains each scenario;
+      go run ./cmd/simrun run misdelete shows its findings on each lock
+`; yes.code != exitOK || yes.out != want {
 		t.Errorf("exit %d\n%s\nwant\n%s", yes.code, yes.out, want)
 	}
 	for _, c := range []struct {
@@ -78,7 +80,7 @@ pause-past-lease                         1       1  yes       1 bug
 		{"run misdelete pause-past-lease --lock setnx-del,none --seed 1", []string{
 			"4 runs of 4 pairs of scenario and lock; 2 not as expected\n\nscenario ", "\nmisdelete                                2       2  NO        1 bug, 1 undecided", "\npause-past-lease ",
 			"\n\nscenario ", "\nmisdelete                    none ", "NO: held, as not named\n", "misdelete does not name the lock none. ", "\n    mutual-exclusion: ", "\npause-past-lease             none ",
-			"\n\n4 runs of 4 pairs of scenario and lock; 2 not as expected\nreplay: ",
+			"\n\n4 runs of 4 pairs of scenario and lock; 2 not as expected\nreplay: ", "--seed 1\nnext: go run ./cmd/simrun list explains each scenario\n",
 		}, "yes: "},
 		{"run misdelete --lock setnx-del,setnx-cad --seed 1", []string{"2 runs of 2 pairs", "\nmisdelete ", "yes: bug misdelete\n    misdelete: ", "\nmisdelete ", "held       yes", "\n\n" + good}, "locks"},
 		{"run misdelete --lock setnx-del --seed 1", []string{"1 run of 1 pair", "\nmisdelete "}, "\n\n1 run of 1 pair"},
@@ -95,6 +97,35 @@ pause-past-lease                         1       1  yes       1 bug
 		}
 		if strings.Contains(out, c.nowhere) {
 			t.Errorf("%s: %q is there:\n%s", c.args, c.nowhere, out)
+		}
+	}
+}
+
+// The last line of a run names a recording, if there is one.
+func TestARunNamesARecordingToReplay(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "out")
+	for _, c := range []struct {
+		args string
+		file string // "": none
+	}{
+		{"misdelete --lock setnx-cad,setnx-del", "misdelete/setnx-del/1.lockstep"},
+		{"misdelete pause-past-lease --lock setnx-del,none", "misdelete/none/1.lockstep"}, // which was not as expected
+		{"misdelete --lock setnx-cad", ""},
+		{"misdelete --lock setnx-del --quiet", ""},
+	} {
+		_, out, stderr := call(t, strings.Fields("run --seed 1 --out "+dir+" "+c.args)...)
+		if c.file == "" {
+			if strings.Contains(out, "next: ") {
+				t.Errorf("%s: %s%s", c.args, out, stderr)
+			}
+			continue
+		}
+		file := filepath.Join(dir, filepath.FromSlash(c.file))
+		if !strings.HasSuffix(out, " go run ./cmd/simrun replay "+file+" shows a run\n") {
+			t.Errorf("%s: %s%s", c.args, out, stderr)
+		}
+		if code, _, stderr := call(t, "replay", file); code != exitOK {
+			t.Errorf("replay: exit %d: %s", code, stderr)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -145,6 +146,14 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 	}
 	if table {
 		a.summary(finished, lines)
+		if !a.quiet {
+			a.next(finished, details, func(p *pair) string {
+				if results == nil || results.kept[p] == "" {
+					return ""
+				}
+				return filepath.Join(o.out, results.kept[p])
+			})
+		}
 	} else if !o.asJSON {
 		return code, a.writeCases(o.format, cases)
 	}
@@ -375,6 +384,35 @@ func (a *app) summary(pairs []*pair, lines []byte) {
 	}
 	if odd != nil {
 		fmt.Fprintf(a.out, "replay: %s\n", replayCommand(odd.worst()))
+	}
+}
+
+// next prints the commands that say more about the pairs. shown reports whether the findings of each
+// pair were printed, and recording returns the file of a recording of a pair, or "".
+func (a *app) next(pairs []*pair, shown bool, recording func(*pair) string) {
+	var commands []string
+	several := len(byScenario(pairs)) > 1
+	if several {
+		commands = append(commands, program()+" list explains each scenario")
+	}
+	broke := func(p *pair) bool {
+		word := p.worst().Word
+		return word != play.VerdictHeld && word != play.VerdictNotApplicable
+	}
+	odd := slices.IndexFunc(pairs, func(p *pair) bool { return !p.asExpected() })
+	i := odd
+	if i < 0 {
+		i = slices.IndexFunc(pairs, broke)
+	}
+	switch {
+	case i < 0:
+	case recording(pairs[i]) != "":
+		commands = append(commands, fmt.Sprintf("%s replay %s shows a run", program(), quoted(recording(pairs[i]))))
+	case several && !shown && odd < 0: // the summary has a command for an unexpected run
+		commands = append(commands, fmt.Sprintf("%s run %s shows its findings on each lock", program(), quoted(pairs[i].sc.ShortName())))
+	}
+	if len(commands) > 0 {
+		fmt.Fprintf(a.out, "next: %s\n", strings.Join(commands, ";\n      "))
 	}
 }
 
