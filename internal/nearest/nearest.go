@@ -22,11 +22,10 @@ func Word(word string, known []string) string {
 }
 
 // Near returns the nearest word of known if it resembles word: if word is the beginning of it, or
-// has more than half of its letters right. Otherwise it returns "".
+// if more than half of the letters of the longer word are right. Otherwise it returns "".
 func Near(word string, known []string) string {
-	letters := len([]rune(word))
 	switch {
-	case word == "" || letters > longest:
+	case word == "" || letters(word) > longest:
 		return ""
 	case slices.Contains(known, word):
 		return word
@@ -34,11 +33,13 @@ func Near(word string, known []string) string {
 	if i := slices.IndexFunc(known, func(k string) bool { return strings.HasPrefix(strings.ToLower(k), strings.ToLower(word)) }); i >= 0 {
 		return known[i]
 	}
-	if nearest := Word(word, known); nearest != "" && 2*distance(word, nearest) < letters {
+	if nearest := Word(word, known); nearest != "" && 2*distance(word, nearest) < max(letters(word), letters(nearest)) {
 		return nearest
 	}
 	return ""
 }
+
+func letters(word string) int { return len([]rune(word)) }
 
 // Known is the end of a message about an unknown word. It names the word of known that Near
 // returns, if there is one, and lists the known words.

@@ -13,6 +13,8 @@ func TestNear(t *testing.T) {
 		{"a letter too many", "runn", "run"},
 		{"a letter dropped", "marix", "matrix"},
 		{"half of the letters", "lizz", ""},
+		{"a letter of three is missing", "rn", "run"},
+		{"two letters of three are missing", "u", ""},
 		{"two letters of three changed places", "rnu", "run"},
 		{"capitals", "SETNX-DEL", "setnx-del"},
 		{"the beginning of a word", "shr", "shrink"},

@@ -261,6 +261,9 @@ func (a *app) unknownCommand(root *cobra.Command, name string) error {
 		}
 		return usagef("unknown command %q; it is a %s: %s; %s help lists the commands", name, kind, commands, program())
 	}
+	if name == "history" || name == "histories" { // as the documents call what check reads
+		return usagef("unknown command %q; check judges a history; %s help lists the commands", name, program())
+	}
 	return usagef("unknown command %q; %s%s help lists the commands", name, nearest.Hint(nearest.Near(name, available(root))), program())
 }
 

@@ -184,6 +184,8 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 	recording := filepath.Join("..", "..", "results", "misdelete", "setnx-del", "1.lockstep")
 	for _, c := range []struct{ args, want string }{
 		{"explor --lock setnx-del", `unknown command "explor"; did you mean "explore"? go run ./cmd/simrun help lists the commands`},
+		{"rn misdelete", `unknown command "rn"; did you mean "run"?`},
+		{"history h.jsonl", `unknown command "history"; check judges a history; go run ./cmd/simrun help lists the commands`},
 		{"rnu --bogus", `unknown command "rnu"; did you mean "run"?`},
 		{"explode", `unknown command "explode"; did you mean "explore"?`},
 		{"help surrvey", `unknown command "surrvey"; did you mean "survey"?`},

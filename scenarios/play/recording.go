@@ -95,6 +95,7 @@ func ReadRecording(file string, text []byte) (*Recording, *scenarios.Scenario, *
 
 // ReadRecordingOf is ReadRecording with a function that finds a lock by its name.
 func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.Subject, error)) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
+	const again = "remove it: the test that found the failure writes it again, and so does simrun run --out DIR"
 	fail := func(offset int, format string, args ...any) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
 		line, column := position(text, offset)
 		return nil, nil, nil, &scenarios.FileError{File: file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
@@ -112,7 +113,7 @@ func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.
 		if begin > 0 {
 			what = "the file ends before the recording begins"
 		}
-		return fail(begin, "%s; remove it: the test that found the failure writes it again, and so does simrun run --out DIR", what)
+		return fail(begin, "%s; %s", what, again)
 	}
 	if IsLive(text) {
 		return fail(begin, "this is a live run, which has no decisions and cannot be played again; simrun report draws it")
@@ -125,7 +126,7 @@ func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.
 		var kind *json.UnmarshalTypeError
 		switch {
 		case errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF):
-			return fail(len(text), "the recording is cut off: the JSON object that begins at byte %d does not end", begin)
+			return fail(len(text), "the recording is cut off: the JSON object that begins at byte %d does not end; %s", begin, again)
 		case errors.As(err, &syntax):
 			return fail(begin+int(syntax.Offset)-1, "not a recording, which is a JSON object: %v", err)
 		case errors.As(err, &kind):
