@@ -639,6 +639,11 @@ func findingsAreWhole(t *testing.T, chromium context.Context) {
 		if got := browsertest.Eval[int](p, shown); got != 2 {
 			t.Errorf("%s: %d findings are shown, want 2", at, got)
 		}
+		// On a narrow screen the chart comes before the state, and both after the findings.
+		got := browsertest.Eval[[]string](p, `["told", "chart", "state"].sort((a, b) => document.getElementById(a).getBoundingClientRect().top - document.getElementById(b).getBoundingClientRect().top)`)
+		if want := browsertest.Eval[bool](p, `innerWidth <= 900`); want != slices.Equal(got, []string{"told", "chart", "state"}) {
+			t.Errorf("%s: from the top come %q", at, got)
+		}
 	})
 	if got := p.Text("#others summary"); got != fmt.Sprintf("%d more findings", len(r.Findings)-2) {
 		t.Errorf("below them stands %q", got)

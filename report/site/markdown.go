@@ -261,7 +261,7 @@ func (d *document) lead() *document {
 
 // scrolled matches the elements that may be wider than the page. They scroll, and the keyboard
 // reaches them.
-var scrolled = regexp.MustCompile(`<(/?)(table|pre)>`)
+var scrolled = regexp.MustCompile(`<(/?)(table|pre)>|<p>(<img [^>]*>)</p>`)
 
 // html renders the document.
 func (d *document) html() string {
@@ -277,6 +277,9 @@ func (d *document) html() string {
 			return "</table></div>"
 		case "<pre>":
 			return `<pre tabindex="0">`
+		}
+		if picture := scrolled.FindStringSubmatch(tag)[3]; picture != "" {
+			return `<div class="wide picture" tabindex="0" role="region" aria-label="picture">` + picture + "</div>"
 		}
 		return tag
 	})

@@ -175,7 +175,7 @@ func TestDocuments(t *testing.T) {
 		"docs/a.md": "<!-- a note -->\n# A *title*\n\n## One thing\n\n" +
 			"[b](b.md#a-place) [code](../sim/world.go) [folder](../results) [run](../results/x/1.lockstep) [alone](../results/foreign.lockstep) [data](../results/x.jsonl)\n\n" +
 			"![picture](p.png) [out](https://example.org/x) [here](#one-thing) [nowhere](gone.md) <b>bold</b> a<br>b <!-- hidden -->\n\n" +
-			"| n | s |\n|--:|---|\n| 1 | `x|y` |\n\n<div onclick=\"evil()\">block</div>\n\n## Two\n\n```sh\ngo <run>\n```\n\n## Three\n",
+			"| n | s |\n|--:|---|\n| 1 | `x|y` |\n\n<div onclick=\"evil()\">block</div>\n\n## Two\n\n```sh\ngo <run>\n```\n\n## Three\n\n![wide](p.png)\n",
 		"docs/b.md": "# B\n\n## A place\n", "results/b.md": "# B\n", "docs/p.png": "\x89PNG", "sim/world.go": "package sim",
 		"results/x/1.lockstep": "", "results/foreign.lockstep": "# a recording", "results/x.jsonl": "{}", "results/y.jsonl": "{}",
 	})
@@ -191,6 +191,7 @@ func TestDocuments(t *testing.T) {
 		`<title>A title · Lockstep</title>`, `<a href="../docs/b.html#a-place">b</a>`, `<a href="../results/index.html">folder</a>`, `<a href="../results/x/1.html">run</a>`,
 		`<a href="../results/foreign.lockstep">alone</a>`, `<a href="../results/x.jsonl">data</a>`, `<img src="../docs/p.png" alt="picture">`, `<a href="https://example.org/x">out</a>`,
 		`<a href="#one-thing">here</a>`, "&lt;b&gt;bold&lt;/b&gt; a<br>b", `<th align="right">n</th>`, "&lt;div onclick=", `<pre tabindex="0"><code class="language-sh">go &lt;run&gt;`,
+		`<p><img src="../docs/p.png" alt="picture"> `, `<div class="wide picture" tabindex="0" role="region" aria-label="picture"><img src="../docs/p.png" alt="wide"></div>`,
 		`<summary>3 chapters</summary>`, `<a href="#two">Two</a>`, `<h2 id="one-thing">`, " code ", " nowhere ",
 	} {
 		if !strings.Contains(page, want) {
@@ -344,6 +345,14 @@ func onAllScreens(t *testing.T, chromium context.Context, dir string) {
 		p.Looks(func(at string) {
 			if got := browsertest.Eval[[]float64](p, `[document.documentElement.scrollWidth, document.documentElement.clientWidth]`); got[0] > got[1] {
 				t.Errorf("%s, %s: the page is %v pixels wide", name, at, got[0])
+			}
+			// A picture is wide enough to be read.
+			if got := browsertest.Eval[[]float64](p, `[...document.querySelectorAll(".picture img")].map(e => e.getBoundingClientRect().width).filter(w => w < 900)`); len(got) > 0 {
+				t.Errorf("%s, %s: pictures are %v pixels wide", name, at, got)
+			}
+			// The names of the locks leave room for the columns beside them.
+			if got := browsertest.Eval[float64](p, `(e => e && innerWidth < 600 ? e.getBoundingClientRect().width : 0)(document.querySelector(".wide tbody td:first-child"))`); name == "results/survey.html" && got > 160 {
+				t.Errorf("%s, %s: the first column is %v pixels wide", name, at, got)
 			}
 			if got := browsertest.Eval[[]string](p, browsertest.Faint); len(got) > 0 {
 				t.Errorf("%s, %s: %d texts are faint: %q", name, at, len(got), got[:min(len(got), 5)])
