@@ -32,28 +32,28 @@ func Shortened(r Run, most int) string {
 		events = append(events, e)
 	}
 	keep := f.keep(events, place, most)
-	out, left := head, 0
+	out, left, c := head, 0, clockOf(v)
 	for i, row := range body(events) {
 		if !keep[i] {
 			left++
 			continue
 		}
-		out += leftOut(left, i == left)
+		out += leftOut(left, i == left, c)
 		left = 0
 		out += row
 	}
-	return out + leftOut(left, false)
+	return out + leftOut(left, false, c)
 }
 
 // leftOut is the line in place of n events; "" if n is 0.
-func leftOut(n int, first bool) string {
+func leftOut(n int, first bool, c clock) string {
 	switch {
 	case n == 0:
 		return ""
 	case first:
-		return fmt.Sprintf("%*s  %s before\n", textTime-2, "…", counted.Of(n, "event"))
+		return fmt.Sprintf("%*s  %s before\n", c.width()-2, "…", counted.Of(n, "event"))
 	}
-	return fmt.Sprintf("%*s  %s left out\n", textTime-2, "…", counted.Of(n, "event"))
+	return fmt.Sprintf("%*s  %s left out\n", c.width()-2, "…", counted.Of(n, "event"))
 }
 
 // The relevance of an event for a finding, the highest first.

@@ -12,10 +12,44 @@ import (
 
 const (
 	textWidth   = 100
-	textTime    = 11 // the width of the column of instants
+	textTime    = 11 // the width of the column of instants with three decimals
 	columnLeast = 15
 	serverLeast = 29 // least width of the server's column, which has the most text
 )
+
+// A clock writes the instants of a timeline, all with the same number of decimals.
+type clock int
+
+// clockOf returns the clock of a run. It has milliseconds, or more decimals if the run is so short
+// that they would make all instants the same. The events after the calm come long after it and count
+// for nothing.
+func clockOf(v *view) clock {
+	events := v.Events
+	if i := slices.IndexFunc(events, func(e event) bool { return e.Kind == string(model.KindCalm) }); i >= 0 {
+		events = events[:i]
+	}
+	if len(events) > 0 {
+		first, last := events[0].AtNs, events[len(events)-1].AtNs
+		for _, c := range []clock{3, 6, 9} {
+			if c.at(first) != c.at(last) {
+				return c
+			}
+		}
+	}
+	return 3
+}
+
+// width is the width of the column of instants.
+func (c clock) width() int { return textTime + int(c) - 3 }
+
+// at writes an instant in seconds.
+func (c clock) at(ns int64) string {
+	if c == 3 {
+		return model.At(ns)
+	}
+	s := fmt.Sprintf("%d.%09d", ns/1e9, ns%1e9)
+	return s[:len(s)-9+int(c)] + "s"
+}
 
 // A column of the story shows a thread, the server, or all lanes without a column of their
 // own.
@@ -40,6 +74,7 @@ func textOf(r Run, v *view) string {
 	b.WriteString("\n")
 	head, body := columnsOf(v)
 	b.WriteString(head)
+	c := clockOf(v)
 	events := v.Events
 	for _, g := range v.Cuts {
 		i := slices.IndexFunc(events, func(e event) bool { return e.AtNs >= g.ToNs })
@@ -47,7 +82,7 @@ func textOf(r Run, v *view) string {
 			i = len(events)
 		}
 		b.WriteString(strings.Join(body(events[:i]), ""))
-		fmt.Fprintf(&b, "%*s  %s left out\n", textTime-2, "…", counted.Of(g.Events, "event"))
+		fmt.Fprintf(&b, "%*s  %s left out\n", c.width()-2, "…", counted.Of(g.Events, "event"))
 		events = events[i:]
 	}
 	b.WriteString(strings.Join(body(events), ""))
@@ -67,8 +102,9 @@ func textOf(r Run, v *view) string {
 
 func foundText(v *view) string {
 	var b strings.Builder
+	c := clockOf(v)
 	for _, f := range v.Findings {
-		b.WriteString(Wrap(fmt.Sprintf("▶ %s  %s (%s): %s", at(f.AtNs), f.Judge, f.Class, f.Why), "", textWidth))
+		b.WriteString(Wrap(fmt.Sprintf("▶ %s  %s (%s): %s", c.at(f.AtNs), f.Judge, f.Class, f.Why), "", textWidth))
 		for _, o := range v.Overlaps {
 			if o.FromNs == f.AtNs {
 				b.WriteString(Wrap(fmt.Sprintf("%s and %s both believed to hold %s for %s", o.Who[0], o.Who[1], o.Lock, length(o.ToNs-o.FromNs)), "  ", textWidth))
@@ -83,17 +119,19 @@ func foundText(v *view) string {
 
 // columnsOf returns the head of the table, and a function that makes rows from events.
 func columnsOf(v *view) (head string, body func([]event) []string) {
-	cols := choose(v)
-	width := min((textWidth-textTime)/len(cols), (textWidth-textTime-serverLeast)/max(len(cols)-1, 1))
-	head = strings.Repeat(" ", textTime)
-	for i, c := range cols {
-		head += pad(Clip(c.name, width-1), width, i == len(cols)-1)
+	c := clockOf(v)
+	cols := choose(v, c)
+	room := textWidth - c.width()
+	width := min(room/len(cols), (room-serverLeast)/max(len(cols)-1, 1))
+	head = strings.Repeat(" ", c.width())
+	for i, col := range cols {
+		head += pad(Clip(col.name, width-1), width, i == len(cols)-1)
 	}
 	head += "\n"
 	return head, func(events []event) (rows []string) {
 		for _, e := range events {
 			if !e.quiet {
-				rows = append(rows, row(e, cols, width, v))
+				rows = append(rows, row(e, cols, width, v, c))
 			}
 		}
 		return rows
@@ -102,8 +140,8 @@ func columnsOf(v *view) (head string, body func([]event) []string) {
 
 // choose returns the columns. If there are too many threads, the threads that a finding
 // names get columns first, and the threads without a column of their own share one.
-func choose(v *view) []column {
-	most := (textWidth - textTime - serverLeast) / columnLeast
+func choose(v *view, c clock) []column {
+	most := (textWidth - c.width() - serverLeast) / columnLeast
 	var named, threads []int
 	for _, f := range v.Findings {
 		for _, op := range f.Ops {
@@ -156,12 +194,12 @@ func choose(v *view) []column {
 }
 
 // row returns one event in its column, wrapped to the width of the column.
-func row(e event, cols []column, width int, v *view) string {
-	at := fmt.Sprintf("%*s  ", textTime-2, model.At(e.AtNs))
-	blank := strings.Repeat(" ", textTime)
+func row(e event, cols []column, width int, v *view, c clock) string {
+	at := fmt.Sprintf("%*s  ", c.width()-2, c.at(e.AtNs))
+	blank := strings.Repeat(" ", c.width())
 	if e.Lane < 0 {
 		var b strings.Builder
-		for i, line := range strings.Split(strings.TrimRight(Wrap("── "+e.Text+" ──", "", textWidth-textTime), "\n"), "\n") {
+		for i, line := range strings.Split(strings.TrimRight(Wrap("── "+e.Text+" ──", "", textWidth-c.width()), "\n"), "\n") {
 			if i > 0 {
 				at = blank
 			}
@@ -180,7 +218,7 @@ func row(e event, cols []column, width int, v *view) string {
 	}
 	// The text may take the room of the next column, too. The last column takes the rest of
 	// the line.
-	room := textWidth - textTime - which*width
+	room := textWidth - c.width() - which*width
 	if which < len(cols)-1 {
 		room = max(width-1, min(room, 2*width-1))
 	}

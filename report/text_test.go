@@ -290,3 +290,38 @@ func TestAPublicationSaysWhoHearsIt(t *testing.T) {
 		}
 	}
 }
+
+// A run within a millisecond has as many decimals as tell its events apart, in each line of its timeline.
+func TestAShortRunHasMoreDecimals(t *testing.T) {
+	for _, c := range []struct {
+		first, second int64
+		want          []string // the instants of the lines
+	}{
+		{7_001, 2_000_000, []string{"0.000s", "0.002s", "31.000s"}},
+		{999_999, 1_000_001, []string{"0.000999s", "0.001000s", "31.000000s"}},
+		{1_002_000, 1_003_999, []string{"0.001002s", "0.001003s", "31.000000s"}},
+		{7_001, 7_002, []string{"0.000007001s", "0.000007002s", "31.000000000s"}},
+		{7_001, 7_001, []string{"0.000s", "0.000s", "31.000s"}},
+	} {
+		r := long(10)
+		r.Record.Events, r.Findings = nil, nil
+		for i, at := range []int64{c.first, c.second} {
+			r.Record.Add(model.Event{AtNs: at, Kind: model.KindInvoke, Process: []string{"a", "b"}[i], Thread: 1, Op: i + 1, Action: model.ActLock, Lock: "orders"})
+		}
+		r.Record.Add(model.Event{AtNs: 31e9, Kind: model.KindCalm})
+		var instants []string
+		column := 0
+		for line := range strings.Lines(report.Text(r)) {
+			if before, _, ok := strings.Cut(line, "s  "); ok && strings.HasPrefix(line, "  ") {
+				instants = append(instants, strings.TrimSpace(before)+"s")
+				if column != 0 && len(before) != column {
+					t.Errorf("%d and %d: the columns are not straight:\n%s", c.first, c.second, report.Text(r))
+				}
+				column = len(before)
+			}
+		}
+		if !slices.Equal(instants, c.want) {
+			t.Errorf("%d and %d: the instants are %q, want %q:\n%s", c.first, c.second, instants, c.want, report.Text(r))
+		}
+	}
+}
