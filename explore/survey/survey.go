@@ -147,7 +147,7 @@ func (l Lock) Reasons() (all []string) {
 		text := ""
 		switch {
 		case c.Lock != "":
-			text = fmt.Sprintf("%s: judged on %s, the same lock taken by handles: only a handle tells", c.Promise, c.Lock)
+			text = fmt.Sprintf("%s: judged on %s, the same lock taken by handles, whose contexts tell", c.Promise, c.Lock)
 		case c.Reason != "" && c.Word == NoSuchFault:
 			text = fmt.Sprintf("faults of the class %s: %s: %s", c.Faults, c.Word, c.Reason)
 		case c.Reason != "":

@@ -279,9 +279,9 @@ func TestASlowLockPlaysFewerRuns(t *testing.T) {
 	}
 }
 
-// If only a handle tells its holder of the loss of its hold, that promise is judged on the lock by
-// handles, and the other promises on the lock itself.
-func TestAHandleIsJudgedForWhatOnlyItTells(t *testing.T) {
+// If the threads of a lock do not watch the contexts of their holds, the promise to tell of a lost hold is
+// judged on the lock by handles, and the other promises on the lock itself.
+func TestTheLockByHandlesIsJudgedForWhatItTells(t *testing.T) {
 	h, o := sim.NewHost(t), Options{Runs: 2, Seed: 1, Budget: 5}
 	l, err := Of(h, find(t, "reference"), o, nil)
 	if err != nil {
@@ -296,7 +296,7 @@ func TestAHandleIsJudgedForWhatOnlyItTells(t *testing.T) {
 			t.Errorf("%s, %s: %+v; want that %q was judged", c.Promise, c.Faults, c, judged)
 		}
 	}
-	want := "lost hold told: judged on reference-handle, the same lock taken by handles: only a handle tells"
+	want := "lost hold told: judged on reference-handle, the same lock taken by handles, whose contexts tell"
 	if all := l.Reasons(); !slices.Contains(all, want) {
 		t.Errorf("the reasons are %q; want %q", all, want)
 	}

@@ -82,8 +82,9 @@ type Subject struct {
 	// Setups are the setups of real servers for which Open makes a client, besides that of a world:
 	// see Options.Setup.
 	Setups []string
-	// Handles is the name of the same lock taken by handles, if only a handle tells its holder that
-	// the hold is gone. A survey judges that promise on it. "": there is no such lock.
+	// Handles is the name of the same lock taken by handles, whose holders watch the contexts of their
+	// holds, if the threads of this lock do not watch them. A survey judges on it the promise that a
+	// holder is told of the loss of its hold. "": there is no such lock.
 	Handles string
 	// Port is the lock that stands for this one in a simulated world, if this one runs
 	// on real servers only. Scenarios expect of this lock what they expect of its port.
