@@ -729,7 +729,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 	if cause != "" {
 		fmt.Fprintf(text, "cause: %s\n", cause)
 	}
-	if hint := hintOf(f.finding); hint != "" {
+	if hint := hintOf(f.finding, f.verdict.Played.Trace); hint != "" {
 		fmt.Fprintf(text, "hint: %s\n", hint)
 	}
 	fmt.Fprintln(text, f.how)
@@ -759,17 +759,6 @@ func (r *runner) fail(t *testing.T, f failure) {
 	r.annotate(t, fmt.Sprintf("%s breaks %s", r.s.Name, f.finding.Judge),
 		fmt.Sprintf("%s\n%s\nfingerprint: %s\nreplay: %s", sentence.Finding(f.finding), f.how, f.fingerprint, replay))
 	t.Error("\n" + text.String())
-}
-
-// hintOf says what a test may have to change in its Lock if the finding is no fault of the lock; "":
-// nothing. Many clients tell nobody that an unlock freed nothing, and their Lock must.
-func hintOf(f judges.Finding) string {
-	if d, ok := f.Detail.(judges.Unplaceable); ok && d.Reason.Refused != nil {
-		if in := d.Reason.Refused.In; in.Do == model.DoRelease && in.Answer == model.AnswerReleased {
-			return "Unlock returned nil, which says that it freed the lock; if it found nothing to free, it must return locktest.ErrNotHeld"
-		}
-	}
-	return ""
 }
 
 // testedPackage is the package of the test and a space, so that a command can name it wherever it

@@ -136,6 +136,54 @@ func TestAnUnlockThatFreedNothingAndDoesNotTell(t *testing.T) {
 	}
 }
 
+// busyEarly takes a context that has ended for a lock that is busy.
+type busyEarly struct{ setnx }
+
+func (l *busyEarly) Lock(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return locktest.ErrBusy
+	}
+	return l.setnx.Lock(ctx)
+}
+
+// swallows is a setnx whose Unlock tells nobody of a request that failed.
+type swallows struct{ setnx }
+
+func (l *swallows) Unlock(ctx context.Context) error {
+	if err := l.setnx.Unlock(ctx); errors.Is(err, locktest.ErrNotHeld) {
+		return err
+	}
+	return nil
+}
+
+// The hint is about the answer of the adapter that the run refutes, and about what the run shows of
+// the call.
+func TestAnAnswerThatTheRunRefutesHasAHint(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args []string
+		want []string
+		not  string
+	}{
+		"is busy before it asks": {[]string{"-lockstep.runs=20", "-lockstep.faults=none"},
+			[]string{"answered busy, but the lock was free", "hint: ErrBusy, or a TryLock that returns false and no error, says that the lock was held at some time during the call; this call sent no request, so it must return the error that ended it"},
+			"ErrNotHeld"},
+		"swallows the errors of Unlock": {[]string{"-lockstep.runs=1", "-lockstep.faults=none"}, []string{
+			"hint: Unlock returned nil, although the answer to its request did not arrive; it must return the error of the request", // of a story, as the next
+			"hint: Unlock returned nil, although no request of it reached a server; it must return the error of the request, or locktest.ErrNotHeld if the handle holds nothing",
+		}, "if it found nothing to free"},
+	} {
+		text, passed := outcome(t, t.TempDir(), name, nil, c.args...)
+		if passed {
+			t.Errorf("it passed:\n%s", text)
+		}
+		mustContain(t, text, c.want...)
+		if strings.Contains(text, c.not) {
+			t.Errorf("a hint about another mistake:\n%s", text)
+		}
+	}
+}
+
 func mustContain(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -470,6 +518,8 @@ func init() {
 	wrong["extends another's hold"] = extendedSubject("extends another's hold", anybodysExpire)
 	wrong["takes it by extending it"] = extendedSubject("takes it by extending it", setAgain)
 	add("does not tell that it freed nothing", open(func(rdb *redis.Client, name string) locktest.Lock { return &silent{setnx{rdb: rdb, name: name}} }))
+	add("is busy before it asks", open(func(rdb *redis.Client, name string) locktest.Lock { return &busyEarly{setnx{rdb: rdb, name: name}} }))
+	add("swallows the errors of Unlock", open(func(rdb *redis.Client, name string) locktest.Lock { return &swallows{setnx{rdb: rdb, name: name}} }))
 	wrong["endless"] = endlessSubject("endless", false)
 	wrong["keeps every hold"] = endlessSubject("keeps every hold", true)
 	add("is renewed without a lease", func(s *locktest.Subject) { s.Lease, s.Renewed = 0, true })
