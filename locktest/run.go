@@ -208,13 +208,14 @@ type runner struct {
 	offers   offers
 	lock     *subject.Subject
 	met      map[string]bool // fingerprints
+	panicked map[string]bool // the places of panics that were shown
 	explored bool
 	// pointless is the reason why nothing else can be judged; "": go on.
 	pointless string
 }
 
 func newRunner(t *testing.T, s Subject, o Options, plan explore.Plan, at place) *runner {
-	return &runner{t: t, s: s, o: o, plan: plan, at: at, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}}
+	return &runner{t: t, s: s, o: o, plan: plan, at: at, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}, panicked: map[string]bool{}}
 }
 
 // open finds out what the lock offers. It fails the test and returns false if the lock
@@ -237,16 +238,25 @@ func (r *runner) open() bool {
 // on runs f with a host, and turns a panic of a world into a failure of the test.
 func (r *runner) on(t *testing.T, f func(*sim.Host)) {
 	t.Helper()
-	defer func() {
-		p := recover()
-		if hung, ok := p.(*sim.Hung); ok {
-			r.errorf(t, "locktest: %s cannot be judged: %v\n\n%s", r.s.Name, hung, hung.Stacks)
-			r.pointless = "a world of the lock stood still"
-		} else if p != nil {
-			r.errorf(t, "locktest: %s cannot be judged: %v", r.s.Name, p)
-		}
-	}()
-	f(r.host(t))
+	p := recovered(t, func() {
+		t.Helper()
+		f(r.host(t))
+	})
+	if hung, ok := p.(*sim.Hung); ok {
+		r.errorf(t, "locktest: %s cannot be judged: %v\n\n%s", r.s.Name, hung, hung.LockFrames())
+		r.pointless = "a world of the lock stood still"
+	} else if p != nil {
+		r.errorf(t, "locktest: %s cannot be judged: %v", r.s.Name, p)
+	}
+}
+
+// recovered runs f and returns the value of its panic. An error that is reported while a function
+// panics is shown at the line of that function.
+func recovered(t *testing.T, f func()) (panicked any) {
+	t.Helper()
+	defer func() { panicked = recover() }()
+	f()
+	return nil
 }
 
 func (r *runner) host(t *testing.T) *sim.Host {
@@ -259,7 +269,7 @@ func (r *runner) probe() (o offers, err error) {
 	defer func() {
 		p := recover()
 		if hung, ok := p.(*sim.Hung); ok {
-			err = fmt.Errorf("%v\n\n%s", hung, hung.Stacks)
+			err = fmt.Errorf("%v\n\n%s", hung, hung.LockFrames())
 		} else if p != nil {
 			err = fmt.Errorf("it panicked: %v", p)
 		}
@@ -363,7 +373,11 @@ func (r *runner) story(t *testing.T, st story) {
 		}
 		f, found := firstBug(v)
 		if d := v.Played.Trace; found && d != nil && len(d.Defects) > 0 { // the rest of the run may follow from it
-			r.errorf(t, "locktest: %s is %s: %s: %s", r.s.Name, play.VerdictUndecided, judges.JudgeHarness, d.Defects[0].Text)
+			text := judges.JudgeHarness + ": " + d.Defects[0].Text
+			if len(v.Played.Panics) > 0 {
+				text = r.panicText(v.Played.Panics[0])
+			}
+			r.errorf(t, "locktest: %s is %s: %s", r.s.Name, play.VerdictUndecided, text)
 			return
 		}
 		if found && v.Word != play.VerdictNondeterministic {
@@ -525,7 +539,7 @@ func (r *runner) scenario(t *testing.T, v play.Verdict) {
 			how: fmt.Sprintf("the scenario %s, seed %d: expected was %s", v.Scenario.File, v.Seed, v.Expected)})
 		return
 	}
-	r.errorf(t, "locktest: %s, seed %d: expected was %s, and %s is %s", v.Scenario.File, v.Seed, v.Expected, r.s.Name, strings.TrimSuffix(fmt.Sprintf("%s: %s", v.Word, sentence.Verdict(v)), ": "))
+	r.errorf(t, "locktest: %s, seed %d: expected was %s, and %s is %s", v.Scenario.File, v.Seed, v.Expected, r.s.Name, strings.TrimSuffix(fmt.Sprintf("%s: %s", v.Word, r.why(v)), ": "))
 	for _, f := range v.Findings {
 		t.Logf("%s, %s: %s", f.Class, f.Judge, sentence.Finding(f))
 	}
@@ -539,7 +553,7 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 		r.pointless = "the lock is nondeterministic"
 		fallthrough
 	case play.VerdictUndecided:
-		r.errorf(t, "locktest: %s is %s: %s", r.s.Name, v.Word, sentence.Verdict(v))
+		r.errorf(t, "locktest: %s is %s: %s", r.s.Name, v.Word, r.why(v))
 	case play.VerdictLimit:
 		for _, f := range v.Findings {
 			var excuses []string
@@ -571,10 +585,13 @@ const shrinkRuns = 3000
 type odd struct {
 	word  play.Word
 	judge string
-	facts string // the rule, the lock and the thread of the finding that nobody can decide
+	facts string // the rule, the lock and the thread of the finding that nobody can decide, or the place of the panic
 }
 
 func oddOf(r explore.Run) odd {
+	if p, ok := firstPanic(r); ok {
+		return odd{r.Word, judges.JudgeHarness, placeOf(p)}
+	}
 	if f := r.Doubtful; f != nil {
 		return odd{r.Word, f.Judge, fmt.Sprintf("%T %q %q", f.Detail, f.Lock, f.Thread)}
 	}
@@ -613,12 +630,15 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		alike[oddOf(one)]++
 	}
 	for _, one := range total.Odd { // one line for all that are alike
-		key := oddOf(one)
+		key, text := oddOf(one), one.Why
+		if p, ok := firstPanic(one); ok {
+			text = r.panicText(p)
+		}
 		switch n := alike[key]; {
 		case n > 1:
-			r.errorf(t, "locktest: %d of %s of %s, run %d the first, are %s: %s", n, counted.Of(r.plan.Runs, "run"), r.s.Name, one.Index, one.Word, one.Why)
+			r.errorf(t, "locktest: %d of %s of %s, run %d the first, are %s: %s", n, counted.Of(r.plan.Runs, "run"), r.s.Name, one.Index, one.Word, text)
 		case n == 1:
-			r.errorf(t, "locktest: run %d of %s is %s: %s", one.Index, r.s.Name, one.Word, one.Why)
+			r.errorf(t, "locktest: run %d of %s is %s: %s", one.Index, r.s.Name, one.Word, text)
 		}
 		delete(alike, key)
 	}
@@ -731,6 +751,9 @@ func (r *runner) fail(t *testing.T, f failure) {
 	}
 	if hint := hintOf(f.finding, f.verdict.Played.Trace); hint != "" {
 		fmt.Fprintf(text, "hint: %s\n", hint)
+	}
+	if panics := f.verdict.Played.Panics; len(panics) > 0 { // the finding may follow from it
+		fmt.Fprintln(text, r.panicText(panics[0]))
 	}
 	fmt.Fprintln(text, f.how)
 	file, err := f.file, error(nil)

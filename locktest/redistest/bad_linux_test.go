@@ -140,7 +140,7 @@ func TestBadLocksAreExplained(t *testing.T) {
 		"sleeps in the system":         {"sleeps in the system cannot be judged: the world stood still", ".(*asleep).Lock" + system},
 		"reads a pipe":                 {"reads a pipe cannot be judged: the world stood still", ".(*piped).Lock" + system},
 		"uses a real socket":           {"uses a real socket cannot be judged: the world stood still", ".(*real).Lock" + system},
-		"panics in Close":              {"panics in Close is undecided: harness: the client panicked when it was closed: the adapter's own panic"},
+		"panics in Close":              {"panics in Close is undecided: the client of process a panicked at ", ", when it was closed: the adapter's own panic", here + ".closing.Close\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

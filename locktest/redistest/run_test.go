@@ -352,7 +352,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 	for name, want := range map[string][]string{
 		"draws from math/rand/v2":              {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2", "check the stop channel", "docs/locktest.md, When the lock is nondeterministic"},
 		"panics":                               {"panics", "the adapter's own panic"},
-		"panics in Unlock":                     {" runs of panics in Unlock, run 0 the first, are undecided: harness: the lock panicked: the adapter's own panic"},
+		"panics in Unlock":                     {" runs of panics in Unlock, run 0 the first, are undecided: the lock panicked at ", " in Unlock(\"x\") of thread ", ": the adapter's own panic; the place is shown above\n", "of thread a/1: the adapter's own panic\n", ".(*panicsLater).Unlock\n", "run_test.go:", "hint: Unlock is also called by a thread that holds nothing, and after a Lock that failed"},
 		"does not open":                        {`does not open cannot be opened: no licence`},
 		"opens nothing":                        {"opens nothing cannot be opened: neither a client nor an error came from Open"},
 		"gives no lock":                        {"gives no lock cannot be opened: the client gives neither a lock "},
@@ -373,9 +373,9 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"State panics":                         {"State panics cannot be judged: its State panicked: locktest: there is no server 3; they count from 0, and the subject has 1 server", "secondServer"},
 		"State shows an end":                   {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
 		"asks nobody":                          {"asks nobody cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
-		"gives a nil handle":                   {"gives a nil handle is undecided: harness: the lock panicked: "},
+		"gives a nil handle":                   {"gives a nil handle is undecided: the lock panicked at 0.000s in Lock(\"orders\") of thread a/1: ", ".(*setnx).Lock\n", "subjects_test.go:"},
 		"asks for a server too many":           {"asks for a server too many cannot be opened: its Open panicked: locktest: there is no server 1; they count from 0, and the subject has 1 server"},
-		"holds a mutex over calls":             {"the world stood still", "sync.Mutex", "guarded"},
+		"holds a mutex over calls":             {"the world stood still", "put a channel in its place", "a goroutine [sync.Mutex.Lock] in\n", ".(*guarded).Lock\n", "run_test.go:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -384,11 +384,48 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 				t.Errorf("it passed:\n%s", text)
 			}
 			mustContain(t, text, want...)
+			if strings.Contains(text, "harness:") || strings.Contains(text, " run.go:") || strings.Contains(text, "sim.(*Thread)") {
+				t.Errorf("it shows code of Lockstep:\n%s", text)
+			}
 			if strings.Contains(text, "goroutine 1 [") || !strings.Contains(text, "FAIL: TestJudged") {
 				t.Errorf("the binary ended:\n%s", text)
 			}
 		})
 	}
+}
+
+// gated is a setnx of which one goroutine of a client at a time asks the server.
+type gated struct {
+	setnx
+	gate chan struct{}
+}
+
+func (l *gated) Lock(ctx context.Context) error {
+	for {
+		l.gate <- struct{}{}
+		ok, err := l.TryLock(ctx)
+		<-l.gate
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return locktest.ErrBusy
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// Simulated time passes while a goroutine waits for the channel that stands in the place of a mutex.
+func TestAChannelInThePlaceOfAMutex(t *testing.T) {
+	s := subjectOf("gated", false)
+	s.Open = func(p *locktest.Process) (locktest.Client, error) {
+		gate := make(chan struct{}, 1)
+		return anyClient{redis.NewClient(redistest.Options(p, 0)), func(rdb *redis.Client, name string) locktest.Lock {
+			return &gated{setnx{rdb: rdb, name: name}, gate}
+		}}, nil
+	}
+	locktest.Run(t, s, locktest.Options{Runs: 20, Profile: "full", Faults: "none"})
 }
 
 // A client whose Open panics late gives errors that repeat.
@@ -397,7 +434,7 @@ func TestAnOpenThatPanicsLateRepeats(t *testing.T) {
 	if strings.Contains(text, "nondeterministic") {
 		t.Errorf("it is nondeterministic:\n%s", text)
 	}
-	mustContain(t, text, "the lock panicked: its Open panicked: the adapter's own panic", "--- FAIL: TestJudged")
+	mustContain(t, text, " breaks liveness: ", "in Lock(\"x\") of thread a/1: its Open panicked: the adapter's own panic", "in Lock(\"orders\") of thread a/1: its Open panicked: the adapter's own panic", "--- FAIL: TestJudged")
 }
 
 // The inputs that Fuzz begins with hold for a lock that is right.
