@@ -428,6 +428,15 @@ func TestAChannelInThePlaceOfAMutex(t *testing.T) {
 	locktest.Run(t, s, locktest.Options{Runs: 20, Profile: "full", Faults: "none"})
 }
 
+// The remedy for a subject that is wrong comes before the search for a difference between two runs.
+func TestARenewalIsSaidBeforeWhatDiffers(t *testing.T) {
+	text, _ := outcome(t, t.TempDir(), "renews unsaid, by chance", nil, "-lockstep.runs=1")
+	mustContain(t, text, "renews unsaid, by chance cannot be judged: it is not Renewed, and a command that no call sent (EVAL, sent at ", "renews unsaid, by chance is nondeterministic: ")
+	if strings.Index(text, "set Renewed: true") > strings.Index(text, "is nondeterministic: ") {
+		t.Errorf("the remedy comes last:\n%s", text)
+	}
+}
+
 // A client whose Open panics late gives errors that repeat.
 func TestAnOpenThatPanicsLateRepeats(t *testing.T) {
 	text, _ := outcome(t, t.TempDir(), "panics in an Open that asks", nil, "-lockstep.runs=3")
@@ -615,6 +624,9 @@ func init() {
 	unsaid := renewedSubject("renews unsaid", func(l *watched) locktest.Lock { return l })
 	unsaid.Renewed = false
 	wrong[unsaid.Name] = unsaid
+	chancy := renewedSubject("renews unsaid, by chance", func(l *watched) locktest.Lock { return echoes{l} })
+	chancy.Renewed = false
+	wrong[chancy.Name] = chancy
 	add("State panics", func(s *locktest.Subject) { s.State = secondServer })
 	add("State shows an end", func(s *locktest.Subject) { s.Lease = 0 })
 	add("asks nobody", open(func(*redis.Client, string) locktest.Lock { return asksNobody{} }))
@@ -663,6 +675,16 @@ func (l *unseeded) Lock(ctx context.Context) error {
 		return locktest.ErrBusy
 	}
 	return err
+}
+
+// echoes is a watched that sends something that cannot be seeded.
+type echoes struct{ *watched }
+
+func (l echoes) Lock(ctx context.Context) error {
+	if err := l.lock.rdb.Echo(ctx, rand.Uint64()).Err(); err != nil {
+		return err
+	}
+	return l.watched.Lock(ctx)
 }
 
 // panicsLater is a setnx whose Unlock panics.
