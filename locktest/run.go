@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -90,6 +91,11 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 			return explore.Plan{}, err
 		}
 	}
+	if given["lockstep.report"] {
+		if err := checkReport(*flags.report); err != nil {
+			return explore.Plan{}, err
+		}
+	}
 	if *flags.hang <= 0 {
 		return explore.Plan{}, fmt.Errorf("-lockstep.hang is %v; it must be more than 0s", *flags.hang)
 	}
@@ -131,6 +137,20 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	}
 	p.Faults = classes
 	return p, nil
+}
+
+// checkReport returns an error if dir cannot be the folder for the pages of failures. It need not exist.
+func checkReport(dir string) error {
+	if dir == "" {
+		return errors.New("-lockstep.report is empty; give it a folder")
+	}
+	switch at, err := os.Stat(dir); {
+	case err == nil && !at.IsDir():
+		return fmt.Errorf("-lockstep.report is %s, which is a file; give it a folder", dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("-lockstep.report: %w", err)
+	}
+	return nil
 }
 
 // Run judges a lock. It replays the recordings that earlier failures left under
@@ -305,7 +325,11 @@ func (r *runner) read(t *testing.T, file string) (*play.Recording, *scenarios.Sc
 	}
 	rec, sc, lock, err := play.ReadRecordingOf(file, text, func(name string) (*subject.Subject, error) {
 		if name != r.lock.Name {
-			return nil, fmt.Errorf("the recording is of the lock %q, and the test's is %q", name, r.lock.Name)
+			hint := ""
+			if _, err := subject.Find(name); err == nil {
+				hint = fmt.Sprintf("; simrun replay %s plays it, since that lock is built in", file)
+			}
+			return nil, fmt.Errorf("the recording is of the lock %q, and the test's is %q%s", name, r.lock.Name, hint)
 		}
 		return r.lock, nil
 	})
@@ -343,7 +367,7 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 		return // the lock may hold in some runs and not in others
 	}
 	if !found {
-		t.Logf("locktest: %s holds in the schedule that broke it before; the verdict is %s. Keep the recording: it is a test now", r.s.Name, v.Word)
+		t.Logf("locktest: %s holds in the schedule that broke it before; the verdict is %s. Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it", r.s.Name, v.Word)
 		return
 	}
 	r.fail(t, failure{fingerprint: fingerprint, verdict: v, finding: f, file: file, how: "it was recorded in " + file})

@@ -241,7 +241,11 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	if want := "exists-then-set is nondeterministic: the schedule of " + file + " gives different records, the records differ from event "; passes || !strings.Contains(differs, want) || strings.Contains(differs, "Keep the recording") {
 		t.Errorf("want %q:\n%s", want, differs)
 	}
-	if live, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.replay="+file, "-lockstep.live=1"); !strings.Contains(live, `-lockstep.live needs Linux, and this import in the test: _ "lockstep/live/livecmd"`) || strings.Contains(live, " breaks ") {
+	needs := `-lockstep.live needs this import in the test: _ "lockstep/live/livecmd"`
+	if runtime.GOOS != "linux" {
+		needs = "-lockstep.live needs Linux"
+	}
+	if live, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.replay="+file, "-lockstep.live=1"); !strings.Contains(live, needs) || strings.Contains(live, " breaks ") {
 		t.Errorf("it does not say what a live run needs before it plays anything:\n%s", live)
 	}
 	misspelt := strings.Replace(file, "exclusion", "exlusion", 1)
@@ -262,7 +266,7 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	if !passed {
 		t.Errorf("the lock is mended, and the test failed:\n%s", again)
 	}
-	mustContain(t, again, "holds in the schedule that broke it before")
+	mustContain(t, again, "holds in the schedule that broke it before", "Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it")
 }
 
 // A failure that is gone when it has been made small is not shown as if it had been seen. It fails the test.
@@ -499,6 +503,26 @@ func TestFlagsAreChecked(t *testing.T) {
 		"-lockstep.live=3":                  "-lockstep.live plays the recording that -lockstep.replay names; give it one",
 		"-lockstep.replay=no/such.lockstep": "there is no file no/such.lockstep; -lockstep.replay takes a recording",
 		"-lockstep.replay=.":                ". is a folder; -lockstep.replay takes a recording, such as testdata/lockstep/TEST/FINGERPRINT.lockstep",
+	} {
+		text, passed := outcome(t, t.TempDir(), "exists-then-set, mended", nil, arg)
+		if passed {
+			t.Errorf("%s is taken:\n%s", arg, text)
+		}
+		mustContain(t, text, want)
+	}
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	builtin, err := filepath.Abs(filepath.Join("..", "..", "results", "misdelete", "setnx-del", "1.lockstep"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for arg, want := range map[string]string{
+		"-lockstep.replay=" + builtin:              `the recording is of the lock "setnx-del", and the test's is "exists-then-set"; simrun replay ` + builtin + " plays it, since that lock is built in",
+		"-lockstep.report=":                        "-lockstep.report is empty; give it a folder",
+		"-lockstep.report=" + file:                 "-lockstep.report is " + file + ", which is a file; give it a folder",
+		"-lockstep.report=" + file + "/new/folder": "-lockstep.report: stat " + file,
 	} {
 		text, passed := outcome(t, t.TempDir(), "exists-then-set, mended", nil, arg)
 		if passed {
