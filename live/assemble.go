@@ -163,7 +163,11 @@ func (s *session) held(shift int64) (out []event) {
 	// change records the locks whose state has changed.
 	change := func(at int64, m *message) {
 		for _, lock := range locks {
-			now := s.state(at, keys, lock)
+			state := s.read(at, keys, lock)
+			if !states[lock].Held() {
+				s.owners.Took(lock, state, m.writer())
+			}
+			now := s.named(lock, state)
 			if states[lock].Equal(now) {
 				continue
 			}

@@ -306,11 +306,7 @@ func (s *session) learnFrom(m *message, l *look, lock string, state *model.LockS
 		if by == nil {
 			by = cmp.Or(m, l.after)
 		}
-		var writer *sim.Writer
-		if by != nil {
-			writer = &sim.Writer{Process: by.side.process.Name, Thread: by.author.Thread}
-		}
-		s.owners.Name(lock, &model.LockState{Owner: value}, writer)
+		s.owners.Name(lock, &model.LockState{Owner: value}, by.writer())
 	}
 }
 

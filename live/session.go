@@ -682,14 +682,23 @@ func (s *session) learn(m *message, l look) {
 	if s.owners == nil {
 		return
 	}
-	var by *sim.Writer
-	if m != nil {
-		by = &sim.Writer{Process: m.side.process.Name, Thread: m.author.Thread}
-	}
+	by := m.writer()
 	for _, lock := range play.LockNames(s.sc) {
-		s.valued[lock] = s.reading.state(l.readNs, s.keyspaces(s.byServer(s.keysOf(l))), s.prefix+lock)
+		before := s.valued[lock]
+		s.valued[lock] = s.read(l.readNs, s.keysOf(l), lock)
+		if !before.Held() {
+			s.owners.Took(lock, s.valued[lock], by)
+		}
 		s.owners.Name(lock, s.valued[lock], by)
 	}
+}
+
+// writer returns the sender of a request; nil for no request.
+func (m *message) writer() *sim.Writer {
+	if m == nil {
+		return nil
+	}
+	return &sim.Writer{Process: m.side.process.Name, Thread: m.author.Thread, Words: m.request.Words}
 }
 
 // bare returns a name without the prefix of the run.
@@ -949,14 +958,10 @@ func (s *session) keyspaces(keys []map[string]key) []simredis.Keyspace {
 	return out
 }
 
-// state reads the state of a lock from the keys of each node at an instant. Guarded
-// by mu.
-func (s *session) state(atNs int64, keys []map[string]key, lock string) *model.LockState {
-	state := s.owners.Name(lock, s.reading.state(atNs, s.keyspaces(s.byServer(keys)), s.prefix+lock), nil)
-	if state == nil {
-		return &model.LockState{}
-	}
-	return state
+// read reads the state of a lock from the keys of each node at an instant. The state has values in the
+// place of threads. Guarded by mu.
+func (s *session) read(atNs int64, keys []map[string]key, lock string) *model.LockState {
+	return s.reading.state(atNs, s.keyspaces(s.byServer(keys)), s.prefix+lock)
 }
 
 // present returns the state of a lock at the last look. Guarded by mu.
@@ -965,7 +970,7 @@ func (s *session) present(lock string) *model.LockState {
 		return s.named(lock, s.viewed[lock])
 	}
 	at := s.looks[len(s.looks)-1].readNs
-	return s.state(at, s.keysAt(at), lock)
+	return s.named(lock, s.read(at, s.keysAt(at), lock))
 }
 
 // look reads the keys of a node after something may have changed them, and adds l to the looks.

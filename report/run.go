@@ -236,6 +236,9 @@ type finding struct {
 	Event int `json:"event"`
 
 	check *model.Check // the want that was not met
+	// throughNs is the instant of the last call that belongs to the story of the finding. The calls of a
+	// history are judged together, so it may be long after AtNs.
+	throughNs int64
 }
 
 type moment struct {

@@ -31,6 +31,9 @@ func Shortened(r Run, most int) string {
 		}
 		events = append(events, e)
 	}
+	if f.throughNs > f.AtNs {
+		place = len(events) - 1 // the calls of a history conflict when the last of them has returned
+	}
 	keep := f.keep(events, place, most)
 	out, left := head, 0
 	for i, row := range body(events) {
@@ -142,14 +145,14 @@ const afterFinding = 10
 
 // endOf returns the number of events in a timeline of the finding f. The timeline includes all
 // events at the finding's instant. It goes on until the finding's calls have returned and the
-// commands sent by then have run, if that takes few events. It shows a command when the server runs
-// it.
+// commands sent by then have run, if that takes few events, or if the finding is about a history. It
+// shows a command when the server runs it.
 func endOf(v *view, f finding) int {
 	if f.Event < 0 {
 		return 0 // its line was cut away
 	}
 	end := f.Event + 1
-	for end < len(v.Events) && v.Events[end].AtNs == f.AtNs {
+	for end < len(v.Events) && v.Events[end].AtNs <= f.throughNs {
 		end++
 	}
 	var sent []int

@@ -13,6 +13,10 @@ import (
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/report"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
 )
 
 func TestTheTextTellsTheStory(t *testing.T) {
@@ -288,5 +292,45 @@ func TestAPublicationSaysWhoHearsIt(t *testing.T) {
 		if !regexp.MustCompile(at + ` +publishes "0" on x, to ` + who + "\n").MatchString(text) {
 			t.Errorf("at %s, want it to reach %s, in\n%s", at, who, text)
 		}
+	}
+}
+
+// A finding about a history is about all of its calls until they return. If a thread still held the lock
+// by its calls, its unlock belongs to the story, too.
+func TestTheStoryOfAHistoryHasTheUnlockOfTheHolder(t *testing.T) {
+	const lock = "redisson@3.21.3"
+	sc, err := scenarios.Parse("resent.yaml", []byte(`lockstep: 1
+name: resent
+about: An unlock is sent again, and finds no hold.
+locks: [`+lock+`]
+network: {latency: 1ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{at: 1ms}, {lock: {name: x}}]
+  b/1: [{lock: {name: x}}, {unlock: {name: x}}]
+faults:
+  - {when: {direction: reply, script: unlock, nth: 1}, do: drop}
+expect: {`+lock+`: {bug: [linearizable, hold-count]}}
+`), scenarios.AnyLock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := subject.Find(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := play.Run(sim.NewHost(t), sc, l, 1)
+	r := report.Run{Scenario: sc.Name, Record: v.Played.Record}
+	for _, f := range v.Findings {
+		if d, ok := f.Detail.(judges.Unplaceable); ok && d.Reason.Overlap != nil {
+			r.Findings = append(r.Findings, f)
+		}
+	}
+	if len(r.Findings) == 0 {
+		t.Fatalf("no history shows that two threads held the lock: %v", v.Findings)
+	}
+	story := strings.TrimSpace(report.Shortened(r, 20))
+	if last := story[strings.LastIndex(story, "\n")+1:]; !strings.Contains(last, "unlock x: not_held") {
+		t.Errorf("the story does not end with the answer to the unlock:\n%s", story)
 	}
 }

@@ -1,11 +1,15 @@
 package sim
 
-import "lockstep/model"
+import (
+	"slices"
+
+	"lockstep/model"
+)
 
 // Owners learns which thread each value that a server holds stands for. A lock writes a value of
 // its choice, such as a random text, to mark its holder. The value that a request of a thread made
-// the server hold first belongs to that thread. A nil *Owners learns nothing, and is for states
-// that name threads.
+// the server hold first belongs to that thread, until a request of another thread takes the lock with
+// the same value. A nil *Owners learns nothing, and is for states that name threads.
 type Owners struct {
 	threads map[string]string // process/thread by lock and value
 	// unknown has the values whose writer is unknown, with the process that wrote them. Once a call
@@ -23,8 +27,12 @@ func NewOwners() *Owners {
 	return &Owners{threads: map[string]string{}, unknown: map[string]string{}, writers: map[string]string{}, locks: map[string]string{}}
 }
 
-// A Writer is the sender of a request. Thread is "" if only the process is known.
-type Writer struct{ Process, Thread string }
+// A Writer is the sender of a request. Thread is "" if only the process is known, and Words is nil if
+// the words of the request are not known.
+type Writer struct {
+	Process, Thread string
+	Words           []string
+}
 
 // Wrote notes that a thread sent a request of these words.
 func (o *Owners) Wrote(thread string, words []string) {
@@ -88,6 +96,15 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 	return value
 }
 
+// Took is called when a request has made a free lock held, before Name. Some locks mark every hold with
+// the same word, such as 1. If the value of the holder is a word of the request, it belongs to the
+// writer from then on.
+func (o *Owners) Took(lock string, s *model.LockState, by *Writer) {
+	if o != nil && s.Held() && by != nil && by.Thread != "" && slices.Contains(by.Words, s.Owner) {
+		o.threads[valueKey(lock, s.Owner)] = by.Thread
+	}
+}
+
 // About returns the lock that a request is about, by the values in it; "" if it has none.
 func (o *Owners) About(words []string) string {
 	if o == nil {
@@ -132,7 +149,7 @@ func (o *Owners) Granted(by Writer, lock, value string) bool {
 // is, the record names the thread from the beginning.
 func (w *World) granted(t *Thread, lock string) {
 	s := w.held[lock]
-	if s == nil || !w.owners.Granted(Writer{t.p.cfg.Name, t.name}, lock, s.Owner) {
+	if s == nil || !w.owners.Granted(Writer{Process: t.p.cfg.Name, Thread: t.name}, lock, s.Owner) {
 		return
 	}
 	for i := range w.rec.Events {
@@ -148,5 +165,5 @@ func (m *message) writer() *Writer {
 	if m == nil {
 		return nil
 	}
-	return &Writer{m.conn.p.cfg.Name, m.author.Thread}
+	return &Writer{Process: m.conn.p.cfg.Name, Thread: m.author.Thread, Words: m.request.Words}
 }

@@ -497,7 +497,11 @@ func (n *node) observe(m *message) {
 		return
 	}
 	for _, name := range n.w.cfg.Locks {
-		n.w.change(n.w.held, name, n.w.owners.Name(name, n.w.cfg.State(n.w.now(), name), m.writer()), m)
+		state, by := n.w.cfg.State(n.w.now(), name), m.writer()
+		if !n.w.held[name].Held() {
+			n.w.owners.Took(name, state, by)
+		}
+		n.w.change(n.w.held, name, n.w.owners.Name(name, state, by), m)
 	}
 }
 

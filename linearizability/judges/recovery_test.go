@@ -503,3 +503,39 @@ func TestATryThatIsServedAnswersBusy(t *testing.T) {
 		{rule: "after the hold is over", lock: queued, record: record("35002 server expire -> free")},
 	})
 }
+
+// A client sends an acquire again whose answer does not come, and the first grant is over by then. The
+// call is granted twice, and may know of the second grant.
+func TestACallIsGrantedAgainWhenItsFirstGrantIsOver(t *testing.T) {
+	record := func(returned, released string) string {
+		return `
+			0     c/1 invoke lock
+			0     c/1 send acquire
+			1     c/1 exec acquire -> c/1 1 8001
+			1     c/1 hit 1 acquire
+			8002  server expire -> free
+			10000 c/1 send acquire
+			10001 c/1 exec acquire -> c/1 1 18001
+			` + returned + `
+			` + released + `
+			90000 server leave`
+	}
+	const inTime = `
+			15000 c/1 invoke unlock
+			15000 c/1 send unlock
+			15001 c/1 exec unlock -> free
+			15002 c/1 return released`
+	const late = `
+			18002 server expire -> free
+			19000 c/1 invoke unlock
+			19000 c/1 send unlock
+			19001 c/1 exec unlock
+			19002 c/1 return released`
+	for outcome, returned := range map[string]string{"granted": "10002 c/1 return granted", "unknown": "15000 c/1 return unknown"} {
+		testJudged(t, []judged{
+			{rule: outcome + ", and releases it", lock: anybodys, record: record(returned, inTime)},
+			{rule: outcome + ", and says that it releases what is over", lock: anybodys, record: record(returned, late),
+				finds: "linearizable bug: l: c/1 release (19.000s..19.002s) answered released, but the lock was free"},
+		})
+	}
+}

@@ -117,7 +117,7 @@ func (r *run) visits(o *trace.Call, settled bool) []linearizability.Op {
 	}
 	var known *trace.Change // the grant that asOp returns
 	if kept := r.grantsKept(o); len(kept) > 0 && (o.Return == nil || o.Outcome == model.Granted || o.Outcome == model.Unknown) {
-		known = kept[0]
+		known = kept[len(kept)-1]
 	}
 	var ops []linearizability.Op
 	add := func(op linearizability.Op, at int64, outcome model.Outcome, lease *trace.Change) {
@@ -292,6 +292,9 @@ func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool)
 		op.Op = linearizability.OpAcquire
 		if len(effects) > 0 && outcome == model.Granted || outcome == model.Unknown && settled {
 			effects = r.grantsKept(o)
+		}
+		if n := len(effects); r.Record.Params.PerGrant && n > 1 {
+			effects = effects[n-1:] // the others are visits
 		}
 		if first := o.First(model.RoleAcquire); r.Record.Params.Fair && first != nil && r.inTurn(o, first) && !r.evicted(o) {
 			op.ArrivedNs = &first.Executed.AtNs

@@ -587,6 +587,7 @@ func init() {
 	wrong["extends nothing"] = extendedSubject("extends nothing", "")
 	wrong["extends another's hold"] = extendedSubject("extends another's hold", anybodysExpire)
 	wrong["takes it by extending it"] = extendedSubject("takes it by extending it", setAgain)
+	add("marks every hold with 1", open(func(rdb *redis.Client, name string) locktest.Lock { return &constant{setnx{rdb: rdb, name: name}} }))
 	add("does not tell that it freed nothing", open(func(rdb *redis.Client, name string) locktest.Lock { return &silent{setnx{rdb: rdb, name: name}} }))
 	add("is busy before it asks", open(func(rdb *redis.Client, name string) locktest.Lock { return &busyEarly{setnx{rdb: rdb, name: name}} }))
 	add("swallows the errors of Unlock", open(func(rdb *redis.Client, name string) locktest.Lock { return &swallows{setnx{rdb: rdb, name: name}} }))

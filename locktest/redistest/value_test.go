@@ -34,6 +34,42 @@ func (l *drawing) Lock(ctx context.Context) error {
 	}
 }
 
+// constant marks every hold with the same value, as many locks do.
+type constant struct{ setnx }
+
+func (l *constant) TryLock(ctx context.Context) (bool, error) {
+	ok, err := l.take(ctx, "1")
+	if ok {
+		l.value = "1"
+	}
+	return ok, err
+}
+
+func (l *constant) Lock(ctx context.Context) error {
+	for {
+		ok, err := l.TryLock(ctx)
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return locktest.ErrBusy
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// Such a value belongs to the thread that took the lock with it last.
+func TestALockWithOneValueForAllHolds(t *testing.T) {
+	t.Parallel()
+	text, passed := outcome(t, t.TempDir(), "marks every hold with 1", nil, "-lockstep.runs=1")
+	if passed {
+		t.Errorf("it passed:\n%s", text)
+	}
+	mustContain(t, text, "--- PASS: TestJudged/stories/one-after-the-other", "--- PASS: TestJudged/stories/crashed-holder",
+		"marks every hold with 1 breaks misdelete: unlock of a/1", "ended the hold of b/1 on orders at")
+}
+
 // Process.Value makes such a lock repeat.
 func TestALockWhoseValuesCannotBeSeeded(t *testing.T) {
 	s := subjectOf("drawing", false)
