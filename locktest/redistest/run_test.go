@@ -261,6 +261,13 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	again, _ = outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=1")
 	mustContain(t, again, "--- FAIL: TestJudged/recording/"+fingerprint)
 
+	// A lock that panics instead is not said to hold.
+	again, passed = outcome(t, dir, "exists-then-set, with panics", nil, "-lockstep.replay="+file)
+	if passed || strings.Contains(again, "Keep the recording") {
+		t.Errorf("the lock panics, and the recording says:\n%s", again)
+	}
+	mustContain(t, again, "exists-then-set is undecided: the lock panicked at ")
+
 	// Once the lock is right, the recording passes and says so.
 	again, passed = outcome(t, dir, "exists-then-set, mended", nil)
 	if !passed {
@@ -578,6 +585,9 @@ func init() {
 	wrong["exists-then-set, by chance while it is made small"] = changing(chance)
 	add("panics", open(func(*redis.Client, string) locktest.Lock { return panics{} }))
 	add("panics in Unlock", open(func(rdb *redis.Client, name string) locktest.Lock { return &panicsLater{setnx{rdb: rdb, name: name}} }))
+	panicking := subjectOf("exists-then-set", false)
+	open(func(rdb *redis.Client, name string) locktest.Lock { return &panicsInATry{setnx{rdb: rdb, name: name}} })(&panicking)
+	wrong["exists-then-set, with panics"] = panicking
 	add("gives no lock", open(func(*redis.Client, string) locktest.Lock { return nil }))
 	add("holds a mutex over calls", open(func(rdb *redis.Client, name string) locktest.Lock { return &guarded{setnx{rdb: rdb, name: name}} }))
 	wrong["renews until an error"] = renewedSubject("renews until an error", func(l *watched) locktest.Lock { l.once = true; return l })
@@ -716,6 +726,11 @@ func (l echoes) Lock(ctx context.Context) error {
 type panicsLater struct{ setnx }
 
 func (*panicsLater) Unlock(context.Context) error { panic("the adapter's own panic") }
+
+// panicsInATry is a setnx whose TryLock panics.
+type panicsInATry struct{ setnx }
+
+func (*panicsInATry) TryLock(context.Context) (bool, error) { panic("the adapter's own panic") }
 
 type panics struct{}
 
