@@ -25,10 +25,10 @@ type Panic struct {
 // framesShown is the largest number of frames of one goroutine that LockFrames returns.
 const framesShown = 6
 
-// LockFrames returns the innermost frames of a goroutine's stack that belong to the lock or its
-// adapter, two lines per frame: the function, and its file with the line. Frames of the standard library
-// and of the packages that play a run are left out. stack is as runtime.Stack writes it. LockFrames
-// returns "" if no frame is left.
+// LockFrames returns the frames of a goroutine's stack that belong to the lock or its adapter, two lines per
+// frame: the function, and its file with the line. These are the innermost frame that belongs neither to the
+// standard library nor to the packages that play a run, and those that belong to the main module of the
+// program. stack is as runtime.Stack writes it. LockFrames returns "" if there is none.
 func LockFrames(stack string) string {
 	var out []string
 	lines := strings.Split(stack, "\n")
@@ -39,7 +39,7 @@ func LockFrames(stack string) string {
 		}
 		file, _, _ = strings.Cut(file, " +0x")
 		function := functionOf(lines[i])
-		if !ofTheLock(runtime.Frame{Function: function, File: file}) {
+		if lock, own := ofTheLock(runtime.Frame{Function: function, File: file}); !lock || len(out) > 0 && !own {
 			continue
 		}
 		if strings.HasPrefix(lines[i], "created by ") {
@@ -51,28 +51,37 @@ func LockFrames(stack string) string {
 }
 
 // LockFrames returns the state and the LockFrames of each of the Stacks, with one entry per set of equal
-// ones. It returns the Stacks as they are if no frame is of the lock.
+// ones, and then those of the Others. It returns the Stacks as they are if no frame of them is of the lock.
 func (h *Hung) LockFrames() string {
-	var out []string
-	for _, stack := range strings.Split(strings.TrimSpace(h.Stacks), "\n\n") {
-		if frames := LockFrames(stack); frames != "" {
-			out = append(out, "a goroutine ["+waitsFor(stack)+"] in\n"+frames)
-		}
-	}
-	if len(out) == 0 {
+	found := lockFramesOf(h.Stacks)
+	if found == "" {
 		return h.Stacks
 	}
+	if others := lockFramesOf(h.Others); others != "" {
+		found += "\nThese goroutines of the lock wait for a server or for time. One of them may hold the mutex, if it waits for one:\n\n" + others
+	}
+	return found
+}
+
+func lockFramesOf(stacks string) string {
+	var out []string
+	for _, stack := range strings.Split(strings.TrimSpace(stacks), "\n\n") {
+		if frames := LockFrames(stack); frames != "" {
+			out = append(out, "a goroutine ["+strings.TrimSuffix(waitsFor(stack), " (durable)")+"] in\n"+frames+"\n")
+		}
+	}
 	slices.Sort(out) // the runtime lists goroutines in an order that differs from run to run
-	return strings.Join(slices.Compact(out), "\n") + "\n"
+	return strings.Join(slices.Compact(out), "")
 }
 
 // ofTheLock reports whether a frame belongs neither to the standard library nor to the packages that play
-// a run.
-func ofTheLock(frame runtime.Frame) bool {
+// a run, and whether it then belongs to the main module of the program.
+func ofTheLock(frame runtime.Frame) (lock, own bool) {
 	pkg, module := packageOf(frame.Function), path.Dir(here)
 	if !strings.HasSuffix(pkg, "_test") && slices.ContainsFunc([]string{"sim", "locktest", "scenarios/play"}, func(plays string) bool { return within(pkg, path.Join(module, plays)) }) {
-		return false
+		return false, false
 	}
 	info, ok := debug.ReadBuildInfo()
-	return ok && within(strings.TrimSuffix(pkg, "_test"), info.Main.Path) || !standard(frame)
+	own = ok && within(strings.TrimSuffix(pkg, "_test"), info.Main.Path)
+	return own || !standard(frame), own
 }
