@@ -412,19 +412,11 @@ type gated struct {
 }
 
 func (l *gated) Lock(ctx context.Context) error {
-	for {
+	return retry(ctx, func(ctx context.Context) (bool, error) {
 		l.gate <- struct{}{}
-		ok, err := l.TryLock(ctx)
-		<-l.gate
-		if ok || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return locktest.ErrBusy
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
+		defer func() { <-l.gate }()
+		return l.TryLock(ctx)
+	})
 }
 
 // Simulated time passes while a goroutine waits for the channel that stands in the place of a mutex.
