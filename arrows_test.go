@@ -116,7 +116,7 @@ var rooms = map[string]room{
 	"internal":         {},
 	"internal/counted": {modules: none, words: []*regexp.Regexp{apart}},
 	"locktest": {imports: []string{
-		"explore", "explore/draw", "explore/failure", "explore/spread", "internal", "internal/counted", "internal/simrun", "linearizability/judges", "lockimpl", "model", "report",
+		"explore", "explore/draw", "explore/failure", "explore/spread", "internal", "internal/counted", "internal/simrun", "linearizability/judges", "lockimpl", "model", "model/trace", "report",
 		"report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
 	"locktest/drawntest": {imports: []string{"explore", "explore/draw", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},

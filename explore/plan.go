@@ -157,6 +157,8 @@ type Run struct {
 	// Doubtful is the finding that leaves the run undecided. It is not in the file of the runs,
 	// and nil if no finding does.
 	Doubtful *judges.Finding `json:"-"`
+	// Panics are the panics of the lock. They are not in the file of the runs either.
+	Panics []sim.Panic `json:"-"`
 }
 
 // odd reports whether the judges could not say what the run shows.
@@ -256,7 +258,7 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 	r.Word, r.Why, r.Steps, r.SimNs = v.Word, sentence.Verdict(v), int64(v.Played.Steps), v.Played.SimNs
 	r.States = strategy.States(v.Played.Trace)
 	if f, ok := v.Doubtful(); ok {
-		r.Doubtful = &f
+		r.Doubtful, r.Panics = &f, v.Played.Panics
 	}
 	f.last, f.openings = t.index, coverage.Openings(v.Played.Trace)
 	r.Cells = coverage.Cells(v.Played.Trace, f.openings)

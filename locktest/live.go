@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -40,9 +41,12 @@ func (r *runner) serveLive() {
 
 // livable returns the reason why a lock cannot be played on a real server; nil if it can.
 func livable(name string) error {
+	if runtime.GOOS != "linux" {
+		return errors.New("-lockstep.live needs Linux")
+	}
 	if simrun.Live == nil {
 		livecmd := path.Join(path.Dir(reflect.TypeFor[Subject]().PkgPath()), "live", "livecmd")
-		return fmt.Errorf("-lockstep.live needs Linux, and this import in the test: _ %q", livecmd)
+		return fmt.Errorf("-lockstep.live needs this import in the test: _ %q", livecmd)
 	}
 	if _, err := subject.Find(name); err == nil {
 		return fmt.Errorf("subject %q has the name of a built-in lock, which -lockstep.live would play instead; give it a name of its own", name)

@@ -21,7 +21,7 @@ type Lock interface {
 type TryLocker interface {
 	Lock
 	// TryLock reports whether it took the lock. A false answer without an error says
-	// that nothing is left behind, as ErrBusy does.
+	// the same as ErrBusy.
 	TryLock(ctx context.Context) (bool, error)
 }
 
@@ -53,7 +53,10 @@ type Fenced interface {
 }
 
 var (
-	// ErrBusy says that the lock was not granted, and that nothing is left behind.
+	// ErrBusy says that the lock was held at some time during the call, or that a fair lock had
+	// another waiter before this one, and that nothing is left behind. A call that ended for
+	// another reason returns another error, even if it sent no request: a lock is not busy because
+	// the context ended before the call could ask a server.
 	ErrBusy = errors.New("locktest: the lock is busy")
 	// ErrNotHeld says that the handle holds nothing, and that nothing was done.
 	ErrNotHeld = errors.New("locktest: the lock is not held")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -90,6 +91,11 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 			return explore.Plan{}, err
 		}
 	}
+	if given["lockstep.report"] {
+		if err := checkReport(*flags.report); err != nil {
+			return explore.Plan{}, err
+		}
+	}
 	if *flags.hang <= 0 {
 		return explore.Plan{}, fmt.Errorf("-lockstep.hang is %v; it must be more than 0s", *flags.hang)
 	}
@@ -131,6 +137,20 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	}
 	p.Faults = classes
 	return p, nil
+}
+
+// checkReport returns an error if dir cannot be the folder for the pages of failures. It need not exist.
+func checkReport(dir string) error {
+	if dir == "" {
+		return errors.New("-lockstep.report is empty; give it a folder")
+	}
+	switch at, err := os.Stat(dir); {
+	case err == nil && !at.IsDir():
+		return fmt.Errorf("-lockstep.report is %s, which is a file; give it a folder", dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("-lockstep.report: %w", err)
+	}
+	return nil
 }
 
 // Run judges a lock. It replays the recordings that earlier failures left under
@@ -208,13 +228,14 @@ type runner struct {
 	offers   offers
 	lock     *subject.Subject
 	met      map[string]bool // fingerprints
+	panicked map[string]bool // the places of panics that were shown
 	explored bool
 	// pointless is the reason why nothing else can be judged; "": go on.
 	pointless string
 }
 
 func newRunner(t *testing.T, s Subject, o Options, plan explore.Plan, at place) *runner {
-	return &runner{t: t, s: s, o: o, plan: plan, at: at, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}}
+	return &runner{t: t, s: s, o: o, plan: plan, at: at, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}, panicked: map[string]bool{}}
 }
 
 // open finds out what the lock offers. It fails the test and returns false if the lock
@@ -237,16 +258,25 @@ func (r *runner) open() bool {
 // on runs f with a host, and turns a panic of a world into a failure of the test.
 func (r *runner) on(t *testing.T, f func(*sim.Host)) {
 	t.Helper()
-	defer func() {
-		p := recover()
-		if hung, ok := p.(*sim.Hung); ok {
-			r.errorf(t, "locktest: %s cannot be judged: %v\n\n%s", r.s.Name, hung, hung.Stacks)
-			r.pointless = "a world of the lock stood still"
-		} else if p != nil {
-			r.errorf(t, "locktest: %s cannot be judged: %v", r.s.Name, p)
-		}
-	}()
-	f(r.host(t))
+	p := recovered(t, func() {
+		t.Helper()
+		f(r.host(t))
+	})
+	if hung, ok := p.(*sim.Hung); ok {
+		r.errorf(t, "locktest: %s cannot be judged: %v\n\n%s", r.s.Name, hung, hung.LockFrames())
+		r.pointless = "a world of the lock stood still"
+	} else if p != nil {
+		r.errorf(t, "locktest: %s cannot be judged: %v", r.s.Name, p)
+	}
+}
+
+// recovered runs f and returns the value of its panic. An error that is reported while a function
+// panics is shown at the line of that function.
+func recovered(t *testing.T, f func()) (panicked any) {
+	t.Helper()
+	defer func() { panicked = recover() }()
+	f()
+	return nil
 }
 
 func (r *runner) host(t *testing.T) *sim.Host {
@@ -259,7 +289,7 @@ func (r *runner) probe() (o offers, err error) {
 	defer func() {
 		p := recover()
 		if hung, ok := p.(*sim.Hung); ok {
-			err = fmt.Errorf("%v\n\n%s", hung, hung.Stacks)
+			err = fmt.Errorf("%v\n\n%s", hung, hung.LockFrames())
 		} else if p != nil {
 			err = fmt.Errorf("it panicked: %v", p)
 		}
@@ -295,7 +325,11 @@ func (r *runner) read(t *testing.T, file string) (*play.Recording, *scenarios.Sc
 	}
 	rec, sc, lock, err := play.ReadRecordingOf(file, text, func(name string) (*subject.Subject, error) {
 		if name != r.lock.Name {
-			return nil, fmt.Errorf("the recording is of the lock %q, and the test's is %q", name, r.lock.Name)
+			hint := ""
+			if _, err := subject.Find(name); err == nil {
+				hint = fmt.Sprintf("; simrun replay %s plays it, since that lock is built in", file)
+			}
+			return nil, fmt.Errorf("the recording is of the lock %q, and the test's is %q%s", name, r.lock.Name, hint)
 		}
 		return r.lock, nil
 	})
@@ -332,8 +366,12 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 	if !found && !same {
 		return // the lock may hold in some runs and not in others
 	}
+	if v.Word == play.VerdictUndecided {
+		r.rest(t, v)
+		return
+	}
 	if !found {
-		t.Logf("locktest: %s holds in the schedule that broke it before; the verdict is %s. Keep the recording: it is a test now", r.s.Name, v.Word)
+		t.Logf("locktest: %s holds in the schedule that broke it before; the verdict is %s. Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it", r.s.Name, v.Word)
 		return
 	}
 	r.fail(t, failure{fingerprint: fingerprint, verdict: v, finding: f, file: file, how: "it was recorded in " + file})
@@ -348,22 +386,30 @@ func (r *runner) story(t *testing.T, st story) {
 	if why := st.applies(r.s, r.offers); why != "" {
 		t.Skip("n/a: ", why)
 	}
-	sc, err := scenarios.Parse(st.name+".yaml", []byte(st.text(r.s.Name, r.s.Lease)), scenarios.AnyLock)
-	if err != nil {
-		panic("locktest: " + err.Error())
-	}
+	sc := st.scenario(r.s)
 	r.on(t, func(h *sim.Host) {
 		t.Helper()
 		h.MostSteps = storySteps
 		v := play.RunTwice(h, sc, r.lock, 1)
-		if why := r.misfit(v); why != "" {
+		why := r.misfit(v)
+		if why == "" && v.Word == play.VerdictNondeterministic {
+			why = r.renewsInALongHold(h)
+		}
+		if why != "" {
 			r.errorf(t, "locktest: %s cannot be judged: %s", r.s.Name, why)
+			if v.Word == play.VerdictNondeterministic && r.servers().panicked == "" {
+				r.rest(t, v)
+			}
 			r.pointless = "the subject does not fit the lock"
 			return
 		}
 		f, found := firstBug(v)
 		if d := v.Played.Trace; found && d != nil && len(d.Defects) > 0 { // the rest of the run may follow from it
-			r.errorf(t, "locktest: %s is %s: %s: %s", r.s.Name, play.VerdictUndecided, judges.JudgeHarness, d.Defects[0].Text)
+			text := judges.JudgeHarness + ": " + d.Defects[0].Text
+			if len(v.Played.Panics) > 0 {
+				text = r.panicText(v.Played.Panics[0])
+			}
+			r.errorf(t, "locktest: %s is %s: %s", r.s.Name, play.VerdictUndecided, text)
 			return
 		}
 		if found && v.Word != play.VerdictNondeterministic {
@@ -388,7 +434,7 @@ func (r *runner) misfit(v play.Verdict) string {
 	} else if s.ends != 0 {
 		return fmt.Sprintf("it has no Lease, and its State shows a hold that ends at %v; give it the Lease, or return a negative Expires", s.ends)
 	}
-	if v.Played.Record == nil || v.Word == play.VerdictNondeterministic {
+	if v.Played.Record == nil {
 		return ""
 	}
 	sent, returned, granted, held := false, false, false, false
@@ -454,6 +500,23 @@ func (r *runner) renewsUnsaid(rec *model.Record) string {
 		}
 	}
 	return ""
+}
+
+// longHold is a story that is played only to see whether the lock renews its lease.
+var longHold = story{
+	name: "hold-past-the-lease", about: "A process holds the lock for longer than a lease, and nothing fails.",
+	processes: "{a: {}}",
+	steps: `
+  a/1: [{lock: orders}, {sleep: {1.5}}, {unlock: orders}]`,
+}
+
+// renewsInALongHold is renewsUnsaid for one play of longHold. A lock of which two plays differ is not
+// played further, so a later story cannot show that the subject is wrong, too.
+func (r *runner) renewsInALongHold(h *sim.Host) string {
+	if r.s.Renewed || r.s.Lease == 0 {
+		return ""
+	}
+	return r.renewsUnsaid(play.Play(h, longHold.scenario(r.s), r.lock, sim.NewSeeded(1)).Record)
 }
 
 // scenarios plays the scenario files of the options.
@@ -525,7 +588,7 @@ func (r *runner) scenario(t *testing.T, v play.Verdict) {
 			how: fmt.Sprintf("the scenario %s, seed %d: expected was %s", v.Scenario.File, v.Seed, v.Expected)})
 		return
 	}
-	r.errorf(t, "locktest: %s, seed %d: expected was %s, and %s is %s", v.Scenario.File, v.Seed, v.Expected, r.s.Name, strings.TrimSuffix(fmt.Sprintf("%s: %s", v.Word, sentence.Verdict(v)), ": "))
+	r.errorf(t, "locktest: %s, seed %d: expected was %s, and %s is %s", v.Scenario.File, v.Seed, v.Expected, r.s.Name, strings.TrimSuffix(fmt.Sprintf("%s: %s", v.Word, r.why(v)), ": "))
 	for _, f := range v.Findings {
 		t.Logf("%s, %s: %s", f.Class, f.Judge, sentence.Finding(f))
 	}
@@ -539,7 +602,7 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 		r.pointless = "the lock is nondeterministic"
 		fallthrough
 	case play.VerdictUndecided:
-		r.errorf(t, "locktest: %s is %s: %s", r.s.Name, v.Word, sentence.Verdict(v))
+		r.errorf(t, "locktest: %s is %s: %s", r.s.Name, v.Word, r.why(v))
 	case play.VerdictLimit:
 		for _, f := range v.Findings {
 			var excuses []string
@@ -571,10 +634,13 @@ const shrinkRuns = 3000
 type odd struct {
 	word  play.Word
 	judge string
-	facts string // the rule, the lock and the thread of the finding that nobody can decide
+	facts string // the rule, the lock and the thread of the finding that nobody can decide, or the place of the panic
 }
 
 func oddOf(r explore.Run) odd {
+	if p, ok := firstPanic(r); ok {
+		return odd{r.Word, judges.JudgeHarness, placeOf(p)}
+	}
 	if f := r.Doubtful; f != nil {
 		return odd{r.Word, f.Judge, fmt.Sprintf("%T %q %q", f.Detail, f.Lock, f.Thread)}
 	}
@@ -613,12 +679,15 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		alike[oddOf(one)]++
 	}
 	for _, one := range total.Odd { // one line for all that are alike
-		key := oddOf(one)
+		key, text := oddOf(one), one.Why
+		if p, ok := firstPanic(one); ok {
+			text = r.panicText(p)
+		}
 		switch n := alike[key]; {
 		case n > 1:
-			r.errorf(t, "locktest: %d of %s of %s, run %d the first, are %s: %s", n, counted.Of(r.plan.Runs, "run"), r.s.Name, one.Index, one.Word, one.Why)
+			r.errorf(t, "locktest: %d of %s of %s, run %d the first, are %s: %s", n, counted.Of(r.plan.Runs, "run"), r.s.Name, one.Index, one.Word, text)
 		case n == 1:
-			r.errorf(t, "locktest: run %d of %s is %s: %s", one.Index, r.s.Name, one.Word, one.Why)
+			r.errorf(t, "locktest: run %d of %s is %s: %s", one.Index, r.s.Name, one.Word, text)
 		}
 		delete(alike, key)
 	}
@@ -729,8 +798,11 @@ func (r *runner) fail(t *testing.T, f failure) {
 	if cause != "" {
 		fmt.Fprintf(text, "cause: %s\n", cause)
 	}
-	if hint := hintOf(f.finding); hint != "" {
+	if hint := hintOf(f.finding, f.verdict.Played.Trace); hint != "" {
 		fmt.Fprintf(text, "hint: %s\n", hint)
+	}
+	if panics := f.verdict.Played.Panics; len(panics) > 0 { // the finding may follow from it
+		fmt.Fprintln(text, r.panicText(panics[0]))
 	}
 	fmt.Fprintln(text, f.how)
 	file, err := f.file, error(nil)
@@ -759,17 +831,6 @@ func (r *runner) fail(t *testing.T, f failure) {
 	r.annotate(t, fmt.Sprintf("%s breaks %s", r.s.Name, f.finding.Judge),
 		fmt.Sprintf("%s\n%s\nfingerprint: %s\nreplay: %s", sentence.Finding(f.finding), f.how, f.fingerprint, replay))
 	t.Error("\n" + text.String())
-}
-
-// hintOf says what a test may have to change in its Lock if the finding is no fault of the lock; "":
-// nothing. Many clients tell nobody that an unlock freed nothing, and their Lock must.
-func hintOf(f judges.Finding) string {
-	if d, ok := f.Detail.(judges.Unplaceable); ok && d.Reason.Refused != nil {
-		if in := d.Reason.Refused.In; in.Do == model.DoRelease && in.Answer == model.AnswerReleased {
-			return "Unlock returned nil, which says that it freed the lock; if it found nothing to free, it must return locktest.ErrNotHeld"
-		}
-	}
-	return ""
 }
 
 // testedPackage is the package of the test and a space, so that a command can name it wherever it

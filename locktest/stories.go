@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"lockstep/scenarios"
 )
 
 // story is a schedule of the literature, told for the lease of a subject.
@@ -210,6 +212,15 @@ var stories = []story{
 
 // leasePattern matches a multiple of the lease.
 var leasePattern = regexp.MustCompile(`\{[0-9.]+\}`)
+
+// scenario returns the story as a scenario for a subject.
+func (s story) scenario(lock Subject) *scenarios.Scenario {
+	sc, err := scenarios.Parse(s.name+".yaml", []byte(s.text(lock.Name, lock.Lease)), scenarios.AnyLock)
+	if err != nil {
+		panic("locktest: " + err.Error())
+	}
+	return sc
+}
 
 // text writes the story as a scenario file for a lock with that lease.
 func (s story) text(lock string, lease time.Duration) string {

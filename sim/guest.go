@@ -87,6 +87,9 @@ type Hung struct {
 	Cause string
 	// Stacks are the stacks of the goroutines that keep time from passing.
 	Stacks string
+	// Others are the stacks of the other goroutines of the world, which wait for time. One of them may
+	// hold the mutex for which a goroutine of Stacks waits.
+	Others string
 }
 
 // Error names the likely cause.
@@ -96,8 +99,8 @@ func (h *Hung) Error() string {
 
 // newHung looks for the goroutine that keeps time from passing in a bubble.
 func newHung(after time.Duration, bubble string) *Hung {
-	found := notDurable(bubble)
-	h := &Hung{After: after, Stacks: strings.Join(found, "\n\n") + "\n"}
+	found, others := notDurable(bubble)
+	h := &Hung{After: after, Stacks: strings.Join(found, "\n\n") + "\n", Others: strings.Join(others, "\n\n") + "\n"}
 	if len(found) == 0 {
 		h.Cause = "no goroutine that keeps simulated time from passing is left; perhaps the machine was asleep"
 		return h
@@ -117,7 +120,7 @@ var waits = []struct {
 	does   string
 }{
 	{[]string{"sync.Mutex.Lock", "sync.RWMutex.Lock", "sync.RWMutex.RLock"},
-		"waits for a sync.Mutex or sync.RWMutex, and simulated time does not pass meanwhile; most likely another goroutine holds it over a call of a server or over a sleep"},
+		"waits for a sync.Mutex or sync.RWMutex, and simulated time does not pass meanwhile; most likely another goroutine holds it over a call of a server or over a sleep. Unlock it before that, or put a channel in its place: make(chan struct{}, 1), made with the client"},
 	{[]string{"IO wait", "syscall"},
 		"waits for the operating system, and simulated time does not pass meanwhile; most likely for a file, a pipe, a process, or a connection that was not dialled through the world"},
 	{[]string{"chan receive", "chan send", "select", "semacquire", "sync.WaitGroup.Wait"},

@@ -183,17 +183,20 @@ func (h *Host) Bubble(f func()) {
 	}, func() bool { return true })
 }
 
-// notDurable returns the stacks of the goroutines in a bubble that keep its time from
-// passing.
-func notDurable(bubble string) []string {
-	var found []string
+// notDurable returns the stacks of the goroutines in a bubble that keep its time from passing, and of the
+// other goroutines of the bubble.
+func notDurable(bubble string) (found, others []string) {
 	for _, g := range strings.Split(strings.TrimSuffix(stacks(), "\n"), "\n\n") {
 		head, _, _ := strings.Cut(g, "\n")
-		if bubble != "" && bubbleOf(g) == bubble && !strings.Contains(head, "durable") && !strings.Contains(head, "synctest.Wait") {
+		switch {
+		case bubble == "" || bubbleOf(g) != bubble:
+		case strings.Contains(head, "durable") || strings.Contains(head, "synctest.Wait"):
+			others = append(others, g)
+		default:
 			found = append(found, g)
 		}
 	}
-	return found
+	return found, others
 }
 
 // bubbleGoroutines returns the stacks of the goroutines in the caller's bubble,

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -160,7 +161,7 @@ func (p *Process) runClose() {
 		if r := recover(); r != nil {
 			w := p.w
 			w.mu.Lock()
-			w.panics = append(w.panics, panicked{p, fmt.Sprintf("the client panicked when it was closed: %v", r)})
+			w.panics = append(w.panics, panicked{p, fmt.Sprint(r), LockFrames(string(debug.Stack()))})
 			w.mu.Unlock()
 			w.wake()
 		}
@@ -173,8 +174,8 @@ func (p *Process) runClose() {
 
 // panicked is a panic of the client of a process.
 type panicked struct {
-	p    *Process
-	text string
+	p             *Process
+	value, frames string
 }
 
 // DialContext opens a connection to the node at addr. It takes no simulated time: a client may hold
@@ -540,16 +541,30 @@ func (t *Thread) Start(body func()) {
 	}()
 }
 
+// defect records a panic of the lock under test as an event with that text.
+func (w *World) defect(p Panic, text string) {
+	if w.over {
+		return
+	}
+	p.AtNs = w.now()
+	w.lockPanics = append(w.lockPanics, p)
+	w.record(&model.Event{Kind: model.KindDefect, Process: p.Process, Thread: p.Thread, Text: text})
+}
+
 // recovered turns a panic of the lock under test into an event.
 func (t *Thread) recovered() {
 	r := recover()
 	if r == nil {
 		return
 	}
+	p := Panic{Process: t.p.cfg.Name, Thread: t.number, Value: fmt.Sprint(r), Frames: LockFrames(string(debug.Stack()))}
 	t.post(func() {
 		t.enter(threadDone)
+		if t.call != nil {
+			p.Action, p.Lock = t.call.what.Action, t.call.what.Lock
+		}
 		t.call = nil
-		t.p.w.record(&model.Event{Kind: model.KindDefect, Process: t.p.cfg.Name, Thread: t.number, Text: fmt.Sprintf("the lock panicked: %v", r)})
+		t.p.w.defect(p, "the lock panicked: "+p.Value)
 	})
 }
 

@@ -109,6 +109,8 @@ type World struct {
 	// stirred reports that the scheduler or time may have woken a goroutine since all were blocked.
 	// It is set after every event, except those that are known to wake no goroutine.
 	stirred bool
+	// lockPanics are the panics of the lock that are in the record.
+	lockPanics []Panic
 
 	mu    sync.Mutex // guards what other goroutines post
 	posts []*Thread
@@ -143,7 +145,9 @@ type Result struct {
 	// innermost function comes first, with one per package and none of the standard library. Only a
 	// traced host notes them.
 	Writers map[int][]string
-	SimNs   int64 // simulated time from the start until all had left
+	// Panics are the panics of the lock under test, in the order of the record.
+	Panics []Panic
+	SimNs  int64 // simulated time from the start until all had left
 }
 
 // Run builds a world, calls setup inside it, which gives the threads their bodies, and plays it to
@@ -163,7 +167,7 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 		}
 		w.loop(&res, h)
 		clean := w.end()
-		res.Record, res.Writers = w.rec, w.writers
+		res.Record, res.Writers, res.Panics = w.rec, w.writers, w.lockPanics
 		if clean {
 			timers = slices.ContainsFunc(w.processes, (*Process).leavesTimers)
 			w.rec.Events = eventSpace.moveOut(w.rec.Events)
@@ -400,7 +404,7 @@ func (w *World) gather() {
 		}
 		slices.SortFunc(panics, func(a, b panicked) int { return cmp.Compare(a.p.index, b.p.index) })
 		for _, x := range panics {
-			w.record(&model.Event{Kind: model.KindDefect, Process: x.p.cfg.Name, Text: x.text})
+			w.defect(Panic{Process: x.p.cfg.Name, Value: x.value, Frames: x.frames}, "the client panicked when it was closed: "+x.value)
 		}
 		if len(threads) == 0 && len(sockets) == 0 && len(closed) == 0 && len(panics) == 0 {
 			w.endTurn()

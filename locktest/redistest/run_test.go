@@ -136,6 +136,54 @@ func TestAnUnlockThatFreedNothingAndDoesNotTell(t *testing.T) {
 	}
 }
 
+// busyEarly takes a context that has ended for a lock that is busy.
+type busyEarly struct{ setnx }
+
+func (l *busyEarly) Lock(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return locktest.ErrBusy
+	}
+	return l.setnx.Lock(ctx)
+}
+
+// swallows is a setnx whose Unlock tells nobody of a request that failed.
+type swallows struct{ setnx }
+
+func (l *swallows) Unlock(ctx context.Context) error {
+	if err := l.setnx.Unlock(ctx); errors.Is(err, locktest.ErrNotHeld) {
+		return err
+	}
+	return nil
+}
+
+// The hint is about the answer of the adapter that the run refutes, and about what the run shows of
+// the call.
+func TestAnAnswerThatTheRunRefutesHasAHint(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args []string
+		want []string
+		not  string
+	}{
+		"is busy before it asks": {[]string{"-lockstep.runs=20", "-lockstep.faults=none"},
+			[]string{"answered busy, but the lock was free", "hint: ErrBusy, or a TryLock that returns false and no error, says that the lock was held at some time during the call; this call sent no request, so it must return the error that ended it"},
+			"ErrNotHeld"},
+		"swallows the errors of Unlock": {[]string{"-lockstep.runs=1", "-lockstep.faults=none"}, []string{
+			"hint: Unlock returned nil, although the answer to its request did not arrive; it must return the error of the request", // of a story, as the next
+			"hint: Unlock returned nil, although no request of it reached a server; it must return the error of the request, or locktest.ErrNotHeld if the handle holds nothing",
+		}, "if it found nothing to free"},
+	} {
+		text, passed := outcome(t, t.TempDir(), name, nil, c.args...)
+		if passed {
+			t.Errorf("it passed:\n%s", text)
+		}
+		mustContain(t, text, c.want...)
+		if strings.Contains(text, c.not) {
+			t.Errorf("a hint about another mistake:\n%s", text)
+		}
+	}
+}
+
 func mustContain(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -193,7 +241,11 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	if want := "exists-then-set is nondeterministic: the schedule of " + file + " gives different records, the records differ from event "; passes || !strings.Contains(differs, want) || strings.Contains(differs, "Keep the recording") {
 		t.Errorf("want %q:\n%s", want, differs)
 	}
-	if live, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.replay="+file, "-lockstep.live=1"); !strings.Contains(live, `-lockstep.live needs Linux, and this import in the test: _ "lockstep/live/livecmd"`) || strings.Contains(live, " breaks ") {
+	needs := `-lockstep.live needs this import in the test: _ "lockstep/live/livecmd"`
+	if runtime.GOOS != "linux" {
+		needs = "-lockstep.live needs Linux"
+	}
+	if live, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.replay="+file, "-lockstep.live=1"); !strings.Contains(live, needs) || strings.Contains(live, " breaks ") {
 		t.Errorf("it does not say what a live run needs before it plays anything:\n%s", live)
 	}
 	misspelt := strings.Replace(file, "exclusion", "exlusion", 1)
@@ -209,12 +261,19 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	again, _ = outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=1")
 	mustContain(t, again, "--- FAIL: TestJudged/recording/"+fingerprint)
 
+	// A lock that panics instead is not said to hold.
+	again, passed = outcome(t, dir, "exists-then-set, with panics", nil, "-lockstep.replay="+file)
+	if passed || strings.Contains(again, "Keep the recording") {
+		t.Errorf("the lock panics, and the recording says:\n%s", again)
+	}
+	mustContain(t, again, "exists-then-set is undecided: the lock panicked at ")
+
 	// Once the lock is right, the recording passes and says so.
 	again, passed = outcome(t, dir, "exists-then-set, mended", nil)
 	if !passed {
 		t.Errorf("the lock is mended, and the test failed:\n%s", again)
 	}
-	mustContain(t, again, "holds in the schedule that broke it before")
+	mustContain(t, again, "holds in the schedule that broke it before", "Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it")
 }
 
 // A failure that is gone when it has been made small is not shown as if it had been seen. It fails the test.
@@ -304,7 +363,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 	for name, want := range map[string][]string{
 		"draws from math/rand/v2":              {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2", "check the stop channel", "docs/locktest.md, When the lock is nondeterministic"},
 		"panics":                               {"panics", "the adapter's own panic"},
-		"panics in Unlock":                     {" runs of panics in Unlock, run 0 the first, are undecided: harness: the lock panicked: the adapter's own panic"},
+		"panics in Unlock":                     {" runs of panics in Unlock, run 0 the first, are undecided: the lock panicked at ", " in Unlock(\"x\") of thread ", ": the adapter's own panic; the place is shown above\n", "of thread a/1: the adapter's own panic\n", ".(*panicsLater).Unlock\n", "run_test.go:", "hint: Unlock is also called by a thread that holds nothing, and after a Lock that failed"},
 		"does not open":                        {`does not open cannot be opened: no licence`},
 		"opens nothing":                        {"opens nothing cannot be opened: neither a client nor an error came from Open"},
 		"gives no lock":                        {"gives no lock cannot be opened: the client gives neither a lock "},
@@ -325,9 +384,9 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"State panics":                         {"State panics cannot be judged: its State panicked: locktest: there is no server 3; they count from 0, and the subject has 1 server", "secondServer"},
 		"State shows an end":                   {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
 		"asks nobody":                          {"asks nobody cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
-		"gives a nil handle":                   {"gives a nil handle is undecided: harness: the lock panicked: "},
+		"gives a nil handle":                   {"gives a nil handle is undecided: the lock panicked at 0.000s in Lock(\"orders\") of thread a/1: ", ".(*setnx).Lock\n", "subjects_test.go:"},
 		"asks for a server too many":           {"asks for a server too many cannot be opened: its Open panicked: locktest: there is no server 1; they count from 0, and the subject has 1 server"},
-		"holds a mutex over calls":             {"the world stood still", "sync.Mutex", "guarded"},
+		"holds a mutex over calls":             {"the world stood still", "put a channel in its place", "a goroutine [sync.Mutex.Lock] in\n", ".(*guarded).Lock\n", "run_test.go:", "One of them may hold the mutex"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -336,10 +395,48 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 				t.Errorf("it passed:\n%s", text)
 			}
 			mustContain(t, text, want...)
+			if strings.Contains(text, "harness:") || strings.Contains(text, " run.go:") || strings.Contains(text, "sim.(*Thread)") {
+				t.Errorf("it shows code of Lockstep:\n%s", text)
+			}
 			if strings.Contains(text, "goroutine 1 [") || !strings.Contains(text, "FAIL: TestJudged") {
 				t.Errorf("the binary ended:\n%s", text)
 			}
 		})
+	}
+}
+
+// gated is a setnx of which one goroutine of a client at a time asks the server.
+type gated struct {
+	setnx
+	gate chan struct{}
+}
+
+func (l *gated) Lock(ctx context.Context) error {
+	return retry(ctx, func(ctx context.Context) (bool, error) {
+		l.gate <- struct{}{}
+		defer func() { <-l.gate }()
+		return l.TryLock(ctx)
+	})
+}
+
+// Simulated time passes while a goroutine waits for the channel that stands in the place of a mutex.
+func TestAChannelInThePlaceOfAMutex(t *testing.T) {
+	s := subjectOf("gated", false)
+	s.Open = func(p *locktest.Process) (locktest.Client, error) {
+		gate := make(chan struct{}, 1)
+		return anyClient{redis.NewClient(redistest.Options(p, 0)), func(rdb *redis.Client, name string) locktest.Lock {
+			return &gated{setnx{rdb: rdb, name: name}, gate}
+		}}, nil
+	}
+	locktest.Run(t, s, locktest.Options{Runs: 20, Profile: "full", Faults: "none"})
+}
+
+// The remedy for a subject that is wrong comes before the search for a difference between two runs.
+func TestARenewalIsSaidBeforeWhatDiffers(t *testing.T) {
+	text, _ := outcome(t, t.TempDir(), "renews unsaid, by chance", nil, "-lockstep.runs=1")
+	mustContain(t, text, "renews unsaid, by chance cannot be judged: it is not Renewed, and a command that no call sent (EVAL, sent at ", "renews unsaid, by chance is nondeterministic: ")
+	if strings.Index(text, "set Renewed: true") > strings.Index(text, "is nondeterministic: ") {
+		t.Errorf("the remedy comes last:\n%s", text)
 	}
 }
 
@@ -349,7 +446,7 @@ func TestAnOpenThatPanicsLateRepeats(t *testing.T) {
 	if strings.Contains(text, "nondeterministic") {
 		t.Errorf("it is nondeterministic:\n%s", text)
 	}
-	mustContain(t, text, "the lock panicked: its Open panicked: the adapter's own panic", "--- FAIL: TestJudged")
+	mustContain(t, text, " breaks liveness: ", "in Lock(\"x\") of thread a/1: its Open panicked: the adapter's own panic", "in Lock(\"orders\") of thread a/1: its Open panicked: the adapter's own panic", "--- FAIL: TestJudged")
 }
 
 // The inputs that Fuzz begins with hold for a lock that is right.
@@ -412,6 +509,26 @@ func TestFlagsAreChecked(t *testing.T) {
 		}
 		mustContain(t, text, want)
 	}
+	file := filepath.Join(t.TempDir(), "page.html")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	builtin, err := filepath.Abs(filepath.Join("..", "..", "results", "misdelete", "setnx-del", "1.lockstep"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for arg, want := range map[string]string{
+		"-lockstep.replay=" + builtin:              `the recording is of the lock "setnx-del", and the test's is "exists-then-set"; simrun replay ` + builtin + " plays it, since that lock is built in",
+		"-lockstep.report=":                        "-lockstep.report is empty; give it a folder",
+		"-lockstep.report=" + file:                 "-lockstep.report is " + file + ", which is a file; give it a folder",
+		"-lockstep.report=" + file + "/new/folder": "-lockstep.report: stat " + file,
+	} {
+		text, passed := outcome(t, t.TempDir(), "exists-then-set, mended", nil, arg)
+		if passed {
+			t.Errorf("%s is taken:\n%s", arg, text)
+		}
+		mustContain(t, text, want)
+	}
 	if flag.Lookup("lockstep.seed") == nil {
 		t.Error("there is no flag lockstep.seed")
 	}
@@ -460,6 +577,9 @@ func init() {
 	wrong["exists-then-set, by chance while it is made small"] = changing(chance)
 	add("panics", open(func(*redis.Client, string) locktest.Lock { return panics{} }))
 	add("panics in Unlock", open(func(rdb *redis.Client, name string) locktest.Lock { return &panicsLater{setnx{rdb: rdb, name: name}} }))
+	panicking := subjectOf("exists-then-set", false)
+	open(func(rdb *redis.Client, name string) locktest.Lock { return &panicsInATry{setnx{rdb: rdb, name: name}} })(&panicking)
+	wrong["exists-then-set, with panics"] = panicking
 	add("gives no lock", open(func(*redis.Client, string) locktest.Lock { return nil }))
 	add("holds a mutex over calls", open(func(rdb *redis.Client, name string) locktest.Lock { return &guarded{setnx{rdb: rdb, name: name}} }))
 	wrong["renews until an error"] = renewedSubject("renews until an error", func(l *watched) locktest.Lock { l.once = true; return l })
@@ -471,6 +591,8 @@ func init() {
 	wrong["takes it by extending it"] = extendedSubject("takes it by extending it", setAgain)
 	add("marks every hold with 1", open(func(rdb *redis.Client, name string) locktest.Lock { return &constant{setnx{rdb: rdb, name: name}} }))
 	add("does not tell that it freed nothing", open(func(rdb *redis.Client, name string) locktest.Lock { return &silent{setnx{rdb: rdb, name: name}} }))
+	add("is busy before it asks", open(func(rdb *redis.Client, name string) locktest.Lock { return &busyEarly{setnx{rdb: rdb, name: name}} }))
+	add("swallows the errors of Unlock", open(func(rdb *redis.Client, name string) locktest.Lock { return &swallows{setnx{rdb: rdb, name: name}} }))
 	wrong["endless"] = endlessSubject("endless", false)
 	wrong["keeps every hold"] = endlessSubject("keeps every hold", true)
 	add("is renewed without a lease", func(s *locktest.Subject) { s.Lease, s.Renewed = 0, true })
@@ -529,6 +651,9 @@ func init() {
 	unsaid := renewedSubject("renews unsaid", func(l *watched) locktest.Lock { return l })
 	unsaid.Renewed = false
 	wrong[unsaid.Name] = unsaid
+	chancy := renewedSubject("renews unsaid, by chance", func(l *watched) locktest.Lock { return echoes{l} })
+	chancy.Renewed = false
+	wrong[chancy.Name] = chancy
 	add("State panics", func(s *locktest.Subject) { s.State = secondServer })
 	add("State shows an end", func(s *locktest.Subject) { s.Lease = 0 })
 	add("asks nobody", open(func(*redis.Client, string) locktest.Lock { return asksNobody{} }))
@@ -579,10 +704,25 @@ func (l *unseeded) Lock(ctx context.Context) error {
 	return err
 }
 
+// echoes is a watched that sends something that cannot be seeded.
+type echoes struct{ *watched }
+
+func (l echoes) Lock(ctx context.Context) error {
+	if err := l.lock.rdb.Echo(ctx, rand.Uint64()).Err(); err != nil {
+		return err
+	}
+	return l.watched.Lock(ctx)
+}
+
 // panicsLater is a setnx whose Unlock panics.
 type panicsLater struct{ setnx }
 
 func (*panicsLater) Unlock(context.Context) error { panic("the adapter's own panic") }
+
+// panicsInATry is a setnx whose TryLock panics.
+type panicsInATry struct{ setnx }
+
+func (*panicsInATry) TryLock(context.Context) (bool, error) { panic("the adapter's own panic") }
 
 type panics struct{}
 

@@ -48,9 +48,12 @@ func (l *setnx) take(ctx context.Context, value string) (bool, error) {
 	return err == nil, err
 }
 
-func (l *setnx) Lock(ctx context.Context) error {
+func (l *setnx) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
+
+// retry tries to take a lock until it succeeds or fails, or ctx ends.
+func retry(ctx context.Context, try func(context.Context) (bool, error)) error {
 	for {
-		ok, err := l.TryLock(ctx)
+		ok, err := try(ctx)
 		if ok || err != nil {
 			return err
 		}

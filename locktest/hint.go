@@ -1,0 +1,139 @@
+package locktest
+
+import (
+	"slices"
+
+	"lockstep/linearizability/judges"
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// hintOf says what a test may have to change in its adapter if the finding is no fault of the lock;
+// "": nothing. run is the run of the finding.
+func hintOf(f judges.Finding, run *trace.Run) string {
+	switch d := f.Detail.(type) {
+	case judges.Leftover:
+		return hintOfLeftover(d)
+	case judges.Forgotten:
+		return hintOfUnlock(run, f.Lock, d.ToNs)
+	case judges.Unplaceable:
+		if d.Reason.Refused == nil {
+			return ""
+		}
+		call := callOf(run, f.Ops)
+		switch in := d.Reason.Refused.In; {
+		case in.Do == model.DoRelease && in.Answer == model.AnswerReleased:
+			return hintOfReleased(call)
+		case in.Do == model.DoAcquire && in.Answer == model.AnswerBusy:
+			return hintOfBusy(run, call)
+		}
+	}
+	return ""
+}
+
+// hintOfLeftover is about a goroutine that the adapter did not end.
+func hintOfLeftover(d judges.Leftover) string {
+	switch {
+	case d.Goroutine == nil:
+		return ""
+	case d.Goroutine.Closes != "":
+		return "Client.Close must end what the client and its locks have started, and return"
+	}
+	return "Client.Close must end every goroutine that the client or one of its locks has started; Lockstep calls Close when a process ends in order, and also for a process that crashed"
+}
+
+// hintOfReleased is about an unlock that returned nil and freed nothing. Many clients tell nobody
+// of that, and their Lock must.
+func hintOfReleased(call *trace.Call) string {
+	switch why := whyUnanswered(call); {
+	case why == "":
+		return "Unlock returned nil, which says that it freed the lock; if it found nothing to free, it must return locktest.ErrNotHeld"
+	case len(call.Sent) == 0:
+		return "Unlock returned nil, although no request of it reached a server; it must return the error of the request, or locktest.ErrNotHeld if the handle holds nothing"
+	default:
+		return "Unlock returned nil, although " + why + "; it must return the error of the request"
+	}
+}
+
+// hintOfBusy is about an acquire that was busy, although the calls say that the lock was free.
+func hintOfBusy(run *trace.Run, call *trace.Call) string {
+	if call == nil {
+		return ""
+	}
+	if heldByAnother(run, call) {
+		return hintOfUnlock(run, call.Lock, call.ReturnedNs())
+	}
+	const busy = "ErrBusy, or a TryLock that returns false and no error, says that the lock was held at some time during the call; "
+	switch why := whyUnanswered(call); {
+	case why == "":
+		return busy + "if the call ended for another reason, it must return that error, such as that of the context"
+	case len(call.Sent) == 0:
+		return busy + "this call " + why + ", so it must return the error that ended it, such as that of the context"
+	default:
+		return busy + "here " + why + ", so the call must return that error"
+	}
+}
+
+// hintOfUnlock is about an unlock up to an instant that returned nil and did not reach the server, so
+// that the server kept the hold.
+func hintOfUnlock(run *trace.Run, lock string, untilNs int64) string {
+	if run == nil {
+		return ""
+	}
+	for _, call := range slices.Backward(run.CallsOn(lock)) {
+		if call.Action != model.ActUnlock || call.Outcome != model.Released || call.ReturnedNs() > untilNs {
+			continue
+		}
+		if why := whyUnanswered(call); why != "" && len(call.Sent) > 0 {
+			return "the Unlock that " + call.Caller + " called at " + model.At(call.AtNs) + " returned nil, although " + why + "; it must return the error of the request"
+		}
+		return ""
+	}
+	return ""
+}
+
+// heldByAnother reports whether the server held the lock of a call for another thread at some instant
+// of the call.
+func heldByAnother(run *trace.Run, call *trace.Call) bool {
+	other := func(s *model.LockState) bool { return s.Held() && s.Owner != call.Caller }
+	return other(run.StateAt(call.Lock, call.AtNs)) || slices.ContainsFunc(run.ChangesAfter(call.Lock, call.AtNs), func(c *trace.Change) bool {
+		return c.AtNs <= call.ReturnedNs() && (other(c.Before) || other(c.After))
+	})
+}
+
+// whyUnanswered says why a call has no answer of a server, as a clause; "" if it has one, or if there is
+// no call.
+func whyUnanswered(call *trace.Call) string {
+	if call == nil {
+		return ""
+	}
+	why := "sent no request"
+	for _, m := range call.Sent {
+		switch {
+		case m.UnknownScript(): // the client sends the whole script next
+		case m.Executed == nil && m.Lost != nil:
+			why = "its request was lost before a server had it"
+		case m.Refused():
+			why = "the server answered its request with an error"
+		case m.DeliveredNs < 0 || m.DeliveredNs > call.ReturnedNs():
+			why = "the answer to its request did not arrive"
+		default:
+			return ""
+		}
+	}
+	return why
+}
+
+// callOf returns the call that a finding is about first; nil if there is none.
+func callOf(run *trace.Run, ops []judges.OpRef) *trace.Call {
+	if run == nil || len(ops) == 0 {
+		return nil
+	}
+	i := slices.IndexFunc(run.Calls, func(c *trace.Call) bool {
+		return c.Process == ops[0].Process && c.Thread == ops[0].Thread && c.AtNs == ops[0].CallNs
+	})
+	if i < 0 {
+		return nil
+	}
+	return run.Calls[i]
+}

@@ -1,0 +1,81 @@
+package locktest
+
+import (
+	"testing"
+	"time"
+
+	"lockstep/linearizability/judges"
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+const ms = int64(time.Millisecond)
+
+// twoThreads is the record of a run in which a/1 takes and gives up the lock l, and b/1 then tries to take
+// it for 100 ms. unlock and try are the events of these calls between the invocation and the return.
+func twoThreads(unlock, try []model.Event) *trace.Run {
+	rec := &model.Record{Params: model.Params{Traits: model.Traits{Uncounted: true, PerGrant: true, NoWatchdog: true}, Timing: model.Timing{Watchdog: 5 * time.Second}}}
+	at := func(e model.Event, ns int64, process string) {
+		e.AtNs, e.Process, e.Thread, e.Lock = ns, process, 1, "l"
+		rec.Add(e)
+	}
+	at(model.Event{Kind: model.KindInvoke, Op: 1, Action: model.ActLock, WaitNs: -1}, 0, "a")
+	at(model.Event{Kind: model.KindSend, Op: 1, Msg: 1, Command: "SET", Script: model.RoleAcquire, Locks: []string{"l"}, Owners: []string{"a/1"}}, 0, "a")
+	at(model.Event{Kind: model.KindExec, Op: 1, Msg: 1, Reply: "OK"}, 1*ms, "a")
+	at(model.Event{Kind: model.KindState, Op: 1, Msg: 1, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 5001}}, 1*ms, "a")
+	at(model.Event{Kind: model.KindDeliver, Op: 1, Msg: 1, Dir: "reply"}, 2*ms, "a")
+	at(model.Event{Kind: model.KindReturn, Op: 1, Action: model.ActLock, Outcome: model.Granted}, 2*ms, "a")
+	at(model.Event{Kind: model.KindInvoke, Op: 2, Action: model.ActUnlock}, 100*ms, "a")
+	for i, e := range unlock {
+		e.Op, e.Msg = 2, 2
+		at(e, (101+int64(i))*ms, "a")
+	}
+	at(model.Event{Kind: model.KindReturn, Op: 2, Action: model.ActUnlock, Outcome: model.Released}, 110*ms, "a")
+	at(model.Event{Kind: model.KindInvoke, Op: 3, Action: model.ActTryLockTimed, WaitNs: 100 * ms}, 200*ms, "b")
+	for i, e := range try {
+		e.Op, e.Msg = 3, 3
+		at(e, (201+int64(i))*ms, "b")
+	}
+	at(model.Event{Kind: model.KindReturn, Op: 3, Action: model.ActTryLockTimed, Outcome: model.Busy}, 300*ms, "b")
+	return trace.New(rec)
+}
+
+// The hint depends on what the run shows of the call, and of an unlock before it.
+func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
+	var (
+		unlocks = model.Event{Kind: model.KindSend, Command: "EVAL", Script: model.RoleUnlock, Locks: []string{"l"}, Owners: []string{"a/1"}}
+		frees   = model.Event{Kind: model.KindState, State: &model.LockState{}}
+		tries   = model.Event{Kind: model.KindSend, Command: "SET", Script: model.RoleAcquire, Locks: []string{"l"}, Owners: []string{"b/1"}}
+		runs    = model.Event{Kind: model.KindExec, Reply: "1"}
+		refuses = model.Event{Kind: model.KindExec, Answer: model.Refused, Reply: "LOADING"}
+		lost    = model.Event{Kind: model.KindLost, Dir: "request", Why: model.LostReset}
+		replies = model.Event{Kind: model.KindDeliver, Dir: "reply"}
+	)
+	const busy = "ErrBusy, or a TryLock that returns false and no error, says that the lock was held at some time during the call; "
+	for name, c := range map[string]struct {
+		unlock, try []model.Event
+		want        string
+	}{
+		"the unlock was lost on its way, and the lock was busy": {[]model.Event{unlocks, lost}, []model.Event{tries, runs, replies},
+			"the Unlock that a/1 called at 0.100s returned nil, although its request was lost before a server had it; it must return the error of the request"},
+		"the server refused the unlock, and the lock was busy": {[]model.Event{unlocks, refuses, replies}, []model.Event{tries, runs, replies},
+			"the Unlock that a/1 called at 0.100s returned nil, although the server answered its request with an error; it must return the error of the request"},
+		"the try asked nobody": {[]model.Event{unlocks, runs, frees, replies}, nil,
+			busy + "this call sent no request, so it must return the error that ended it, such as that of the context"},
+		"the try was lost on its way": {[]model.Event{unlocks, runs, frees, replies}, []model.Event{tries, lost},
+			busy + "here its request was lost before a server had it, so the call must return that error"},
+		"the try had an answer": {[]model.Event{unlocks, runs, frees, replies}, []model.Event{tries, runs, replies},
+			busy + "if the call ended for another reason, it must return that error, such as that of the context"},
+	} {
+		run := twoThreads(c.unlock, c.try)
+		hints := ""
+		for _, f := range judges.Judge(run, nil).Findings {
+			if f.Judge == model.JudgeLinearizable {
+				hints += hintOf(f, run)
+			}
+		}
+		if hints != c.want {
+			t.Errorf("%s: the hint is\n%q, want\n%q", name, hints, c.want)
+		}
+	}
+}
