@@ -17,6 +17,9 @@ func hintOf(f judges.Finding, run *trace.Run) string {
 	case judges.Forgotten:
 		return hintOfUnlock(run, f.Lock, d.ToNs)
 	case judges.Unplaceable:
+		if h := d.Reason.Overlap; h != nil {
+			return hintOfHolder(run, f.Lock, h.Holder)
+		}
 		if d.Reason.Refused == nil {
 			return ""
 		}
@@ -24,6 +27,8 @@ func hintOf(f judges.Finding, run *trace.Run) string {
 		switch in := d.Reason.Refused.In; {
 		case in.Do == model.DoRelease && in.Answer == model.AnswerReleased:
 			return hintOfReleased(call)
+		case in.Do == model.DoRelease && in.Answer == model.AnswerNotHeld:
+			return hintOfResent(call)
 		case in.Do == model.DoAcquire && in.Answer == model.AnswerBusy:
 			return hintOfBusy(run, call)
 		}
@@ -53,6 +58,36 @@ func hintOfReleased(call *trace.Call) string {
 	default:
 		return "Unlock returned nil, although " + why + "; it must return the error of the request"
 	}
+}
+
+// hintOfHolder is about an unlock of a thread that still held the lock by its calls.
+func hintOfHolder(run *trace.Run, lock, holder string) string {
+	if run == nil {
+		return ""
+	}
+	for _, call := range run.CallsOn(lock) {
+		if call.Caller == holder && call.Action == model.ActUnlock {
+			if hint := hintOfResent(call); hint != "" {
+				return hint
+			}
+		}
+	}
+	return ""
+}
+
+// hintOfResent is about an unlock that returned ErrNotHeld although one of its requests had freed the
+// lock. Clients that retry send a request again if its answer does not come.
+func hintOfResent(call *trace.Call) string {
+	if call == nil || call.Outcome != model.NotHeld {
+		return ""
+	}
+	for _, c := range call.Changes {
+		if c.Ended() && c.Before.Owner == call.Caller {
+			return "the Unlock that " + call.Caller + " called at " + model.At(call.AtNs) + " returned ErrNotHeld, although its request freed the lock at " + model.At(c.AtNs) +
+				"; a client that retries sends the request again, and the second one finds nothing"
+		}
+	}
+	return ""
 }
 
 // hintOfBusy is about an acquire that was busy, although the calls say that the lock was free.

@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ const ms = int64(time.Millisecond)
 
 // twoThreads is the record of a run in which a/1 takes and gives up the lock l, and b/1 then tries to take
 // it for 100 ms. unlock and try are the events of these calls between the invocation and the return.
-func twoThreads(unlock, try []model.Event) *trace.Run {
+func twoThreads(unlock, try []model.Event, unlocked model.Outcome) *trace.Run {
 	rec := &model.Record{Params: model.Params{Traits: model.Traits{Uncounted: true, PerGrant: true, NoWatchdog: true}, Timing: model.Timing{Watchdog: 5 * time.Second}}}
 	at := func(e model.Event, ns int64, process string) {
 		e.AtNs, e.Process, e.Thread, e.Lock = ns, process, 1, "l"
@@ -30,7 +31,7 @@ func twoThreads(unlock, try []model.Event) *trace.Run {
 		e.Op, e.Msg = 2, 2
 		at(e, (101+int64(i))*ms, "a")
 	}
-	at(model.Event{Kind: model.KindReturn, Op: 2, Action: model.ActUnlock, Outcome: model.Released}, 110*ms, "a")
+	at(model.Event{Kind: model.KindReturn, Op: 2, Action: model.ActUnlock, Outcome: unlocked}, 110*ms, "a")
 	at(model.Event{Kind: model.KindInvoke, Op: 3, Action: model.ActTryLockTimed, WaitNs: 100 * ms}, 200*ms, "b")
 	for i, e := range try {
 		e.Op, e.Msg = 3, 3
@@ -55,19 +56,22 @@ func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		unlock, try []model.Event
 		want        string
+		unlocked    model.Outcome // "": released
 	}{
-		"the unlock was lost on its way, and the lock was busy": {[]model.Event{unlocks, lost}, []model.Event{tries, runs, replies},
-			"the Unlock that a/1 called at 0.100s returned nil, although its request was lost before a server had it; it must return the error of the request"},
-		"the server refused the unlock, and the lock was busy": {[]model.Event{unlocks, refuses, replies}, []model.Event{tries, runs, replies},
-			"the Unlock that a/1 called at 0.100s returned nil, although the server answered its request with an error; it must return the error of the request"},
-		"the try asked nobody": {[]model.Event{unlocks, runs, frees, replies}, nil,
-			busy + "this call sent no request, so it must return the error that ended it, such as that of the context"},
-		"the try was lost on its way": {[]model.Event{unlocks, runs, frees, replies}, []model.Event{tries, lost},
-			busy + "here its request was lost before a server had it, so the call must return that error"},
-		"the try had an answer": {[]model.Event{unlocks, runs, frees, replies}, []model.Event{tries, runs, replies},
-			busy + "if the call ended for another reason, it must return that error, such as that of the context"},
+		"the unlock was lost on its way, and the lock was busy": {unlock: []model.Event{unlocks, lost}, try: []model.Event{tries, runs, replies},
+			want: "the Unlock that a/1 called at 0.100s returned nil, although its request was lost before a server had it; it must return the error of the request"},
+		"the server refused the unlock, and the lock was busy": {unlock: []model.Event{unlocks, refuses, replies}, try: []model.Event{tries, runs, replies},
+			want: "the Unlock that a/1 called at 0.100s returned nil, although the server answered its request with an error; it must return the error of the request"},
+		"the try asked nobody": {unlock: []model.Event{unlocks, runs, frees, replies}, try: nil,
+			want: busy + "this call sent no request, so it must return the error that ended it, such as that of the context"},
+		"the try was lost on its way": {unlock: []model.Event{unlocks, runs, frees, replies}, try: []model.Event{tries, lost},
+			want: busy + "here its request was lost before a server had it, so the call must return that error"},
+		"the try had an answer": {unlock: []model.Event{unlocks, runs, frees, replies}, try: []model.Event{tries, runs, replies},
+			want: busy + "if the call ended for another reason, it must return that error, such as that of the context"},
+		"the unlock freed the lock and found nothing": {unlock: []model.Event{unlocks, runs, frees, replies}, unlocked: model.NotHeld,
+			want: "the Unlock that a/1 called at 0.100s returned ErrNotHeld, although its request freed the lock at 0.103s; a client that retries sends the request again, and the second one finds nothing"},
 	} {
-		run := twoThreads(c.unlock, c.try)
+		run := twoThreads(c.unlock, c.try, cmp.Or(c.unlocked, model.Released))
 		hints := ""
 		for _, f := range judges.Judge(run, nil).Findings {
 			if f.Judge == model.JudgeLinearizable {
