@@ -77,11 +77,7 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 	if t, ok := o.threads[key]; ok {
 		return t
 	}
-	if l, ok := o.locks[value]; ok && l != lock {
-		o.locks[value] = ""
-	} else {
-		o.locks[value] = lock
-	}
+	o.note(lock, value)
 	if by != nil && by.Thread != "" {
 		o.threads[key] = by.Thread
 		return by.Thread
@@ -100,8 +96,19 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 // the same word, such as 1. If the value of the holder is a word of the request, it belongs to the
 // writer from then on.
 func (o *Owners) Took(lock string, s *model.LockState, by *Writer) {
-	if o != nil && s.Held() && by != nil && by.Thread != "" && slices.Contains(by.Words, s.Owner) {
-		o.threads[valueKey(lock, s.Owner)] = by.Thread
+	if o == nil || !s.Held() || by == nil || by.Thread == "" || !slices.Contains(by.Words, s.Owner) {
+		return
+	}
+	o.note(lock, s.Owner)
+	o.threads[valueKey(lock, s.Owner)] = by.Thread
+}
+
+// note remembers the lock for which a value was written.
+func (o *Owners) note(lock, value string) {
+	if l, ok := o.locks[value]; ok && l != lock {
+		o.locks[value] = ""
+	} else {
+		o.locks[value] = lock
 	}
 }
 

@@ -1,0 +1,36 @@
+package sim_test
+
+import (
+	"testing"
+
+	"lockstep/model"
+	"lockstep/sim"
+)
+
+// A value belongs to the thread that took the lock with it last, and is about the lock for which it
+// was written, as long as there is one.
+func TestTheOwnerOfAValueIsWhoTookTheLockWithIt(t *testing.T) {
+	o := sim.NewOwners()
+	take := func(thread, lock string, words ...string) string {
+		s := &model.LockState{Owner: "1", Count: 1}
+		by := &sim.Writer{Process: model.ProcessOf(thread), Thread: thread, Words: words}
+		o.Wrote(thread, words)
+		o.Took(lock, s, by)
+		return o.Name(lock, s, by).Owner
+	}
+	if got := take("a/1", "x", "SET", "x", "1"); got != "a/1" || o.About([]string{"EVAL", "1"}) != "x" {
+		t.Errorf("the first holder is %s, and its value is about %q", got, o.About([]string{"EVAL", "1"}))
+	}
+	if got := take("b/1", "x", "SET", "x", "1"); got != "b/1" {
+		t.Errorf("the second holder is %s", got)
+	}
+	if got := take("a/1", "x", "EVAL", "take", "x"); got != "b/1" {
+		t.Errorf("a request that does not have the value made %s the holder", got)
+	}
+	if got := take("c/1", "y", "SET", "y", "1"); got != "c/1" || o.About([]string{"EVAL", "1"}) != "" {
+		t.Errorf("the holder of the other lock is %s, and the value is about %q", got, o.About([]string{"EVAL", "1"}))
+	}
+	if got := o.Name("x", &model.LockState{Owner: "1"}, nil).Owner; got != "b/1" {
+		t.Errorf("the value of the first lock belongs to %s", got)
+	}
+}
