@@ -2,6 +2,7 @@ package survey
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"lockstep/model"
@@ -23,7 +24,9 @@ type Cost struct {
 	Unlock  Exchange `json:"unlock"`
 	// A client unlocks, and another one that waits gets the lock. HandOverMs is the time
 	// from the call of the unlock to the return of the acquire, and HandOverMessages counts
-	// the requests that are sent, and the replies and pushes that arrive, in that time.
+	// the requests that are sent, and the replies and pushes that arrive, in that time. Both are the
+	// medians of unlocks at different times, since a waiter that asks again and again may have asked
+	// just before the unlock, or long before.
 	HandOverMs       float64 `json:"hand_over_ms"`
 	HandOverMessages int     `json:"hand_over_messages"`
 	// TenWaiters is the number of requests per second of ten clients that wait behind a
@@ -51,7 +54,7 @@ steps:
 	handOver = `
 processes: {a: {}, b: {}}
 steps:
-  a/1: [{lock: x}, {at: 3s}, {unlock: x}]
+  a/1: [{lock: x}, {at: %dms}, {unlock: x}]
   b/1: [{at: 1s}, {lock: x}, {sleep: 1s}, {unlock: x}]
 `
 	tenWaiters = `
@@ -71,9 +74,17 @@ steps:
 `
 )
 
-// measure plays the scenarios on a lock and returns its cost.
-func measure(h *sim.Host, l *subject.Subject) (c Cost, err error) {
-	t, err := played(h, l, alone)
+// The unlocks of hand-overs: the first one, the time between two of them, and their number. No
+// surveyed lock has pauses between two tries that are longer than all of this time.
+const (
+	handOverFirstMs = 3000
+	handOverStepMs  = 11
+	handOvers       = 41
+)
+
+// Measure plays the scenarios on a lock and returns its cost.
+func Measure(h *sim.Host, l *subject.Subject) (c Cost, err error) {
+	t, err := played(h, l, alone, 1)
 	if err != nil {
 		return c, err
 	}
@@ -82,19 +93,27 @@ func measure(h *sim.Host, l *subject.Subject) (c Cost, err error) {
 	}
 	c.Acquire, c.Unlock = exchange(t.Calls[2]), exchange(t.Calls[3])
 
-	if t, err = played(h, l, handOver); err != nil {
-		return c, err
+	var lengths []int64
+	var sent []int
+	for i := range handOvers {
+		if t, err = played(h, l, fmt.Sprintf(handOver, handOverFirstMs+i*handOverStepMs), uint64(i+1)); err != nil {
+			return c, err
+		}
+		unlock, acquire := first(t, "a/1", model.ActUnlock), first(t, "b/1", model.ActLock)
+		if unlock == nil || acquire == nil || acquire.Outcome != model.Granted {
+			return c, fmt.Errorf("%s: nobody is handed the lock where costs are measured", l.Name)
+		}
+		length, messages := int64(0), 0
+		if acquire.ReturnedNs() > unlock.AtNs { // otherwise the lock let both in
+			length, messages = acquire.ReturnedNs()-unlock.AtNs, messagesIn(t, unlock.AtNs, acquire.ReturnedNs())
+		}
+		lengths, sent = append(lengths, length), append(sent, messages)
 	}
-	unlock, acquire := first(t, "a/1", model.ActUnlock), first(t, "b/1", model.ActLock)
-	if unlock == nil || acquire == nil || acquire.Outcome != model.Granted {
-		return c, fmt.Errorf("%s: nobody is handed the lock where costs are measured", l.Name)
-	}
-	if acquire.ReturnedNs() > unlock.AtNs { // otherwise the lock let both in
-		c.HandOverMs = ms(acquire.ReturnedNs() - unlock.AtNs)
-		c.HandOverMessages = messages(t, unlock.AtNs, acquire.ReturnedNs())
-	}
+	slices.Sort(lengths)
+	slices.Sort(sent)
+	c.HandOverMs, c.HandOverMessages = ms(lengths[handOvers/2]), sent[handOvers/2]
 
-	if t, err = played(h, l, tenWaiters); err != nil {
+	if t, err = played(h, l, tenWaiters, 1); err != nil {
 		return c, err
 	}
 	const from, to = int64(3 * time.Second), int64(5 * time.Second)
@@ -108,13 +127,13 @@ func measure(h *sim.Host, l *subject.Subject) (c Cost, err error) {
 }
 
 // played plays a scenario on a network of one latency.
-func played(h *sim.Host, l *subject.Subject, steps string) (*trace.Run, error) {
+func played(h *sim.Host, l *subject.Subject, steps string, seed uint64) (*trace.Run, error) {
 	text := fmt.Sprintf("lockstep: 1\nname: cost\nlocks: [%s]\nnetwork: {latency: %v}\n%s", l.Name, latency, steps)
 	sc, err := scenarios.Parse("cost.yaml", []byte(text), scenarios.AnyLock)
 	if err != nil {
 		return nil, err
 	}
-	return trace.New(play.Play(h, sc, l, sim.NewSeeded(1)).Record), nil
+	return trace.New(play.Play(h, sc, l, sim.NewSeeded(seed)).Record), nil
 }
 
 // first returns the first call of a thread with that action; or nil if there is none.
@@ -131,9 +150,9 @@ func exchange(o *trace.Call) Exchange {
 	return Exchange{Requests: len(o.Sent), Ms: ms(o.ReturnedNs() - o.AtNs)}
 }
 
-// messages counts the requests that are sent, and the replies and pushes that arrive,
+// messagesIn counts the requests that are sent, and the replies and pushes that arrive,
 // between two instants.
-func messages(t *trace.Run, fromNs, toNs int64) (n int) {
+func messagesIn(t *trace.Run, fromNs, toNs int64) (n int) {
 	for i := range t.Record.Events {
 		e := &t.Record.Events[i]
 		if (e.Kind == model.KindSend || e.Kind == model.KindDeliver) && fromNs <= e.AtNs && e.AtNs <= toNs {

@@ -269,7 +269,7 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 			out.Odd += len(c.tally.Odd) + c.unrepeated
 		}
 	}
-	out.Cost, err = measure(h, l)
+	out.Cost, err = Measure(h, l)
 	return out, err
 }
 

@@ -199,7 +199,7 @@ func TestCosts(t *testing.T) {
 		{"setnx-get-del", Exchange{1, 2}, Exchange{2, 4}, 6}, // GET and its reply, too
 		{"reference", Exchange{1, 2}, Exchange{1, 2}, 5},     // a push to the waiter, too
 	} {
-		got, err := measure(h, find(t, c.lock))
+		got, err := Measure(h, find(t, c.lock))
 		if err != nil {
 			t.Errorf("%s: %v", c.lock, err)
 			continue
@@ -208,11 +208,11 @@ func TestCosts(t *testing.T) {
 			t.Errorf("%s: %+v; want an acquire %v, an unlock %v, a hand-over of %d messages", c.lock, got, c.acquire, c.unlock, c.handOverMessages)
 		}
 	}
-	polls, err := measure(h, find(t, "setnx-del"))
+	polls, err := Measure(h, find(t, "setnx-del"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	woken, err := measure(h, find(t, "redisson@4.7.0"))
+	woken, err := Measure(h, find(t, "redisson@4.7.0"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,8 @@ type surveyFlags struct {
 	locks, runsOf, again []string
 	jobs                 int
 	out                  string
-	asJSON, tables       bool
+	asJSON               bool
+	tables, costs        bool
 }
 
 func (a *app) surveyCommand() *cobra.Command {
@@ -53,6 +54,7 @@ func (a *app) surveyCommand() *cobra.Command {
 	f.StringSliceVar(&o.again, "again", nil, "survey `LOCK` again, and keep the other locks of the survey in --out; may be repeated")
 	f.Uint64Var(&o.Seed, "seed", 1, "the seed, `N`")
 	f.BoolVar(&o.tables, "tables", false, "play nothing; write the tables in --out anew from its survey.jsonl")
+	f.BoolVar(&o.costs, "costs", false, "measure only the costs anew, and write the tables in --out with them")
 	jobsFlag(f, &o.jobs)
 	f.StringVar(&o.out, "out", "", "write the survey to `DIR`")
 	jsonFlag(f, &o.asJSON, "an object per lock, one per line")
@@ -63,8 +65,8 @@ func (a *app) surveyCommand() *cobra.Command {
 // survey compares locks. It prints, or writes to a folder, the promises of each lock, whether it
 // keeps them, and its cost.
 func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
-	if flags.tables {
-		return a.surveyTables(in, flags.out)
+	if flags.tables || flags.costs {
+		return a.surveyTables(in, flags.out, flags.costs)
 	}
 	names, own, again, jobs, dir, asJSON, o := flags.locks, flags.runsOf, flags.again, flags.jobs, flags.out, flags.asJSON, flags.Options
 	var locks []*subject.Subject
@@ -328,11 +330,7 @@ func writeSurvey(dir string, s survey.Survey) error {
 			}
 		}
 	}
-	var b bytes.Buffer
-	if err := s.WriteJSON(&b); err != nil {
-		return err
-	}
-	if err := renameio.WriteFile(filepath.Join(dir, survey.LocksFile), b.Bytes(), 0o644); err != nil {
+	if err := writeSurveyData(dir, s); err != nil {
 		return err
 	}
 	if err := writeSurveyTables(dir, s); err != nil {
@@ -342,6 +340,15 @@ func writeSurvey(dir string, s survey.Survey) error {
 		return err
 	}
 	return nil
+}
+
+// writeSurveyData writes the file of a survey that is for programs.
+func writeSurveyData(dir string, s survey.Survey) error {
+	var b bytes.Buffer
+	if err := s.WriteJSON(&b); err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(dir, survey.LocksFile), b.Bytes(), 0o644)
 }
 
 // writeSurveyTables writes the files of a survey that are for people.

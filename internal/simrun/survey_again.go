@@ -58,23 +58,28 @@ func toSurveyAgain(names []string, dir string) (survey.Survey, error) {
 	return s, nil
 }
 
-// surveyTables writes the tables of a survey anew. They say which program played it.
-func (a *app) surveyTables(in invocation, dir string) (int, error) {
+// surveyTables writes the tables of a survey anew, with costs after it has measured the costs of its
+// locks anew. The tables say which program played the survey.
+func (a *app) surveyTables(in invocation, dir string, costs bool) (int, error) {
+	option, plays := "--tables", "nothing"
+	if costs {
+		option, plays = "--costs", "no schedules"
+	}
 	var others []string
 	in.given.Visit(func(f *pflag.Flag) {
-		if f.Name != "tables" && f.Name != "out" && f.Name != "quiet" {
+		if "--"+f.Name != option && f.Name != "out" && f.Name != "quiet" {
 			others = append(others, "--"+f.Name)
 		}
 	})
 	switch {
 	case dir == "":
-		return 0, usagef("survey: --tables needs --out, the folder of the survey")
+		return 0, usagef("survey: %s needs --out, the folder of the survey", option)
 	case len(others) > 0:
-		return 0, usagef("survey: --tables plays nothing, and takes no %s", strings.Join(others, ", "))
+		return 0, usagef("survey: %s plays %s, and takes no %s", option, plays, strings.Join(others, ", "))
 	}
 	s, v, err := openSurvey(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		err = fmt.Errorf("--tables: there is no survey in %s", dir)
+		err = fmt.Errorf("%s: there is no survey in %s", option, dir)
 	}
 	if err != nil {
 		return 0, usageError{fmt.Errorf("survey: %w", err)}
@@ -85,7 +90,29 @@ func (a *app) surveyTables(in invocation, dir string) (int, error) {
 	}
 	defer release()
 	s.Versions = v
+	if costs {
+		if err := a.measureCosts(dir, s); err != nil {
+			return 0, err
+		}
+	}
 	return exitOK, writeSurveyTables(dir, s)
+}
+
+// measureCosts measures the costs of all locks of a survey, and writes its data.
+func (a *app) measureCosts(dir string, s survey.Survey) error {
+	for i := range s.Locks {
+		l := &s.Locks[i]
+		known, err := subject.Find(l.Name)
+		if err != nil {
+			return usageError{fmt.Errorf("survey: %w", err)}
+		}
+		a.advance("lock %d of %d: %s", i+1, len(s.Locks), l.Name)
+		if l.Cost, err = survey.Measure(a.host, known); err != nil {
+			return err
+		}
+	}
+	a.status("")
+	return writeSurveyData(dir, s)
 }
 
 // fixedByASurvey are the options that --again takes from the survey.

@@ -162,9 +162,38 @@ func TestTheTablesOfASurveyAreWrittenAnew(t *testing.T) {
 		{"--tables", "--tables needs --out"},
 		{"--tables --runs 3 --lock none --out " + dir, "--tables plays nothing, and takes no --lock, --runs"},
 		{"--tables --out " + filepath.Join(dir, "none"), "there is no survey in"},
+		{"--costs", "--costs needs --out"},
+		{"--costs --runs 3 --out " + dir, "--costs plays no schedules, and takes no --runs"},
+		{"--costs --tables --out " + dir, "--costs plays no schedules, and takes no --tables"},
 	} {
 		if code, _, stderr := call(t, append([]string{"survey"}, strings.Fields(c.args)...)...); code != exitUsage || !strings.Contains(stderr, c.want) {
 			t.Errorf("survey %s: exit %d, %s", c.args, code, stderr)
+		}
+	}
+}
+
+// The costs of a survey can be measured anew. Nothing else changes.
+func TestTheCostsOfASurveyAreMeasuredAnew(t *testing.T) {
+	dir := t.TempDir()
+	if code, _, stderr := call(t, "survey", "--lock", "setnx-del", "--runs", "1", "--out", dir); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	before := filetest.Contents(t, dir)
+	data := filepath.Join(dir, survey.LocksFile)
+	wrong := regexp.MustCompile(`"hand_over_ms":\d+`).ReplaceAllString(before[survey.LocksFile], `"hand_over_ms":7000`)
+	if wrong == before[survey.LocksFile] {
+		t.Fatalf("there is no cost in\n%s", wrong)
+	}
+	if err := os.WriteFile(data, []byte(wrong), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := call(t, "survey", "--costs", "--out", dir); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	after := filetest.Contents(t, dir)
+	for name, text := range before {
+		if after[name] != text {
+			t.Errorf("%s was\n%s\nand is\n%s", name, text, after[name])
 		}
 	}
 }
