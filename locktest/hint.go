@@ -50,6 +50,13 @@ func hintOfLeftover(d judges.Leftover) string {
 // hintOfReleased is about an unlock that returned nil and freed nothing. Many clients tell nobody
 // of that, and their Lock must.
 func hintOfReleased(call *trace.Call) string {
+	if call != nil {
+		for _, c := range call.Changes {
+			if who := c.Before.Owner; c.Ended() && who != call.Caller {
+				return "Unlock freed the hold of " + who + "; it must free a hold only if the value on the server is that of its own hold, and each hold needs a value of its own"
+			}
+		}
+	}
 	switch why := whyUnanswered(call); {
 	case why == "":
 		return "Unlock returned nil, which says that it freed the lock; if it found nothing to free, it must return locktest.ErrNotHeld"
@@ -84,7 +91,7 @@ func hintOfResent(call *trace.Call) string {
 	for _, c := range call.Changes {
 		if c.Ended() && c.Before.Owner == call.Caller {
 			return "the Unlock that " + call.Caller + " called at " + model.At(call.AtNs) + " returned ErrNotHeld, although its request freed the lock at " + model.At(c.AtNs) +
-				"; a client that retries sends the request again, and the second one finds nothing"
+				"; a client that retries sends the request again, and the second one finds nothing. Let the client not retry an unlock, or let Unlock return an error if it does not know which request freed the lock"
 		}
 	}
 	return ""

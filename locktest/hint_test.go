@@ -69,7 +69,7 @@ func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 		"the try had an answer": {unlock: []model.Event{unlocks, runs, frees, replies}, try: []model.Event{tries, runs, replies},
 			want: busy + "if the call ended for another reason, it must return that error, such as that of the context"},
 		"the unlock freed the lock and found nothing": {unlock: []model.Event{unlocks, runs, frees, replies}, unlocked: model.NotHeld,
-			want: "the Unlock that a/1 called at 0.100s returned ErrNotHeld, although its request freed the lock at 0.103s; a client that retries sends the request again, and the second one finds nothing"},
+			want: "the Unlock that a/1 called at 0.100s returned ErrNotHeld, although its request freed the lock at 0.103s; a client that retries sends the request again, and the second one finds nothing. Let the client not retry an unlock, or let Unlock return an error if it does not know which request freed the lock"},
 	} {
 		run := twoThreads(c.unlock, c.try, cmp.Or(c.unlocked, model.Released))
 		hints := ""

@@ -99,6 +99,16 @@ var stories = []story{
   - {when: {process: a, direction: reply, script: unlock}, do: drop}`,
 	},
 	{
+		name: "unlock-sent-again", applies: always,
+		about:     "The unlock runs, and only its first answer is lost. A client that retries sends it again, and the second request finds nothing to free.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {unlock: orders}, {at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.25}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, script: unlock, nth: 1}, from: {0.2}, do: drop}`,
+	},
+	{
 		name: "unlock-twice", applies: always,
 		about:     "A thread unlocks twice, and the second unlock comes when another has the lock.",
 		processes: "{a: {}, b: {}}",

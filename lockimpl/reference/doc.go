@@ -21,7 +21,8 @@
 //     is exact: nothing shortens it, and only a re-entry of its owner
 //     can make it longer.
 //   - The context of a hold (HoldContext, Hold.Context) ends when the hold may have ended, at the latest.
-//   - Each hold has a fencing token, greater than any before it.
+//   - Each hold has a fencing token, greater than any before it, unless the clock of the server is set
+//     back or an operator deletes the key of the token.
 //   - Waiters are woken by a message, and ask again now and then in any case.
 //     On the fair lock this keeps their places: the place of a dead waiter is free after
 //     one heartbeat. A waiter that is in front when its time is up takes the lock if it
