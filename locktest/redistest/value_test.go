@@ -45,19 +45,7 @@ func (l *constant) TryLock(ctx context.Context) (bool, error) {
 	return ok, err
 }
 
-func (l *constant) Lock(ctx context.Context) error {
-	for {
-		ok, err := l.TryLock(ctx)
-		if ok || err != nil {
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return locktest.ErrBusy
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
-}
+func (l *constant) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
 
 // Such a value belongs to the thread that took the lock with it last.
 func TestALockWithOneValueForAllHolds(t *testing.T) {

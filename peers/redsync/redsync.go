@@ -121,8 +121,9 @@ func busy(err error) error {
 	return err
 }
 
-// inOrder returns an error that joins those of several servers in the order of their texts. Goroutines
-// of redsync find these errors, and those that wake at one instant join them in any order.
+// inOrder returns an error that joins the errors of several servers in the order of their texts.
+// redsync asks each server in a goroutine. If several goroutines end at one instant, it joins their
+// errors in any order.
 func inOrder(err error) error {
 	var list []error
 	var collect func(error)
