@@ -92,6 +92,7 @@ func Main(program func(*Host) int) {
 // bubble has ended. If not, the bubble would panic at its end, so it is parked for ever. After the
 // run, timers reports whether a timer of the bubble may be in a pool that outlives it.
 func (h *Host) bubble(alive *pulse, f func() (clean bool), timers func() bool) {
+	makeResolver()
 	turn.Lock()
 	defer turn.Unlock()
 	defer oneProcessor()()

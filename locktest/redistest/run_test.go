@@ -383,6 +383,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"renews unsaid":                        {"renews unsaid cannot be judged: it is not Renewed, and a command that no call sent (EVAL, sent at ", "prolonged a hold; set Renewed: true"},
 		"State panics":                         {"State panics cannot be judged: its State panicked: locktest: there is no server 3; they count from 0, and the subject has 1 server", "secondServer"},
 		"State shows an end":                   {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
+		"dials a host name":                    {"dials a host name cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
 		"asks nobody":                          {"asks nobody cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
 		"gives a nil handle":                   {"gives a nil handle is undecided: the lock panicked at 0.000s in Lock(\"orders\") of thread a/1: ", ".(*setnx).Lock\n", "subjects_test.go:"},
 		"asks for a server too many":           {"asks for a server too many cannot be opened: its Open panicked: locktest: there is no server 1; they count from 0, and the subject has 1 server"},
@@ -656,6 +657,11 @@ func init() {
 	wrong[chancy.Name] = chancy
 	add("State panics", func(s *locktest.Subject) { s.State = secondServer })
 	add("State shows an end", func(s *locktest.Subject) { s.Lease = 0 })
+	add("dials a host name", func(s *locktest.Subject) {
+		s.Open = func(*locktest.Process) (locktest.Client, error) { // nothing listens on that port
+			return anyClient{redis.NewClient(&redis.Options{Addr: "localhost:1", MaxRetries: -1}), func(rdb *redis.Client, name string) locktest.Lock { return &setnx{rdb: rdb, name: name} }}, nil
+		}
+	})
 	add("asks nobody", open(func(*redis.Client, string) locktest.Lock { return asksNobody{} }))
 	add("gives a nil handle", open(func(*redis.Client, string) locktest.Lock { return (*setnx)(nil) }))
 	add("asks for a server too many", func(s *locktest.Subject) {
