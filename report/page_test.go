@@ -35,6 +35,16 @@ import (
 	"lockstep/sim"
 )
 
+// verdictOf runs a scenario on a lock with seed 1.
+func verdictOf(t *testing.T, sc *scenarios.Scenario, lock string) play.Verdict {
+	t.Helper()
+	l, err := subject.Find(lock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return play.Run(sim.NewHost(t), sc, l, 1)
+}
+
 // played runs a built-in scenario and returns the run that a report shows.
 func played(t *testing.T, scenario, lock string) report.Run {
 	t.Helper()
@@ -42,13 +52,9 @@ func played(t *testing.T, scenario, lock string) report.Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := subject.Find(lock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := play.Run(sim.NewHost(t), sc, l, 1)
+	v := verdictOf(t, sc, lock)
 	return report.Run{
-		Scenario: sc.Name, About: sc.About, Lock: l.Name, Seed: 1, Verdict: string(v.Word), Expected: v.Expected, Why: sentence.Verdict(v),
+		Scenario: sc.Name, About: sc.About, Lock: lock, Seed: 1, Verdict: string(v.Word), Expected: v.Expected, Why: sentence.Verdict(v),
 		Replay: "replay it", Digest: v.Digest(), Record: v.Played.Record, Findings: v.Findings,
 	}
 }

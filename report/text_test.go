@@ -14,9 +14,6 @@ import (
 	"lockstep/model/trace"
 	"lockstep/report"
 	"lockstep/scenarios"
-	"lockstep/scenarios/play"
-	"lockstep/scenarios/subject"
-	"lockstep/sim"
 )
 
 func TestTheTextTellsTheStory(t *testing.T) {
@@ -350,11 +347,7 @@ expect: {`+lock+`: {bug: [linearizable, hold-count]}}
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := subject.Find(lock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := play.Run(sim.NewHost(t), sc, l, 1)
+	v := verdictOf(t, sc, lock)
 	r := report.Run{Scenario: sc.Name, Record: v.Played.Record}
 	for _, f := range v.Findings {
 		if d, ok := f.Detail.(judges.Unplaceable); ok && d.Reason.Overlap != nil {

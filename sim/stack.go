@@ -50,8 +50,9 @@ func LockFrames(stack string) string {
 	return strings.Join(out, "\n")
 }
 
-// LockFrames returns the state and the LockFrames of each of the Stacks, with one entry per set of equal
-// ones, and then those of the Others. It returns the Stacks as they are if no frame of them is of the lock.
+// LockFrames returns, for each goroutine of Stacks and then of Others, its state and its LockFrames.
+// Goroutines with the same state and frames have one entry. If no frame of Stacks belongs to the lock,
+// LockFrames returns Stacks unchanged.
 func (h *Hung) LockFrames() string {
 	found := lockFramesOf(h.Stacks)
 	if found == "" {

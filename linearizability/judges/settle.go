@@ -528,7 +528,7 @@ func (r *run) closures(lock string) []linearizability.Op {
 }
 
 // endedByServers reports whether servers that fail over ended a hold before its lease was over. The
-// new master executes a request that the old one had received, but neither executed nor answered.
+// new master then executes a request that the old one had received, but had not executed.
 func (r *run) endedByServers(c *trace.Change) bool {
 	return r.Record.Params.Recovery > 0 && c.By == nil && c.Fault == 0 && !c.Expired && c.Ended() && c.AtNs < c.Before.ExpiresMs*millisecond
 }

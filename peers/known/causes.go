@@ -43,7 +43,7 @@ func misdeleted(c *defect.Case) *defect.Cause {
 }
 
 // cameAgain finds a command that named a revision which the server had given away again, after a loss of
-// its data. The command ended another owner's hold. Or it is a renewal that began the hold which a call
+// its data. The command ended another owner's hold, or it is a renewal that began the hold that a call
 // found, or an unlock that deleted a key that was deleted already. With renewals, cameAgain finds only
 // renewals.
 func cameAgain(renewals bool) func(*defect.Case) *defect.Cause {
