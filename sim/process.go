@@ -231,12 +231,13 @@ func (p *Process) Sending(ctx context.Context, words string) (over func()) {
 	}
 }
 
-// ask is a goroutine that waits for its turn.
+// ask is a goroutine that waits for its turn. One that yields has no caller, author or words.
 type ask struct {
 	p      *Process
 	caller Author
 	by     Author // for whom it writes
 	words  string
+	rank   int // of a goroutine that yields
 	turn   chan struct{}
 }
 
@@ -271,6 +272,12 @@ func (p *Process) Keeper(lock string) func(words []string) {
 // turn have no author.
 func (p *Process) Turn() { p.ask(p.w.lineage.author(p), Author{}, nil) }
 
+// Yield lets everything else that can happen at this instant happen first. Goroutines of the process that
+// yield at one instant continue one by one, in the order of their ranks. No simulated time passes. The
+// authors of requests stay what they are, unlike those after Asks. Any goroutine but the world's own,
+// without a mutex.
+func (p *Process) Yield(rank int) { p.w.await(&ask{p: p, rank: rank, turn: make(chan struct{})}) }
+
 // ask waits for the turn of caller, which then writes for by.
 func (p *Process) ask(caller, by Author, words []string) {
 	w := p.w
@@ -280,6 +287,16 @@ func (p *Process) ask(caller, by Author, words []string) {
 		p.asked = map[string]Author{}
 	}
 	p.asked[a.words] = a.by
+	w.mu.Unlock()
+	w.await(a)
+	if p.turns != nil {
+		p.takeTurn(by, words)
+	}
+}
+
+// await waits for the turn of a.
+func (w *World) await(a *ask) {
+	w.mu.Lock()
 	if w.noTurns {
 		close(a.turn)
 	} else {
@@ -288,9 +305,6 @@ func (p *Process) ask(caller, by Author, words []string) {
 	w.mu.Unlock()
 	w.wake()
 	<-a.turn
-	if p.turns != nil {
-		p.takeTurn(by, words)
-	}
 }
 
 // Serves runs f, which starts a client that the calling thread has for one lock. A request
@@ -325,7 +339,7 @@ func (w *World) nextAsk() bool {
 	}
 	first := slices.MinFunc(w.asks, func(a, b *ask) int {
 		return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.caller.Thread, b.caller.Thread), cmp.Compare(a.words, b.words),
-			cmp.Compare(a.caller.Op, b.caller.Op))
+			cmp.Compare(a.caller.Op, b.caller.Op), cmp.Compare(a.rank, b.rank))
 	})
 	w.asks = slices.DeleteFunc(w.asks, func(a *ask) bool { return a == first })
 	w.turn = first

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -266,6 +267,41 @@ func TestTurnsOfAThreadGoByItsCalls(t *testing.T) {
 		}})
 		equal(t, fmt.Sprint("sent, as asked by ", ops), events(r, model.KindSend), "send SEGMENT 1 bytes@0s, send SEGMENT 3 bytes@0s")
 	}
+}
+
+// Goroutines that yield continue after everything else at that instant, by their ranks. What they write
+// still belongs to the goroutine that writes it.
+func TestYieldLetsOthersGoFirst(t *testing.T) {
+	var by, order []string
+	name := func(_ []string, author Author) Command {
+		by = append(by, author.Thread)
+		return Command{}
+	}
+	r := playStream(t, Config{Lineage: true, Name: name}, &stream{}, map[string]func(*Thread){"a": func(th *Thread) {
+		c := mustDial(th, 1)
+		defer c.Close()
+		went := make(chan string)
+		for _, rank := range []int{2, 1} {
+			go func() {
+				th.p.Yield(rank)
+				went <- fmt.Sprint(rank)
+			}()
+		}
+		go func() {
+			for range 100 {
+				runtime.Gosched()
+			}
+			went <- "other"
+		}()
+		for range 3 {
+			order = append(order, <-went)
+		}
+		_, _ = c.Write([]byte("one\n"))
+		c.hear()
+	}})
+	equal(t, "order", joined(order), "other, 1, 2")
+	equal(t, "sent", events(r, model.KindSend), "send SEGMENT 4 bytes@0s")
+	equal(t, "authors", joined(by), "a/1")
 }
 
 // A server says which faults it lacks. They include the rules that need a protocol.
