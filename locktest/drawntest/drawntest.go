@@ -6,6 +6,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/explore/draw"
+	"lockstep/internal/waking"
 	"lockstep/locktest"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -18,7 +19,8 @@ import (
 const plays = 7
 
 // Repeats plays each of these runs of the command repeat several times, as it draws them for the lock
-// from the seed 1. It fails the test if two records of a run differ.
+// from the seed 1. Every second play has goroutines beside it that change the order of those of the run. It
+// fails the test if two records of a run differ.
 func Repeats(t *testing.T, lock locktest.Subject, runs ...int) {
 	t.Helper()
 	h := sim.NewHost(t)
@@ -32,17 +34,22 @@ func Repeats(t *testing.T, lock locktest.Subject, runs ...int) {
 		t.Fatal(err)
 	}
 	plan := explore.Plan{World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Full, Strategy: explore.DefaultStrategy, Seed: 1}
-	for _, i := range runs {
-		seed, text := plan.Draw(i, l)
+	for _, number := range runs {
+		seed, text := plan.Draw(number, l)
 		sc, err := scenarios.Parse("drawn.yaml", []byte(text), scenarios.AnyLock)
 		if err != nil {
 			t.Fatal(err)
 		}
-		record := func() string { return play.Play(h, sc, l, sim.NewSeeded(seed)).Record.Digest() }
-		first := record()
-		for range plays - 1 {
-			if record() != first {
-				t.Errorf("two records of drawn run %d differ; simrun repeat --lock %s --runs %d says where", i, lock.Name, i+1)
+		record := func(i int) string {
+			if i%2 == 1 {
+				defer waking.Start()()
+			}
+			return play.Play(h, sc, l, sim.NewSeeded(seed)).Record.Digest()
+		}
+		first := record(0)
+		for i := 1; i < plays; i++ {
+			if record(i) != first {
+				t.Errorf("two records of drawn run %d differ; simrun repeat --lock %s --runs %d says where", number, lock.Name, number+1)
 				break
 			}
 		}

@@ -7,11 +7,11 @@ import (
 	"path"
 	"strings"
 	"testing"
-	"time"
 
 	"lockstep/scenarios/scenariotest"
 
 	"lockstep/internal/longtest"
+	"lockstep/internal/waking"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
@@ -74,25 +74,6 @@ func TestEveryScenarioSaysWhatItShows(t *testing.T) {
 	}
 }
 
-// besides starts goroutines outside any run that wake up all the time. Each takes the place of the
-// goroutine that is next to run. So goroutines that are runnable at one instant change their order,
-// as on a busy machine, but more often.
-func besides() (stop func()) {
-	done := make(chan struct{})
-	go func() {
-		for {
-			woken := make(chan struct{})
-			time.AfterFunc(5*time.Microsecond, func() { close(woken) })
-			select {
-			case <-woken:
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() { close(done) }
-}
-
 // The order of goroutines does not change a record.
 func TestWhatRunsBesideDoesNotMatter(t *testing.T) {
 	h := sim.NewHost(t)
@@ -100,7 +81,7 @@ func TestWhatRunsBesideDoesNotMatter(t *testing.T) {
 	alone := map[string]string{}
 	for _, busy := range []bool{false, true} {
 		if busy {
-			defer besides()()
+			defer waking.Start()()
 		}
 		for _, sc := range stories(t) {
 			if sc.Name == "inventory" {
