@@ -87,7 +87,7 @@ type client struct {
 }
 
 func (c *client) Lock(name string) (locktest.Lock, error) {
-	l := &lock{c: c, name: name}
+	l := &lock{c: c, name: name, number: len(c.locks)}
 	c.locks = append(c.locks, l)
 	if c.closing {
 		return told{l}, nil
@@ -103,11 +103,12 @@ func (c *client) Close() error {
 }
 
 type lock struct {
-	c    *client
-	name string
-	conn *zk.Conn
-	zk   *zk.Lock // made anew for each acquire
-	link *link    // of the session
+	c      *client
+	name   string
+	number int // among the locks of the client
+	conn   *zk.Conn
+	zk     *zk.Lock // made anew for each acquire
+	link   *link    // of the session
 	// closing is set while the session is being closed.
 	closing *atomic.Bool
 }
@@ -149,6 +150,11 @@ func (l *lock) open() (err error) {
 		l.conn, _, err = zk.Connect([]string{p.Addr(0)}, timeout, zk.WithLogger(quiet{}), zk.WithLogInfo(false),
 			zk.WithDialer(func(network, addr string, _ time.Duration) (net.Conn, error) {
 				conn, err := p.DialContext(context.Background(), network, addr)
+				if err != nil {
+					// A real dial takes time to fail. Meanwhile the caller hands its request over. Without the
+					// yield it would race with the library, which then fails the requests that it has.
+					p.Sim().Yield(l.number)
+				}
 				return socket{conn, closing}, err
 			}),
 			zk.WithEventCallback(func(e zk.Event) { link.became(e.State) }))
