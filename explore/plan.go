@@ -264,10 +264,11 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 	r.Cells = coverage.Cells(v.Played.Trace, f.openings)
 	r.Open = f.openCells(l, p)
 	if t.index%repeatEvery == 0 && r.Word != play.VerdictNondeterministic {
-		if again := play.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Record.Digest(); again != v.Digest() {
+		second := play.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Result
+		if again := second.Record.Digest(); again != v.Digest() {
 			r.Word = play.VerdictNondeterministic
 			r.Why = fmt.Sprintf("played twice, it gave different records: %.12s and %.12s", v.Digest(), again)
-			if where := play.Explain(h, v.Scenario, l, func() sim.Chooser { return p.chooser(r.Seed, r.Estimate) }); where != "" {
+			if where := play.Explain(h, v.Scenario, l, func() sim.Chooser { return p.chooser(r.Seed, r.Estimate) }, v.Played.Result, second); where != "" {
 				r.Why += "; " + where
 			}
 		}

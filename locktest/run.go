@@ -357,7 +357,7 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 	}
 	same := true // as when it was recorded
 	if v.Digest() != rec.Digest {
-		if where := rec.Explain(h, sc, lock); where != "" {
+		if where := rec.Explain(h, sc, lock, v.Played.Result); where != "" {
 			same = false
 			r.errorf(t, "locktest: %s is nondeterministic: the schedule of %s gives different records, %s", r.s.Name, file, where)
 		}
@@ -731,7 +731,7 @@ func (r *runner) again(h *sim.Host, g explore.Found, small explore.Shrunk) (fail
 	v, _ := play.Replay(h, rec, sc, lock)
 	f, found := explored.First(v, g.Judge)
 	if !found {
-		where := rec.Explain(h, sc, lock)
+		where := rec.Explain(h, sc, lock, v.Played.Result)
 		if where == "" {
 			where = "although further plays of this schedule were all the same"
 		}

@@ -105,6 +105,9 @@ func (a *app) again(rec *play.Recording, sc *scenarios.Scenario, lock *subject.S
 		why = fmt.Sprintf("%s changed since it was recorded, or a package that it is built with: two replays agree with each other; %s", lock.Name, why)
 	} else {
 		why += fmt.Sprintf(", and another replay %.12s", second.Digest())
+		if where := rec.Explain(a.host, sc, lock, v.Played.Result, second.Played.Result); where != "" {
+			why += "; " + where
+		}
 	}
 	if diverged != "" {
 		why += "; " + diverged

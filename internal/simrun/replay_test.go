@@ -46,7 +46,7 @@ func TestAReplayThatDiffersSaysWhy(t *testing.T) {
 	}{
 		{func() {}, "", ""},
 		{func() { open = del.Open }, "undecided", "edited changed since it was recorded, or a package that it is built with: two replays agree with each other; the recording has digest "},
-		{func() { open, fickle, opened = cad.Open, true, 0 }, "nondeterministic", ", and another replay "},
+		{func() { open, fickle, opened = cad.Open, true, 0 }, "nondeterministic", "; the records differ from event "},
 	} {
 		c.change()
 		code, out, stderr := call(t, "replay", file, "--json")

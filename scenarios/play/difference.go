@@ -26,24 +26,36 @@ const writersShown = 4
 // explainTries is the largest number of runs in which Explain looks for a difference.
 const explainTries = 10
 
-// Explain plays a schedule again until two records differ, and says in a few lines where
-// they do and whose code made the difference. chooser makes the decisions anew. It
-// returns "" if all records are the same.
-func Explain(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser func() sim.Chooser) string {
-	return explain(h, func(traced *sim.Host) Played { return Play(traced, sc, l, chooser()) })
+// Explain plays a schedule again until two records differ, and says in a few lines where they do and
+// whose code made the difference. chooser makes the decisions anew. played are earlier plays of the
+// schedule: if all new records are the same, an earlier one may differ from them, or from another earlier
+// one. Explain returns "" if all records are the same.
+func Explain(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser func() sim.Chooser, played ...sim.Result) string {
+	return explain(h, func(traced *sim.Host) Played { return Play(traced, sc, l, chooser()) }, played)
 }
 
 // Explain is the function Explain for the schedule of a recording.
-func (r *Recording) Explain(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject) string {
-	return explain(h, func(traced *sim.Host) Played { return PlayIn(traced, sc, l, sim.NewReplayer(r.Decisions), r.Orders) })
+func (r *Recording) Explain(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, played ...sim.Result) string {
+	return explain(h, func(traced *sim.Host) Played { return PlayIn(traced, sc, l, sim.NewReplayer(r.Decisions), r.Orders) }, played)
 }
 
-func explain(h *sim.Host, play func(*sim.Host) Played) string {
+func explain(h *sim.Host, play func(*sim.Host) Played, played []sim.Result) string {
 	traced := h.Traced()
-	first := play(traced)
-	for range explainTries {
-		again := play(traced)
-		if d, ok := differenceOf(first.Result, again.Result); ok {
+	first := play(traced).Result
+	others := func(yield func(sim.Result) bool) {
+		for range explainTries {
+			if !yield(play(traced).Result) {
+				return
+			}
+		}
+		for _, p := range played { // last, since nobody noted the code that wrote its messages
+			if !yield(p) {
+				return
+			}
+		}
+	}
+	for other := range others {
+		if d, ok := differenceOf(first, other); ok {
 			return d.String()
 		}
 	}

@@ -91,11 +91,11 @@ func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint
 	if v.Word == VerdictNotApplicable || h.Stopped() {
 		return v
 	}
-	once, again := v.Digest(), Play(h, sc, l, sim.NewSeeded(seed)).Record.Digest()
-	if again != once && !h.Stopped() {
+	second := Play(h, sc, l, sim.NewSeeded(seed)).Result
+	if once, again := v.Digest(), second.Record.Digest(); again != once && !h.Stopped() {
 		v.Word, v.AsExpected = VerdictNondeterministic, false
 		v.Why = fmt.Sprintf("two runs of seed %d gave different records: %.12s and %.12s", seed, once, again)
-		if where := Explain(h, sc, l, func() sim.Chooser { return sim.NewSeeded(seed) }); where != "" {
+		if where := Explain(h, sc, l, func() sim.Chooser { return sim.NewSeeded(seed) }, v.Played.Result, second); where != "" {
 			v.Why += "; " + where
 		}
 	}
