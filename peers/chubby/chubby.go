@@ -109,7 +109,7 @@ func (l *lock) begin(ctx context.Context) error {
 	}
 	p := l.c.p
 	keeps := func(f func()) { p.Keeps(l.name, func() { go f() }) }
-	cfg := client.Config{Wait: p.Sim().Instant().Wait, Go: keeps, Dial: func(ctx context.Context, addr string) (net.Conn, error) {
+	cfg := client.Config{Wait: p.Sim().Instant().Wait, Yield: p.Sim().Yield, Go: keeps, Dial: func(ctx context.Context, addr string) (net.Conn, error) {
 		return p.DialContext(ctx, "tcp", addr)
 	}}
 	for i := range l.c.servers() {
@@ -121,6 +121,9 @@ func (l *lock) begin(ctx context.Context) error {
 	}
 	l.session = s
 	keeps(func() {
+		if l.c.isClosed() { // while the session was opened
+			p.Sim().Yield(0) // the thread goes on first
+		}
 		select {
 		case <-l.c.closed:
 			_ = s.Close(closing)

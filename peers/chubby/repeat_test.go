@@ -7,5 +7,9 @@ import (
 	"lockstep/peers/chubby"
 )
 
-// In this run a session is closed while its owner waits for the lock.
-func TestADrawnRunRepeats(t *testing.T) { drawntest.Repeats(t, chubby.Lock, 245) }
+// In these runs a session is closed while its owner waits for the lock, while it is opened, or while its
+// owner unlocks; and a grace period ends at the instant of a retry.
+func TestDrawnRunsRepeat(t *testing.T) {
+	drawntest.Repeats(t, chubby.Lock, 245, 443, 520)
+	drawntest.Repeats(t, chubby.WithoutDelay, 1942)
+}

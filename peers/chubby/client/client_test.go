@@ -3,8 +3,10 @@ package client
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"lockstep/model"
@@ -41,7 +43,7 @@ func play(t *testing.T, faults []model.FaultSpec, bodies map[string]func(u user)
 			}
 			u := user{t: t, w: w, thread: p.Threads()[0]}
 			u.thread.Start(func() {
-				own := Config{Wait: p.Instant().Wait, Go: func(f func()) { go f() }, Dial: func(ctx context.Context, addr string) (net.Conn, error) {
+				own := Config{Wait: p.Instant().Wait, Yield: p.Yield, Go: func(f func()) { go f() }, Dial: func(ctx context.Context, addr string) (net.Conn, error) {
 					return p.DialContext(ctx, "tcp", addr)
 				}}
 				for _, n := range nodes {
@@ -201,4 +203,50 @@ func TestCloseEndsACall(t *testing.T) {
 			}
 		},
 	})
+}
+
+// failing is a connection of which each read calls a function and fails.
+type failing struct {
+	net.Conn
+	read func()
+}
+
+func (failing) Write(b []byte) (int, error) { return len(b), nil }
+
+func (failing) Close() error { return nil }
+
+func (f failing) Read([]byte) (int, error) {
+	f.read()
+	return 0, io.ErrUnexpectedEOF
+}
+
+// A call on which Close hangs up leaves the search for the master to Close. Otherwise it would depend on the
+// order of the two which replica Close asks.
+func TestAClosedCallTriesNoOtherReplica(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		closes bool
+		master int // in the end
+	}{{"the replica fails", false, 1}, {"the session is being closed", true, 0}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, end := context.WithCancel(t.Context())
+				s := &Session{cfg: Config{Replicas: []string{"0", "1"}, Wait: end}, safe: make(chan struct{})}
+				close(s.safe)
+				s.ctx, s.end = context.WithCancel(t.Context())
+				s.keeping, s.leave = context.WithCancel(s.ctx)
+				s.calls = &line{Conn: failing{read: func() {
+					if c.closes {
+						s.leave()
+					}
+				}}}
+				if _, err := s.call(ctx, server.Request{Do: server.Acquire}, nil); !errors.Is(err, context.Canceled) {
+					t.Errorf("the call returned %v", err)
+				}
+				if s.master != c.master {
+					t.Errorf("the next replica is %d, want %d", s.master, c.master)
+				}
+			})
+		})
+	}
 }

@@ -24,6 +24,14 @@ const (
 	Patience = 2 * time.Second
 )
 
+// The ranks of goroutines that yield.
+const (
+	rankKeepAlive = iota
+	rankCall
+	rankCloseCall
+	rankClose // the time for Close is over
+)
+
 // ErrExpired says that the session is over. Its locks are lost.
 var ErrExpired = errors.New("chubby: the session has expired")
 
@@ -35,8 +43,11 @@ var ErrUnanswered = fmt.Errorf("%w, and the call had no answer", ErrExpired)
 type Config struct {
 	Replicas []string
 	Dial     func(ctx context.Context, addr string) (net.Conn, error)
-	// Wait lets a goroutine that a timer woke continue at an instant of its own.
+	// Wait lets a goroutine that a timer woke continue at an instant that no other session has.
 	Wait func()
+	// Yield lets everything else that can happen at this instant happen first. Goroutines of the process that
+	// yield at one instant continue one by one, in the order of their ranks.
+	Yield func(rank int)
 	// Go starts the goroutine that keeps a session alive.
 	Go func(func())
 }
@@ -57,6 +68,8 @@ type Session struct {
 	epoch    uint64
 	leaseEnd time.Time
 	timer    *time.Timer   // of the jeopardy, and then of the end of the grace period
+	due      time.Time     // when the timer fires
+	then     func()        // what happens then; nil: it has happened
 	jeopardy chan struct{} // closed when the lease may be over
 	safe     chan struct{} // closed unless the session is in jeopardy
 	calls    *line         // for all requests but KeepAlives
@@ -117,42 +130,37 @@ func (s *Session) extend(end time.Time) {
 		close(s.safe)
 	default:
 	}
-	s.after(time.Until(end), s.endanger)
+	s.after(end, s.endangerLocked)
 }
 
-// after lets f run later, and cancels the function of an earlier call.
-func (s *Session) after(d time.Duration, f func(*time.Timer)) {
+// after lets f run at an instant, and cancels the function of an earlier call.
+func (s *Session) after(at time.Time, f func()) {
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	var t *time.Timer
-	t = time.AfterFunc(d, func() {
-		s.cfg.Wait()
-		f(t)
-	})
-	s.timer = t
+	s.due, s.then = at, f
+	s.timer = time.AfterFunc(time.Until(at), s.wake)
 }
 
-// endanger begins the grace period.
-func (s *Session) endanger(t *time.Timer) {
+// wake lets a goroutine that a timer woke continue. Several timers of a session may fire at one instant,
+// since the grace period is a multiple of the pause before a retry. The end of the lease or of the grace
+// period comes first then, whichever of the goroutines does.
+func (s *Session) wake() {
+	s.cfg.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.timer != t || s.ctx.Err() != nil {
-		return
+	if f := s.then; f != nil && s.ctx.Err() == nil && !time.Now().Before(s.due) {
+		s.then = nil
+		f()
 	}
+}
+
+// endangerLocked begins the grace period. The caller holds s.mu.
+func (s *Session) endangerLocked() {
 	close(s.jeopardy)
 	s.safe = make(chan struct{})
 	s.hangUpLocked()
-	s.after(time.Until(s.leaseEnd.Add(Grace)), s.expire)
-}
-
-// expire ends the session.
-func (s *Session) expire(t *time.Timer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.timer == t {
-		s.overLocked()
-	}
+	s.after(s.leaseEnd.Add(Grace), s.overLocked)
 }
 
 // overLocked ends the session. The caller holds s.mu.
@@ -212,10 +220,9 @@ func (s *Session) keepAlive() {
 			until = now.Add(Patience)
 		}
 		if l == nil {
-			l = s.dial(s.keeping)
+			l = s.dial(s.keeping, rankKeepAlive)
 		}
 		if l == nil {
-			s.next(-1)
 			s.pause(s.keeping)
 			continue
 		}
@@ -264,11 +271,11 @@ func (s *Session) confirm(master int) {
 }
 
 // next makes the client try the replica after the one that did not answer, unless the client has
-// found the master meanwhile. A negative number stands for the replica that the client tried last.
+// found the master meanwhile.
 func (s *Session) next(from int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if from < 0 || s.master == from {
+	if s.master == from {
 		s.master = (s.master + 1) % len(s.cfg.Replicas)
 	}
 }
@@ -294,20 +301,23 @@ func (s *Session) pause(ctx context.Context) {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		s.cfg.Wait()
+		s.wake()
 	case <-ctx.Done():
 	case <-s.ctx.Done():
 	}
 }
 
-// dial connects with the replica that the client takes for the master. It returns nil if that
-// cannot be reached.
-func (s *Session) dial(ctx context.Context) *line {
+// dial connects with the replica that the client takes for the master. If that cannot be reached, dial
+// returns nil, and the client tries the next one from then on. Goroutines that dial at one instant try the
+// same replica.
+func (s *Session) dial(ctx context.Context, rank int) *line {
 	s.mu.Lock()
 	master := s.master
 	s.mu.Unlock()
 	conn, err := s.cfg.Dial(ctx, s.cfg.Replicas[master])
 	if err != nil {
+		s.cfg.Yield(rank)
+		s.next(master)
 		return nil
 	}
 	return &line{conn, master}
@@ -325,6 +335,10 @@ func ask(l *line, q server.Request) (server.Reply, error) {
 // jeopardy it blocks, unless it closes the session. It sets sent, unless that is nil, to the instant
 // at which it sent the request that was answered.
 func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (server.Reply, error) {
+	rank := rankCall
+	if q.Do == server.CloseSession {
+		rank = rankCloseCall
+	}
 	for tried := false; ; tried = true {
 		s.mu.Lock()
 		safe := s.safe
@@ -345,9 +359,8 @@ func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (
 		default:
 			return server.Reply{}, ErrExpired
 		}
-		l := s.line(ctx)
+		l := s.line(ctx, rank)
 		if l == nil {
-			s.next(-1)
 			s.pause(ctx)
 			continue
 		}
@@ -368,7 +381,9 @@ func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (
 		switch {
 		case err != nil:
 			s.drop(l)
-			s.next(l.master)
+			if s.keeping.Err() == nil || q.Do == server.CloseSession { // else Close may have hung up, and asks the master next
+				s.next(l.master)
+			}
 			s.pause(ctx)
 		case reply.Error == server.NotMaster:
 			s.drop(l)
@@ -393,14 +408,14 @@ func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (
 }
 
 // line returns the connection for calls, or nil if the replica cannot be reached.
-func (s *Session) line(ctx context.Context) *line {
+func (s *Session) line(ctx context.Context, rank int) *line {
 	s.mu.Lock()
 	l := s.calls
 	s.mu.Unlock()
 	if l != nil {
 		return l
 	}
-	if l = s.dial(ctx); l == nil {
+	if l = s.dial(ctx, rank); l == nil {
 		return nil
 	}
 	s.mu.Lock()
@@ -437,6 +452,7 @@ func (s *Session) Close(within time.Duration) error {
 	first := s.closed == nil
 	if first {
 		s.closed = make(chan struct{})
+		s.leave()
 		if s.asking {
 			s.hangUpLocked()
 		}
@@ -447,11 +463,11 @@ func (s *Session) Close(within time.Duration) error {
 		return s.closing
 	}
 	defer close(s.closed)
-	s.leave()
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	timer := time.AfterFunc(within, func() {
 		s.cfg.Wait()
+		s.cfg.Yield(rankClose)
 		cancel()
 	})
 	defer timer.Stop()

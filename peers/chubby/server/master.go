@@ -335,7 +335,8 @@ func (m *master) end(nowNs int64, c command, out *sim.Effects) {
 	if x != nil && x.keepAlive != nil {
 		out.Answer(x.keepAlive.conn, answer(Reply{Error: Expired}))
 	}
-	for name, list := range m.waiters {
+	for _, name := range slices.Sorted(maps.Keys(m.waiters)) {
+		list := m.waiters[name]
 		for _, w := range list {
 			if w.Session == c.Session {
 				out.Answer(w.conn, answer(Reply{Error: Expired}))
