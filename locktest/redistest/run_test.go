@@ -90,6 +90,7 @@ func TestJudged(t *testing.T) {
 	if accept := os.Getenv(judged + "_ACCEPT"); accept != "" {
 		o.Accept = strings.Split(accept, ",")
 	}
+	o.Scenarios = os.Getenv(judged + "_SCENARIOS")
 	locktest.Run(t, s, o)
 	t.Run("after it", func(*testing.T) {})
 }
@@ -356,6 +357,23 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 		t.Errorf("all findings are accepted, and the test failed:\n%s", text)
 	}
 	mustContain(t, text, "accepted, "+known[0], "the accepted finding never.seen did not occur")
+}
+
+// A glob that matches nothing is told before anything is played.
+func TestABadGlobOfScenariosIsToldFirst(t *testing.T) {
+	for glob, want := range map[string]string{
+		"testdata/[": `Options.Scenarios is "testdata/[": syntax error in pattern`,
+		"nothing/*":  `Options.Scenarios is "nothing/*": no file matches`,
+	} {
+		text, passed := outcome(t, t.TempDir(), "exists-then-set, mended", []string{judged + "_SCENARIOS=" + glob}, "-lockstep.runs=1")
+		if passed {
+			t.Errorf("%s: it passed:\n%s", glob, text)
+		}
+		mustContain(t, text, "run_test.go:", want)
+		if strings.Contains(text, "TestJudged/") {
+			t.Errorf("%s: something was played:\n%s", glob, text)
+		}
+	}
 }
 
 // A sentence says what is wrong with a subject, and the tests after it go on.
