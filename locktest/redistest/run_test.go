@@ -387,6 +387,8 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"gives no lock":                        {"gives no lock cannot be opened: the client gives neither a lock "},
 		"has no Open":                          {`subject "has no Open" has no Open; give it a function that makes the client of a process`},
 		"has no servers":                       {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
+		"has 0 servers":                        {"run_test.go:", `subject "has 0 servers" has 0 servers; give it at least one, such as by redistest.Servers(1)`},
+		"has -1 servers":                       {"run_test.go:", `subject "has -1 servers" has -1 servers; give it at least one, such as by redistest.Servers(1)`},
 		"has no State":                         {`subject "has no State" has no State, without which most judges cannot be asked`, "say in NoState why"},
 		"has a State and says why it has none": {`has a State and says in NoState why it has none`},
 		"is renewed without a lease":           {`is Renewed and has no Lease; give it the Lease that is renewed`},
@@ -659,6 +661,8 @@ func init() {
 	add("panics instead of a lock", open(func(*redis.Client, string) locktest.Lock { panic("the adapter's own panic") }))
 	add("has no Open", func(s *locktest.Subject) { s.Open = nil })
 	add("has no servers", func(s *locktest.Subject) { s.Servers = nil })
+	add("has 0 servers", func(s *locktest.Subject) { s.Servers = redistest.Servers(0) })
+	add("has -1 servers", func(s *locktest.Subject) { s.Servers = redistest.Servers(-1) })
 	add("has no State", func(s *locktest.Subject) { s.State = nil })
 	add("says why it has no State", func(s *locktest.Subject) { s.State, s.NoState = nil, "nobody can read the server" })
 	add("has a State and says why it has none", func(s *locktest.Subject) { s.NoState = "nobody can read the server" })
