@@ -53,6 +53,9 @@ func Refusal(by model.Refusal, st model.State, in model.Input) string {
 	case model.Over:
 		return "the history was over"
 	case model.Held:
+		if st.Count == 1 && st.Owner == in.Owner && (in.Do == model.DoHoldCount || in.Answer == model.AnswerStillHeld) {
+			return "the lock was " + st.Holder() + " with 1 level" // the answer was about the levels
+		}
 		return "the lock was " + st.Holder()
 	case model.NobodyWaits:
 		return "the lock was " + st.Holder() + " and no other acquire waited"
