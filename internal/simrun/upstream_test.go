@@ -126,6 +126,19 @@ func TestUpstreamWritesWhatItSaw(t *testing.T) {
 	}
 }
 
+// The locks of peers are of many libraries, so their table has a title of its own.
+func TestTheTablesOfUpstreamHaveTitles(t *testing.T) {
+	for release, title := range map[string]string{"4.7.0": "# Known defects on the library itself", "": "# Known defects of other people's locks on real servers"} {
+		table := upstreamTable{text: filepath.Join(t.TempDir(), "upstream.md"), release: release}
+		if err := table.write(nil); err != nil {
+			t.Fatal(err)
+		}
+		if text := read(t, table.text); !strings.Contains(text, "\n"+title+"\n") {
+			t.Errorf("release %q: the title is not %q:\n%s", release, title, text)
+		}
+	}
+}
+
 func TestUpstreamRefusesBadInput(t *testing.T) {
 	fakeLibrary(t)
 	out := filepath.Join(t.TempDir(), "upstream")
