@@ -65,7 +65,7 @@ type bench struct {
 	// keep keeps what is measured so far of the part that is measured now. It may be nil.
 	keep func(section, []hunted) error
 	// once plays a hunt; nil: huntOnce. Tests set it.
-	once func(q quarry, name string, seed uint64, limit time.Duration) (used time.Duration, runs int, err error)
+	once func(bugs []quarry, name string, seed uint64, limit time.Duration) ([]huntEnd, error)
 }
 
 // count returns n, or a small part of n if Quick is set.

@@ -21,9 +21,10 @@ import (
 
 // A quarry is a bug that campaigns look for.
 type quarry struct {
-	name string
-	lock string
-	seek func(h *sim.Host, p explore.Plan, expired func() bool) (runs int, err error)
+	name    string
+	lock    string
+	bug     explore.Bug
+	planted *subject.PlantedBug // nil: bug is no planted one
 }
 
 // huntStrategies are the strategies that the part hunt compares, in the order in which they hunt.
@@ -38,8 +39,9 @@ const (
 
 // huntLimits bound the processor time of one hunt. All hunts have the first limit. If the median of
 // a bug is beyond a limit, its hunts that met nothing are repeated with the next limit, until the
-// bug is met or half of its hunts have met nothing, which puts the median beyond that limit, too. So
-// the easy bugs have their medians soon, and little time is spent on the slow half of any hunts.
+// bug is met or half of its hunts have met nothing, which puts the median beyond that limit, too. Once
+// more than half of the hunts have met the bug, no other one goes on past the median. So the easy
+// bugs have their medians soon, and little time is spent on the slow half of any hunts.
 var huntLimits = []time.Duration{250 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second, time.Minute}
 
 // quarries returns the bugs of the track record, the planted bugs, and the known defects of the
@@ -66,14 +68,11 @@ func quarries(h *sim.Host) ([]quarry, error) {
 			if b.Defect == "" {
 				what = "no name: " + b.Judge + " " + b.Op
 			}
-			all = append(all, quarry{sc.Name + ": " + what, b.Lock, seek(b)})
+			all = append(all, quarry{name: sc.Name + ": " + what, lock: b.Lock, bug: b})
 		}
 	}
 	for _, b := range subject.PlantedBugs() {
-		all = append(all, quarry{"planted: " + b.What, subject.PlantedPrefix + b.Name, func(h *sim.Host, p explore.Plan, expired func() bool) (int, error) {
-			k, err := explore.Hunt(h, p, b.Judge, expired)
-			return k.Runs, err
-		}})
+		all = append(all, quarry{name: "planted: " + b.What, lock: subject.PlantedPrefix + b.Name, planted: b})
 	}
 	for _, d := range known.Registered() {
 		locks := subject.All()
@@ -83,16 +82,24 @@ func quarries(h *sim.Host) ([]quarry, error) {
 		}
 		b := explore.Bug{Lock: locks[has].Name}
 		if b.Defect = d.ID; !slices.Contains(seen, b) {
-			all = append(all, quarry{d.ID + ": " + d.Title, b.Lock, seek(b)})
+			all = append(all, quarry{name: d.ID + ": " + d.Title, lock: b.Lock, bug: b})
 		}
 	}
 	return all, nil
 }
 
-func seek(b explore.Bug) func(*sim.Host, explore.Plan, func() bool) (int, error) {
-	return func(h *sim.Host, p explore.Plan, expired func() bool) (int, error) {
-		return explore.Seek(h, p, b, expired)
+// grounds returns the indices of the quarries by their locks. One campaign hunts all bugs of a lock.
+func grounds(quarries []quarry) (all [][]int) {
+	at := map[string]int{}
+	for i, q := range quarries {
+		g, ok := at[q.lock]
+		if !ok {
+			g = len(all)
+			at[q.lock], all = g, append(all, nil)
+		}
+		all[g] = append(all[g], i)
 	}
+	return all
 }
 
 // bugsOfRow returns the bugs of a row of the track record: those that its scenario shows in the
@@ -140,6 +147,22 @@ type hunted struct {
 	Runs     []int           `json:"runs"`    // 0: the hunt did not meet the bug
 }
 
+// huntEnd is how a hunt of a bug ended.
+type huntEnd struct {
+	used time.Duration // of processors; the limit of a hunt that did not meet the bug
+	runs int           // 0: the hunt did not meet the bug
+}
+
+// with returns the hunts with the end of another one, which was played with the seed after the first i.
+func (h hunted) with(i int, e huntEnd) hunted {
+	h.Used, h.Runs = slices.Clone(h.Used), slices.Clone(h.Runs)
+	if i == len(h.Runs) {
+		h.Used, h.Runs = append(h.Used, 0), append(h.Runs, 0)
+	}
+	h.Used[i], h.Runs[i] = e.used, e.runs
+	return h
+}
+
 // median returns the processor time of the hunt in the middle, and its runs. If it is not known, runs
 // is 0, and the median is more than the time that is returned.
 func (h hunted) median() (used time.Duration, runs int) {
@@ -164,14 +187,31 @@ func (h hunted) median() (used time.Duration, runs int) {
 	return used, h.Runs[order[middle]]
 }
 
-// next returns whether a hunt is to be played with the seed after the first i, of so many seeds,
-// once the hunts of earlier limits are over.
-func (h hunted) next(i, seeds int, limit time.Duration) bool {
-	if i >= len(h.Runs) {
-		return i == len(h.Runs)
+// bound returns the processor time after which another hunt no longer matters to the median: the
+// limit, or the median itself once enough hunts have met the bug.
+func (h hunted) bound(seeds int, limit time.Duration) time.Duration {
+	var met []time.Duration
+	for i, runs := range h.Runs {
+		if runs > 0 {
+			met = append(met, h.Used[i])
+		}
 	}
-	if h.Runs[i] > 0 || h.Used[i] >= limit {
-		return false
+	if len(met) <= seeds/2 {
+		return limit
+	}
+	slices.Sort(met)
+	return min(limit, met[seeds/2])
+}
+
+// next returns whether a hunt is to be played with the seed after the first i, of so many seeds,
+// once the hunts of earlier limits are over, and the processor time that it may take.
+func (h hunted) next(i, seeds int, limit time.Duration) (most time.Duration, play bool) {
+	most = h.bound(seeds, limit)
+	if i >= len(h.Runs) {
+		return most, i == len(h.Runs)
+	}
+	if h.Runs[i] > 0 || h.Used[i] >= most {
+		return 0, false
 	}
 	beyond := 0
 	for k, n := range h.Runs {
@@ -179,7 +219,7 @@ func (h hunted) next(i, seeds int, limit time.Duration) bool {
 			beyond++
 		}
 	}
-	return len(h.Runs) < seeds || beyond < seeds-seeds/2
+	return most, len(h.Runs) < seeds || beyond < seeds-seeds/2
 }
 
 // keepHunts is the processor time after which the hunts so far are kept: an interrupt loses no
@@ -201,7 +241,7 @@ func (b *bench) hunt() (section, error) {
 
 // huntEach hunts each quarry with each strategy and each seed. It goes on where an earlier call
 // was interrupted, and keeps what it has whenever it has used so much processor time. An early
-// interrupt leaves few seeds of all bugs, and not all seeds of few bugs.
+// interrupt leaves low limits of all strategies, and few seeds of all bugs, and not all of a few.
 func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, keep time.Duration) (section, error) {
 	var all []hunted
 	for _, name := range huntStrategies {
@@ -220,9 +260,9 @@ func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, k
 		once = b.huntOnce
 	}
 	kept := processorTime()
-	for k, name := range huntStrategies {
-		of := all[k*len(quarries):][:len(quarries)]
-		for _, limit := range limits {
+	for _, limit := range limits {
+		for k, name := range huntStrategies {
+			of := all[k*len(quarries):][:len(quarries)]
 			var open []int // the bugs whose median is not known
 			for i, h := range of {
 				if _, runs := h.median(); runs == 0 || len(h.Runs) < seeds {
@@ -231,22 +271,30 @@ func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, k
 			}
 			for seed := range seeds {
 				if b.Progress != nil {
-					b.Progress(fmt.Sprintf("hunt with %s: %d of %d bugs, at most %v, seed %d of %d", name, len(open), len(quarries), limit, seed+1, seeds))
+					b.Progress(fmt.Sprintf("at most %v, hunt with %s: %d of %d bugs, seed %d of %d", limit, name, len(open), len(quarries), seed+1, seeds))
 				}
-				for _, i := range open {
-					if !of[i].next(seed, seeds, limit) {
+				for _, ground := range grounds(quarries) {
+					var prey []int // the bugs that this campaign hunts
+					var most time.Duration
+					for _, i := range ground {
+						if upTo, play := of[i].next(seed, seeds, limit); play && slices.Contains(open, i) {
+							prey, most = append(prey, i), max(most, upTo)
+						}
+					}
+					if len(prey) == 0 {
 						continue
 					}
-					used, runs, err := once(quarries[i], name, uint64(seed+1), limit)
+					var hunting []quarry
+					for _, i := range prey {
+						hunting = append(hunting, quarries[i])
+					}
+					ends, err := once(hunting, name, uint64(seed+1), most)
 					if err != nil {
-						return section{}, fmt.Errorf("%s: %w", quarries[i].name, err)
+						return section{}, fmt.Errorf("%s: %w", hunting[0].lock, err)
 					}
-					h := hunted{of[i].Bug, of[i].Lock, name, slices.Clone(of[i].Used), slices.Clone(of[i].Runs)}
-					if seed == len(h.Runs) {
-						h.Used, h.Runs = append(h.Used, 0), append(h.Runs, 0)
+					for k, i := range prey {
+						of[i] = of[i].with(seed, ends[k])
 					}
-					h.Used[seed], h.Runs[seed] = used, runs
-					of[i] = h
 					if now := processorTime(); now-kept >= keep && b.keep != nil {
 						if err := b.keep(huntSection(all, len(quarries), seeds, limits), slices.Clone(all)); err != nil {
 							return section{}, err
@@ -336,14 +384,26 @@ func huntSection(all []hunted, bugs, seeds int, limits []time.Duration) section 
 	return s
 }
 
-// huntOnce looks for a bug with one seed. It returns the processor time and the runs until the
-// bug is met, or the limit and 0 if it is not.
-func (b *bench) huntOnce(q quarry, name string, seed uint64, limit time.Duration) (used time.Duration, runs int, err error) {
-	p := explore.Plan{World: sim.Version, Lock: q.lock, Faults: draw.Classes, Profile: draw.Full, Strategy: name, Depth: 3, Seed: seed, Runs: huntRuns}
-	begun := processorTime()
-	runs, err = q.seek(b.Host, p, func() bool { return processorTime()-begun > limit })
-	if err != nil || runs == 0 {
-		return limit, 0, err
+// huntOnce looks for bugs of one lock with one seed. It returns how the hunt of each ended.
+func (b *bench) huntOnce(bugs []quarry, name string, seed uint64, limit time.Duration) ([]huntEnd, error) {
+	p := explore.Plan{World: sim.Version, Lock: bugs[0].lock, Faults: draw.Classes, Profile: draw.Full, Strategy: name, Depth: 3, Seed: seed, Runs: huntRuns}
+	ends := make([]huntEnd, len(bugs))
+	for i := range ends {
+		ends[i].used = limit
 	}
-	return processorTime() - begun, runs, nil
+	begun := processorTime()
+	met := func(i, runs int) { ends[i] = huntEnd{processorTime() - begun, runs} }
+	expired := func() bool { return processorTime()-begun > limit }
+	if planted := bugs[0].planted; planted != nil {
+		k, err := explore.Hunt(b.Host, p, planted.Judge, expired)
+		if err == nil && k.Runs > 0 {
+			met(0, k.Runs)
+		}
+		return ends, err
+	}
+	var seek []explore.Bug
+	for _, q := range bugs {
+		seek = append(seek, q.bug)
+	}
+	return ends, explore.Seek(b.Host, p, seek, met, expired)
 }

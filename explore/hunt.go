@@ -112,20 +112,27 @@ func BugsOf(h *sim.Host, v play.Verdict) (bugs []Bug) {
 	return bugs
 }
 
-// Seek plays the runs of a plan in order until one shows the bug, and returns the number of
-// runs until then. It returns 0 if none does, or if expired reports true before.
-func Seek(h *sim.Host, p Plan, b Bug, expired func() bool) (runs int, err error) {
+// Seek plays the runs of a plan in order until each of the bugs was met, or expired reports true.
+// It calls met when a run first shows a bug, with the index of the bug and the number of runs so far.
+func Seek(h *sim.Host, p Plan, bugs []Bug, met func(bug, runs int), expired func() bool) error {
 	l, err := subject.Find(p.Lock)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	err = p.each(h, l, func(r Run) (bool, error) {
-		if slices.ContainsFunc(r.Failures, b.shownBy) {
-			runs = r.Index + 1
-		}
-		return runs == 0 && !expired(), nil
+	open := make([]int, len(bugs)) // the bugs that were not met
+	for i := range open {
+		open[i] = i
+	}
+	return p.each(h, l, func(r Run) (bool, error) {
+		open = slices.DeleteFunc(open, func(i int) bool {
+			shown := slices.ContainsFunc(r.Failures, bugs[i].shownBy)
+			if shown {
+				met(i, r.Index+1)
+			}
+			return shown
+		})
+		return len(open) > 0 && !expired(), nil
 	})
-	return runs, err
 }
 
 // shows returns the failures of a run that the planted bug caused.

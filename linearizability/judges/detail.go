@@ -258,6 +258,10 @@ type WrongResource struct {
 	Taken, Start, End int64
 	WaitsNs           int64     // for FormWaitedToTheEnd: since when the thread waited
 	Together          *Together // nil: no two threads worked at the same time
+	// Refused is the thread that the resource refused at RefusedNs, since its token was smaller than
+	// an earlier one, although it was the token of a new hold; "": the resource refused no such thread.
+	Refused   string
+	RefusedNs int64
 }
 
 // Together is the work of two threads on one resource at the same time.

@@ -32,6 +32,18 @@ func judgeFencing(r *run) []Finding {
 	return out
 }
 
+// token returns the token that is not greater than an earlier one, of a finding of the judge of
+// fencing.
+func (f Finding) token() int64 {
+	switch d := f.Detail.(type) {
+	case RepeatedToken:
+		return d.Token
+	case StaleToken:
+		return int64(d.Token)
+	}
+	return 0
+}
+
 // told is a grant with the token that its caller got.
 type told struct {
 	o     *trace.Call

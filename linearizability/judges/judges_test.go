@@ -2248,6 +2248,18 @@ func TestWorkload(t *testing.T) {
 		4000 b/1 write stock 99 1
 		9000 server leave
 	`
+	refused := func(fault string) string {
+		return `
+		0    a/1 takes lease=9000 -> a/1 1 9001 token=7
+		1000 a/1 read stock 100
+		1500 a/1 write stock 99 1
+		1700 a/1 releases -> free token=7
+		` + fault + `
+		2500 b/1 takes lease=6000 -> b/1 1 8501 token=5
+		2600 b/1 refused stock 5
+		3000 b/1 releases -> free token=5
+		9000 server leave`
+	}
 	for _, c := range []struct {
 		rule, finds string
 		res         Resource
@@ -2285,6 +2297,10 @@ func TestWorkload(t *testing.T) {
 			2000 b/1 invoke lock
 			9000 b/1 return waiting
 			9000 server leave`},
+		{"a holder whose token fell back is refused", "fencing bug\n workload bug: stock ended at 99, not at 98; at 2.600s it had refused b/1, whose token was smaller than an earlier one", stock, refused("")},
+		{"the clock from which tokens come was set back", "fencing limit (wall clock of a server stepped)\n workload limit (wall clock of a server stepped): stock ended at 99, not at 98; at 2.600s it had refused b/1",
+			stock, refused("1800 server fault 1 wall clock of the server steps by -40s")},
+		{"a holder whose token grew is refused", "workload bug: stock ended at 99, not at 98", stock, strings.ReplaceAll(refused("1800 server fault 1 wall clock of the server steps by -40s"), "token=5", "token=8")},
 		{"nobody worked", "workload bug: stock ended at 100, not at 98", stock, "9000 server leave"},
 		{"the dead leave work undone", "", stock, "5 server fault 1 crash of a\n 9000 server leave"},
 		{"whoever works past the lease that it asked for", "workload limit (caller worked past its own lease): the lease that a/1 asked for had ended", stock, `
@@ -2307,7 +2323,9 @@ func TestWorkload(t *testing.T) {
 			2500 b/1 takes lease=6000` + lostUpdate},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
-			expect(t, c.finds, judgeRecord(recordOf(t, plainLock, c.record), []Resource{c.res}))
+			lock := plainLock
+			lock.Fenced = strings.Contains(c.record, "token=")
+			expect(t, c.finds, judgeRecord(recordOf(t, lock, c.record), []Resource{c.res}))
 		})
 	}
 }

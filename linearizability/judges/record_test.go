@@ -44,6 +44,7 @@ import (
 //	10   c/1 interrupts b/1
 //	11   a/1 read stock 100
 //	12   a/1 write stock 99 1                 # what is left, how many were taken
+//	13   a/1 refused stock 7                  # the token that was too small
 //	13   a/1 check unmet the reply was nil
 //	14   a close
 //	14   a/1 told                         # a/1 learns that its hold is gone
@@ -372,6 +373,8 @@ func (b *recorder) add(l recordLine) {
 		e.Kind, e.Phase, e.Text, e.Met = model.KindUse, "interrupt", word(0), true
 	case "read":
 		e.Kind, e.Phase, e.Key, e.Value = model.KindResource, "read", word(0), number64(word(1))
+	case "refused":
+		e.Kind, e.Phase, e.Key, e.Value = model.KindResource, "refused", word(0), number64(word(1))
 	case "write":
 		e.Kind, e.Phase, e.Key, e.Value, e.Count = model.KindResource, "write", word(0), number64(word(1)), number64(word(2))
 	case "check":

@@ -33,11 +33,14 @@ func judgeWorkload(r *run, resources []Resource) []Finding {
 			f.AtNs = r.LeaveNs
 			d.Left, d.End = left, *res.End
 			f.Facts, d.WaitsNs = r.undone()
+			if f.Form != model.FormWaitedToTheEnd {
+				f.Excuses = r.refused(res.Name, &f.Facts, &d)
+			}
 		}
 		if !found {
 			continue
 		}
-		if f.Form != model.FormWaitedToTheEnd {
+		if f.Form != model.FormWaitedToTheEnd && d.Refused == "" {
 			d.Together, f.Excuses = r.usedTogether(res.Name, f.AtNs, &f.Facts)
 		}
 		f.Detail = d
@@ -58,6 +61,28 @@ func (r *run) undone() (facts model.Facts, sinceNs int64) {
 		}
 	}
 	return model.Facts{Form: model.FormLostUpdate}, 0
+}
+
+// refused looks for a thread that a resource refused because of a token that the judge of fencing finds
+// wrong, so that the work of the thread is not done. It returns the excuses of that finding.
+func (r *run) refused(resource string, facts *model.Facts, d *WrongResource) []model.Excuse {
+	var wrong []Finding
+	for _, e := range r.Resources {
+		if e.Key != resource || e.Phase != "refused" {
+			continue
+		}
+		if wrong == nil {
+			wrong = judgeFencing(r)
+		}
+		for _, f := range wrong {
+			if f.Thread == e.ThreadName() && f.token() == e.Value {
+				facts.Lock, facts.Thread, facts.Threads = f.Lock, f.Thread, []string{f.Thread}
+				d.Refused, d.RefusedNs = f.Thread, e.AtNs
+				return f.Excuses
+			}
+		}
+	}
+	return nil
 }
 
 // use is a time in which a thread worked on a resource.

@@ -168,6 +168,9 @@ func detail(f judges.Finding) string {
 		if f.Form == model.FormWaitedToTheEnd {
 			return text + fmt.Sprintf("; %s waited for %s from %s to the end", who, lock, at(d.WaitsNs))
 		}
+		if d.Refused != "" {
+			return text + fmt.Sprintf("; at %s it had refused %s, whose token was smaller than an earlier one", at(d.RefusedNs), d.Refused)
+		}
 		return text + together(d.Together)
 	}
 	panic(fmt.Sprintf("sentence: there is no sentence about a %T", f.Detail))
