@@ -73,22 +73,25 @@ func TestRepeatsAreFolded(t *testing.T) {
 func TestRenewalsAreFolded(t *testing.T) {
 	for _, c := range []struct {
 		rule    string
-		between model.Event // after 10 of 20 renewals, at 10.5s
-		found   int64       // when a judge found something, in seconds
-		want    []string    // the lines of the watchdog; it renews once a second
-		shown   int         // renewals with lines of their own
+		between []model.Event // after 10 of 20 renewals, at 10.5s
+		found   int64         // when a judge found something, in seconds
+		want    []string      // the lines of the watchdog; it renews once a second
+		shown   int           // renewals with lines of their own
 	}{
 		{rule: "nothing happens", want: []string{"renew 18 times more, until 19.002s, which prolonged the hold"}, shown: 2},
-		{rule: "another process calls", between: model.Event{Kind: model.KindInvoke, Process: "b", Thread: 1, Op: 2, Action: model.ActLock, Lock: "x"},
+		{rule: "another process calls", between: []model.Event{{Kind: model.KindInvoke, Process: "b", Thread: 1, Op: 2, Action: model.ActLock, Lock: "x"}},
 			want: []string{"renew 18 times more, until 19.002s, which"}, shown: 2},
-		{rule: "a fault", between: model.Event{Kind: model.KindFault, Fault: 1, Process: "b", Text: "pause of b"},
+		{rule: "a fault", between: []model.Event{{Kind: model.KindFault, Fault: 1, Process: "b", Text: "pause of b"}},
 			want: []string{"renew 8 times more, until 9.002s, which", "renew 8 times more, until 19.002s, which"}, shown: 4},
-		{rule: "its process calls", between: model.Event{Kind: model.KindInvoke, Process: "a", Thread: 2, Op: 2, Action: model.ActLock, Lock: "x"},
+		{rule: "its process calls", between: []model.Event{{Kind: model.KindInvoke, Process: "a", Thread: 2, Op: 2, Action: model.ActLock, Lock: "x"}},
 			want: []string{"renew 8 times more, until 9.002s, which", "renew 8 times more, until 19.002s, which"}, shown: 4},
-		{rule: "its process calls for another lock", between: model.Event{Kind: model.KindInvoke, Process: "a", Thread: 2, Op: 2, Action: model.ActLock, Lock: "y"},
+		{rule: "its process calls for another lock", between: []model.Event{{Kind: model.KindInvoke, Process: "a", Thread: 2, Op: 2, Action: model.ActLock, Lock: "y"}},
 			want: []string{"renew 18 times more, until 19.002s, which"}, shown: 2},
-		{rule: "a renewal that does nothing", between: model.Event{Kind: model.KindExec, Process: "a", Msg: 100, Script: model.RoleRenew, Locks: []string{"x"}, Reply: "0"},
+		{rule: "a renewal that does nothing", between: []model.Event{{Kind: model.KindSend, Process: "a", Msg: 100, Script: model.RoleRenew, Locks: []string{"x"}},
+			{Kind: model.KindExec, Process: "a", Msg: 100, Script: model.RoleRenew, Locks: []string{"x"}, Reply: "0"}},
 			want: []string{"renew 8 times more, until 9.002s, which", "renew 8 times more, until 19.002s, which"}, shown: 5},
+		{rule: "the hold ends, and its owner gets another", between: []model.Event{{Kind: model.KindState, Lock: "x", State: &model.LockState{}}, {Kind: model.KindState, Lock: "x", State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 13_500}}},
+			want: []string{"renew 8 times more, until 9.002s, which", "renew 8 times more, until 19.002s, which"}, shown: 4},
 		{rule: "a judge found something", found: 15,
 			want: []string{"renew 12 times more, until 13.002s, which", "renew 3 times more, until 19.002s, which"}, shown: 5},
 		{rule: "too few after it", found: 17, want: []string{"renew 14 times more, until 15.002s, which"}, shown: 6},
@@ -99,14 +102,11 @@ func TestRenewalsAreFolded(t *testing.T) {
 		rec.Add(model.Event{Kind: model.KindState, Lock: "x", State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 3000}})
 		rec.Add(model.Event{Kind: model.KindReturn, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x", Outcome: model.Granted})
 		for i := range int64(20) {
-			if between := c.between; i == 10 && between.Kind != "" {
-				between.AtNs = 10_500e6
-				if between.Msg > 0 {
-					sent := between
-					sent.Kind = model.KindSend
-					rec.Add(sent)
+			for _, e := range c.between {
+				if i == 10 {
+					e.AtNs = 10_500e6
+					rec.Add(e)
 				}
-				rec.Add(between)
 			}
 			e := model.Event{AtNs: (i + 1) * 1000e6, Kind: model.KindSend, Process: "a", Msg: int(i) + 1, Conn: 1, Script: model.RoleRenew, Owners: []string{"a/1"}, Locks: []string{"x"}}
 			rec.Add(e)
