@@ -96,11 +96,11 @@ func TestCheck(t *testing.T) {
 			a/1 acquire 0..1 granted
 			b/1 acquire 2..3 granted
 			a/1 release 4..5 released`,
-			why: "b/1 acquire (0.002s..0.003s) answered granted, but a/1 held the lock from 0.001s at the latest to 0.004s at the earliest"},
+			why: "b/1 acquire (0.002s..0.003s) answered granted, but a/1 held the lock at least from 0.001s to 0.004s"},
 		{rule: "two owners at once, never released", history: `
 			a/1 acquire 0..1 granted
 			b/1 acquire 2..3 granted`,
-			why: "b/1 acquire (0.002s..0.003s) answered granted, but a/1 held the lock from 0.001s at the latest for good"},
+			why: "b/1 acquire (0.002s..0.003s) answered granted, but a/1 held the lock at least from 0.001s on"},
 		{rule: "calls at one instant are concurrent", history: `
 			a/1 acquire 0..1 granted
 			b/1 acquire 0..4 granted
@@ -173,7 +173,7 @@ func TestCheck(t *testing.T) {
 
 		{rule: "a lease ends not before its call plus the lease", history: `
 			a/1 acquire 0..2 granted lease=10
-			b/1 acquire 3..9 granted`, why: "b/1 acquire (0.003s..0.009s) answered granted, but a/1 held the lock from 0.002s at the latest to 0.010s at the earliest"},
+			b/1 acquire 3..9 granted`, why: "b/1 acquire (0.003s..0.009s) answered granted, but a/1 held the lock at least from 0.002s to 0.010s"},
 		{rule: "a lease may end at its call plus the lease", history: `
 			a/1 acquire 0..2 granted lease=10
 			b/1 acquire 3..10 granted`},
@@ -256,7 +256,7 @@ func TestCheck(t *testing.T) {
 			b/1 acquire 1000..1001 busy`},
 		{rule: "a hold with a watchdog does not expire", history: `
 			a/1 acquire 0..1 granted watchdog lease=10
-			b/1 acquire 1000..1001 granted`, why: "but a/1 held the lock from 0.001s at the latest for good"},
+			b/1 acquire 1000..1001 granted`, why: "but a/1 held the lock at least from 0.001s on"},
 		{rule: "a crash ends the watchdog, and the lease within its length", history: `
 			a/1 acquire 0..1 granted watchdog lease=10
 			b/1 acquire 100..105 busy
@@ -626,8 +626,8 @@ func TestInstantsAreWrittenAsAsked(t *testing.T) {
 		at   func(int64) string
 		want string
 	}{
-		{model.Seconds, "b/1 acquire (0.007000456s..0.008000789s) answered granted, but a/1 held the lock from 0.005000123s at the latest for good"},
-		{model.At, "b/1 acquire (0.007s..0.008s) answered granted, but a/1 held the lock from 0.005s at the latest for good"},
+		{model.Seconds, "b/1 acquire (0.007000456s..0.008000789s) answered granted, but a/1 held the lock at least from 0.005000123s on"},
+		{model.At, "b/1 acquire (0.007s..0.008s) answered granted, but a/1 held the lock at least from 0.005s on"},
 	} {
 		r := Check(ops, Options{})
 		if len(r.Locks) != 1 || Sentence(r.Locks[0].Reason, c.at) != c.want {

@@ -18,11 +18,11 @@ func History(r linearizability.Reason, at func(ns int64) string) string {
 		}
 		return fmt.Sprintf("the search met %s after %d steps, neither with an order of all operations nor out of orders", limit, r.Limit.Steps)
 	case r.Overlap != nil:
-		until := "for good"
+		until := "on"
 		if r.Overlap.UntilNs != linearizability.NoEnd {
-			until = "to " + at(r.Overlap.UntilNs) + " at the earliest"
+			until = "to " + at(r.Overlap.UntilNs)
 		}
-		return fmt.Sprintf("%s, but %s held the lock from %s at the latest %s",
+		return fmt.Sprintf("%s, but %s held the lock at least from %s %s",
 			r.Overlap.Later.Text(at), r.Overlap.Holder, at(r.Overlap.FromNs), until)
 	case r.Refused != nil:
 		x := r.Refused
