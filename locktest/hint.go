@@ -8,9 +8,12 @@ import (
 	"lockstep/model/trace"
 )
 
-// hintOf says what a test may have to change in its adapter if the finding is no fault of the lock;
-// "": nothing. run is the run of the finding.
+// hintOf says what may have to change in the adapter if the finding is no fault of the lock, or in a
+// lock that writes one value for several holds; "": nothing. run is the run of the finding.
 func hintOf(f judges.Finding, run *trace.Run) string {
+	if hint := hintOfValue(f, run); hint != "" {
+		return hint
+	}
 	switch d := f.Detail.(type) {
 	case judges.Leftover:
 		return hintOfLeftover(d)
@@ -26,7 +29,7 @@ func hintOf(f judges.Finding, run *trace.Run) string {
 		call := callOf(run, f.Ops)
 		switch in := d.Reason.Refused.In; {
 		case in.Do == model.DoRelease && in.Answer == model.AnswerReleased:
-			return hintOfReleased(call)
+			return hintOfReleased(run, call)
 		case in.Do == model.DoRelease && in.Answer == model.AnswerNotHeld:
 			return hintOfResent(call)
 		case in.Do == model.DoAcquire && in.Answer == model.AnswerBusy:
@@ -47,12 +50,63 @@ func hintOfLeftover(d judges.Leftover) string {
 	return "Client.Close must end every goroutine that the client or one of its locks has started; Lockstep calls Close when a process ends in order, and also for a process that crashed"
 }
 
+// hintOfValue is about a request that met the hold of another thread, since both threads write the same
+// value. Such a request is what the finding is about, or the cause of the finding.
+func hintOfValue(f judges.Finding, run *trace.Run) string {
+	if run == nil || f.Lock == "" {
+		return ""
+	}
+	met := func(holder string, ns int64) string {
+		for _, c := range run.Changes(f.Lock) {
+			if c.AtNs == ns && c.Before.Owner == holder && c.By != nil && !c.MadeFor(holder) {
+				if hint := sameValue(run, c); hint != "" {
+					return hint
+				}
+			}
+		}
+		return ""
+	}
+	switch d := f.Detail.(type) {
+	case judges.Misdelete:
+		if hint := met(d.Owner, f.AtNs); hint != "" {
+			return hint
+		}
+	case judges.Overlap:
+		if hint := met(d.Earlier, d.Ending.AtNs); hint != "" {
+			return hint
+		}
+	}
+	if p, ok := judges.PartingOf(run, f); ok && p.Kind == judges.PartedByAnother {
+		return met(p.Thread, p.AtNs)
+	}
+	return ""
+}
+
+// sameValue is about a request that changed the hold of another thread, which it took for that of its own
+// thread, since both threads write the same value; "": they do not.
+func sameValue(run *trace.Run, changed *trace.Change) string {
+	holder, value := changed.Before.Owner, changed.Before.Value
+	if value == "" || changed.By == nil {
+		return ""
+	}
+	for _, c := range run.Changes(changed.Lock) {
+		if who := c.After.Owner; who != holder && c.Precedes(changed) && c.After.Value == value && changed.MadeFor(who) {
+			return "the holds of " + who + " and " + holder + " have the same value on the server, so a request of " + who +
+				" cannot tell them apart; each hold needs a value of its own, and a request must change a hold only if the hold has that value"
+		}
+	}
+	return ""
+}
+
 // hintOfReleased is about an unlock that returned nil and freed nothing. Many clients tell nobody
 // of that, and their Lock must.
-func hintOfReleased(call *trace.Call) string {
+func hintOfReleased(run *trace.Run, call *trace.Call) string {
 	if call != nil {
 		for _, c := range call.Changes {
 			if who := c.Before.Owner; c.Ended() && who != call.Caller {
+				if hint := sameValue(run, c); hint != "" {
+					return hint
+				}
 				return "Unlock freed the hold of " + who + "; it must free a hold only if the value on the server is that of its own hold, and each hold needs a value of its own"
 			}
 		}

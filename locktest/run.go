@@ -47,8 +47,8 @@ type Options struct {
 	// Accept lists the fingerprints of findings that are known and fail no test.
 	Accept []string
 	// Scenarios is a glob of scenario files that are played too, each with its seeds; "" is
-	// none. A scenario that does not come out as it expects of the lock fails the test.
-	// The format is that of simrun.
+	// none. A scenario that does not come out as it expects of the lock fails the test. A glob that
+	// matches no file fails it before anything is played. The format is that of simrun.
 	Scenarios string
 }
 
@@ -139,6 +139,22 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	return p, nil
 }
 
+// scenarioFiles returns the scenario files of the options, and an error if their glob is no glob or
+// matches nothing.
+func (o Options) scenarioFiles() ([]string, error) {
+	if o.Scenarios == "" {
+		return nil, nil
+	}
+	files, err := filepath.Glob(o.Scenarios)
+	if err == nil && len(files) == 0 {
+		err = errors.New("no file matches")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("Options.Scenarios is %q: %w", o.Scenarios, err)
+	}
+	return files, nil
+}
+
 // checkReport returns an error if dir cannot be the folder for the pages of failures. It need not exist.
 func checkReport(dir string) error {
 	if dir == "" {
@@ -164,6 +180,10 @@ func Run(t *testing.T, s Subject, o Options) {
 		t.Fatal("locktest:", err)
 	}
 	plan, err := o.plan(s.Name)
+	if err != nil {
+		t.Fatal("locktest:", err)
+	}
+	files, err := o.scenarioFiles()
 	if err != nil {
 		t.Fatal("locktest:", err)
 	}
@@ -198,7 +218,7 @@ func Run(t *testing.T, s Subject, o Options) {
 			})
 		}
 	})
-	r.scenarios()
+	r.scenarios(files)
 	t.Run("explore", func(t *testing.T) {
 		t.Helper()
 		if r.pointless != "" {
@@ -519,19 +539,9 @@ func (r *runner) renewsInALongHold(h *sim.Host) string {
 	return r.renewsUnsaid(play.Play(h, longHold.scenario(r.s), r.lock, sim.NewSeeded(1)).Record)
 }
 
-// scenarios plays the scenario files of the options.
-func (r *runner) scenarios() {
+// scenarios plays scenario files.
+func (r *runner) scenarios(files []string) {
 	r.t.Helper()
-	if r.o.Scenarios == "" {
-		return
-	}
-	files, err := filepath.Glob(r.o.Scenarios)
-	if err == nil && len(files) == 0 {
-		err = errors.New("no file matches")
-	}
-	if err != nil {
-		r.t.Errorf("locktest: Options.Scenarios is %q: %v", r.o.Scenarios, err)
-	}
 	for _, file := range files {
 		r.t.Run("scenario/"+strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), func(t *testing.T) {
 			t.Helper()

@@ -250,6 +250,8 @@ func (s Subject) check() error {
 		wrong = "has no Open; give it a function that makes the client of a process"
 	case s.Servers == nil:
 		wrong = "has no Servers; give it redistest.Servers(1), or those of another server package"
+	case s.Servers.Count() < 1:
+		wrong = fmt.Sprintf("has %d servers; give it at least one, such as by redistest.Servers(1)", s.Servers.Count())
 	case s.State == nil && s.NoState == "":
 		wrong = "has no State, without which most judges cannot be asked, that of mutual exclusion among them; give it one, such as redistest.Value(nil), or say in NoState why it has none"
 	case s.State != nil && s.NoState != "":

@@ -170,6 +170,10 @@ type LockState struct {
 	Queue    []string `json:"queue,omitempty"` // head first
 	// Deadlines are the deadlines of the waiters, in milliseconds since the start.
 	Deadlines map[string]int64 `json:"deadlines,omitempty"`
+
+	// Value marks the holder on the server, if the lock writes values of its own choice; "": nobody
+	// knows. The digest does not cover it.
+	Value string `json:"-"`
 }
 
 // Held reports whether somebody holds the lock.

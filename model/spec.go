@@ -396,12 +396,15 @@ func (st State) String() string {
 	return b.String()
 }
 
-// Holder writes the holder of the lock: free, or held by a/1 with count 2.
+// Holder writes the holder of the lock: free, held by a/1, or held by a/1 with 2 levels.
 func (st State) Holder() string {
-	if st.Owner == "" {
+	switch {
+	case st.Owner == "":
 		return "free"
+	case st.Count == 1:
+		return "held by " + st.Owner
 	}
-	return fmt.Sprintf("held by %s with count %d", st.Owner, st.Count)
+	return fmt.Sprintf("held by %s with %d levels", st.Owner, st.Count)
 }
 
 // Equal reports whether the two states answer every step in the same way.

@@ -36,7 +36,7 @@ func TestSpec(t *testing.T) {
 	}
 	optional := func(in model.Input) model.Input { in.Optional = true; return in }
 	tracked := func(in model.Input) model.Input { in.Tracked = true; return in }
-	const free, a1 = "free", "held by a/1 with count 1"
+	const free, a1 = "free", "held by a/1"
 
 	for _, c := range []struct {
 		rule, spec string
@@ -46,7 +46,7 @@ func TestSpec(t *testing.T) {
 	}{
 		{"a free lock is granted", "reentrant", []model.Input{acquire(1, "a/1")}, a1, ""},
 		{"another's lock is not", "reentrant", []model.Input{acquire(1, "a/1"), acquire(2, "b/1")}, a1, "the lock was " + a1},
-		{"one's own is, a level deeper", "reentrant", []model.Input{acquire(1, "a/1"), acquire(2, "a/1")}, "held by a/1 with count 2", ""},
+		{"one's own is, a level deeper", "reentrant", []model.Input{acquire(1, "a/1"), acquire(2, "a/1")}, "held by a/1 with 2 levels", ""},
 		{"the last level frees", "reentrant", []model.Input{acquire(1, "a/1"), call(model.DoRelease, "a/1", "released")}, free, ""},
 		{"a level above keeps", "reentrant", []model.Input{acquire(1, "a/1"), acquire(2, "a/1"), call(model.DoRelease, "a/1", "still_held")}, a1, ""},
 		{"nobody releases another's hold", "reentrant", []model.Input{acquire(1, "a/1"), call(model.DoRelease, "b/1", "released")}, a1, "the lock was " + a1},
@@ -58,17 +58,17 @@ func TestSpec(t *testing.T) {
 		{"a read tells the truth", "reentrant", []model.Input{acquire(1, "a/1"), call(model.DoIsLocked, "b/1", "false")}, a1, "the lock was " + a1},
 
 		{"the count is one's own", "reentrant", []model.Input{acquire(1, "a/1"), call(model.DoHoldCount, "b/1", "ok")}, a1, ""},
-		{"and not another's", "reentrant", []model.Input{acquire(1, "a/1"), call(model.DoHoldCount, "a/1", "ok")}, a1, "the lock was " + a1},
+		{"and not another's", "reentrant", []model.Input{acquire(1, "a/1"), call(model.DoHoldCount, "a/1", "ok")}, a1, "the lock was " + a1 + " with 1 level"},
 		{"the holder renews", "reentrant", []model.Input{acquire(1, "a/1"), call(model.DoRenew, "a/1", "renewed")}, a1, ""},
 		{"nobody else does", "reentrant", []model.Input{acquire(1, "a/1"), call(model.DoRenew, "b/1", "renewed")}, a1, "the lock was " + a1},
 		{"a free lock cannot be forced", "reentrant", []model.Input{call(model.DoForceRelease, "b/1", "released")}, free, "the lock was free"},
-		{"released is not said of a level above", "reentrant", []model.Input{acquire(1, "a/1"), acquire(2, "a/1"), call(model.DoRelease, "a/1", "released")}, "held by a/1 with count 2", "the lock was held by a/1 with count 2"},
-		{"nor still_held of the last", "reentrant", []model.Input{acquire(1, "a/1"), call(model.DoRelease, "a/1", "still_held")}, a1, "the lock was " + a1},
+		{"released is not said of a level above", "reentrant", []model.Input{acquire(1, "a/1"), acquire(2, "a/1"), call(model.DoRelease, "a/1", "released")}, "held by a/1 with 2 levels", "the lock was held by a/1 with 2 levels"},
+		{"nor still_held of the last", "reentrant", []model.Input{acquire(1, "a/1"), call(model.DoRelease, "a/1", "still_held")}, a1, "the lock was " + a1 + " with 1 level"},
 
 		{"the running lease frees", "reentrant", []model.Input{acquire(1, "a/1"), expire(1)}, free, ""},
 		{"it takes all levels", "reentrant", []model.Input{acquire(1, "a/1"), acquire(2, "a/1"), expire(2)}, free, ""},
-		{"one that was replaced does nothing", "reentrant", []model.Input{acquire(1, "a/1"), acquire(2, "a/1"), expire(1)}, "held by a/1 with count 2", ""},
-		{"one of an earlier hold does nothing", "reentrant", []model.Input{acquire(1, "a/1"), call(model.DoRelease, "a/1", "released"), acquire(2, "b/1"), expire(1)}, "held by b/1 with count 1", ""},
+		{"one that was replaced does nothing", "reentrant", []model.Input{acquire(1, "a/1"), acquire(2, "a/1"), expire(1)}, "held by a/1 with 2 levels", ""},
+		{"one of an earlier hold does nothing", "reentrant", []model.Input{acquire(1, "a/1"), call(model.DoRelease, "a/1", "released"), acquire(2, "b/1"), expire(1)}, "held by b/1", ""},
 		{"a release keeps the running lease", "reentrant", []model.Input{acquire(1, "a/1"), acquire(2, "a/1"), call(model.DoRelease, "a/1", "still_held"), expire(2)}, free, ""},
 		{"a tracked lease does not end before it began", "reentrant", []model.Input{tracked(expire(1))}, free, "its lease was over before it could take effect: the lock was free"},
 		{"nor twice", "reentrant", []model.Input{tracked(acquire(1, "a/1")), tracked(expire(1)), tracked(expire(1))}, free, "its lease was over before it could take effect: the lock was free"},
@@ -79,18 +79,18 @@ func TestSpec(t *testing.T) {
 		{"when nothing else happens any more", "reentrant", []model.Input{{Do: model.DoEnd}, acquire(1, "a/1")}, free, "the history was over"},
 
 		{"who arrived first is first", "fair", []model.Input{arrive(1, "a/1", 5e9), arrive(2, "b/1", 6e9), queued(acquire(2, "b/1"), 6e9)}, "free, waiting: a/1 b/1", "a/1 arrived before it (5.000s, itself 6.000s) and still waited"},
-		{"then the next", "fair", []model.Input{arrive(1, "a/1", 5), arrive(2, "b/1", 6), queued(acquire(1, "a/1"), 5)}, "held by a/1 with count 1, waiting: b/1", ""},
+		{"then the next", "fair", []model.Input{arrive(1, "a/1", 5), arrive(2, "b/1", 6), queued(acquire(1, "a/1"), 5)}, "held by a/1, waiting: b/1", ""},
 		{"nobody holds before arriving", "fair", []model.Input{queued(acquire(1, "a/1"), 5)}, free, "its first try had not reached the lock"},
-		{"who leaves is waited for no more", "fair", []model.Input{arrive(1, "a/1", 5), arrive(2, "b/1", 6), {Do: model.DoLeave, Of: 1}, queued(acquire(2, "b/1"), 6)}, "held by b/1 with count 1", ""},
+		{"who leaves is waited for no more", "fair", []model.Input{arrive(1, "a/1", 5), arrive(2, "b/1", 6), {Do: model.DoLeave, Of: 1}, queued(acquire(2, "b/1"), 6)}, "held by b/1", ""},
 		{"busy while somebody waits", "fair", []model.Input{arrive(1, "a/1", 5), call(model.DoAcquire, "c/1", "busy")}, "free, waiting: a/1", ""},
 		{"who was refused keeps its place until it says so", "fair", []model.Input{acquire(1, "a/1"), arrive(2, "b/1", 5), call(model.DoRelease, "a/1", "released"), call(model.DoAcquire, "c/1", "busy"), busy(2, "b/1", 5)}, free, ""},
 		{"also whom a later holder refused", "fair", []model.Input{arrive(2, "b/1", 5), acquire(1, "a/1"), call(model.DoRelease, "a/1", "released"), busy(2, "b/1", 5)}, free, ""},
 		{"nobody is refused by himself", "fair", []model.Input{acquire(1, "b/1"), arrive(2, "b/1", 5), call(model.DoRelease, "b/1", "released"), busy(2, "b/1", 5)}, "free, waiting: b/1", "the lock was free and no other acquire waited"},
 		{"but not on the plain lock", "reentrant", []model.Input{arrive(1, "a/1", 5), call(model.DoAcquire, "c/1", "busy")}, "free, waiting: a/1", "the lock was free"},
 
-		{"tokens grow", "fenced", []model.Input{token(acquire(1, "a/1"), 1), expire(1), token(acquire(2, "b/1"), 2)}, "held by b/1 with count 1", ""},
+		{"tokens grow", "fenced", []model.Input{token(acquire(1, "a/1"), 1), expire(1), token(acquire(2, "b/1"), 2)}, "held by b/1", ""},
 		{"and do not repeat", "fenced", []model.Input{token(acquire(1, "a/1"), 2), expire(1), token(acquire(2, "b/1"), 2)}, free, "its token 2 is not greater than 2, which was given out before"},
-		{"re-entry has no new token", "fenced", []model.Input{token(acquire(1, "a/1"), 2), token(acquire(2, "a/1"), 2)}, "held by a/1 with count 2", ""},
+		{"re-entry has no new token", "fenced", []model.Input{token(acquire(1, "a/1"), 2), token(acquire(2, "a/1"), 2)}, "held by a/1 with 2 levels", ""},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			spec, ok := model.SpecNamed(c.spec)

@@ -68,6 +68,75 @@ func TestRepeatsAreFolded(t *testing.T) {
 	}
 }
 
+// Renewals that prolong a hold are folded, as long as nothing else happens to the hold. A renewal about
+// which a judge found something is shown.
+func TestRenewalsAreFolded(t *testing.T) {
+	for _, c := range []struct {
+		rule    string
+		between []model.Event // after 10 of 20 renewals, at 10.5s
+		found   int64         // when a judge found something, in seconds
+		want    []string      // the lines of the watchdog; it renews once a second
+		shown   int           // renewals with lines of their own
+	}{
+		{rule: "nothing happens", want: []string{"renew 18 times more, until 19.002s, which prolonged the hold"}, shown: 2},
+		{rule: "another process calls", between: []model.Event{{Kind: model.KindInvoke, Process: "b", Thread: 1, Op: 2, Action: model.ActLock, Lock: "x"}},
+			want: []string{"renew 18 times more, until 19.002s, which"}, shown: 2},
+		{rule: "a fault", between: []model.Event{{Kind: model.KindFault, Fault: 1, Process: "b", Text: "pause of b"}},
+			want: []string{"renew 8 times more, until 9.002s, which", "renew 8 times more, until 19.002s, which"}, shown: 4},
+		{rule: "its process calls", between: []model.Event{{Kind: model.KindInvoke, Process: "a", Thread: 2, Op: 2, Action: model.ActLock, Lock: "x"}},
+			want: []string{"renew 8 times more, until 9.002s, which", "renew 8 times more, until 19.002s, which"}, shown: 4},
+		{rule: "its process calls for another lock", between: []model.Event{{Kind: model.KindInvoke, Process: "a", Thread: 2, Op: 2, Action: model.ActLock, Lock: "y"}},
+			want: []string{"renew 18 times more, until 19.002s, which"}, shown: 2},
+		{rule: "a renewal that does nothing", between: []model.Event{{Kind: model.KindSend, Process: "a", Msg: 100, Script: model.RoleRenew, Locks: []string{"x"}},
+			{Kind: model.KindExec, Process: "a", Msg: 100, Script: model.RoleRenew, Locks: []string{"x"}, Reply: "0"}},
+			want: []string{"renew 8 times more, until 9.002s, which", "renew 8 times more, until 19.002s, which"}, shown: 5},
+		{rule: "the hold ends, and its owner gets another", between: []model.Event{{Kind: model.KindState, Lock: "x", State: &model.LockState{}}, {Kind: model.KindState, Lock: "x", State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 13_500}}},
+			want: []string{"renew 8 times more, until 9.002s, which", "renew 8 times more, until 19.002s, which"}, shown: 4},
+		{rule: "a judge found something", found: 15,
+			want: []string{"renew 12 times more, until 13.002s, which", "renew 3 times more, until 19.002s, which"}, shown: 5},
+		{rule: "too few after it", found: 17, want: []string{"renew 14 times more, until 15.002s, which"}, shown: 6},
+	} {
+		rec := &model.Record{Params: model.Params{Lock: "any", Faults: []model.FaultSpec{{Kind: model.FaultPause, Processes: []string{"b"}}},
+			Processes: []model.ProcessParams{{Name: "a", Threads: 2}, {Name: "b", Threads: 1}}}}
+		rec.Add(model.Event{Kind: model.KindInvoke, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x"})
+		rec.Add(model.Event{Kind: model.KindState, Lock: "x", State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 3000}})
+		rec.Add(model.Event{Kind: model.KindReturn, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x", Outcome: model.Granted})
+		for i := range int64(20) {
+			for _, e := range c.between {
+				if i == 10 {
+					e.AtNs = 10_500e6
+					rec.Add(e)
+				}
+			}
+			e := model.Event{AtNs: (i + 1) * 1000e6, Kind: model.KindSend, Process: "a", Msg: int(i) + 1, Conn: 1, Script: model.RoleRenew, Owners: []string{"a/1"}, Locks: []string{"x"}}
+			rec.Add(e)
+			e.AtNs, e.Kind, e.Reply = e.AtNs+1e6, model.KindExec, "1"
+			rec.Add(e)
+			rec.Add(model.Event{AtNs: e.AtNs, Kind: model.KindState, Lock: "x", Msg: e.Msg, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: e.AtNs/1e6 + 3000}})
+			rec.Add(model.Event{AtNs: e.AtNs + 1e6, Kind: model.KindDeliver, Process: "a", Msg: e.Msg, Dir: "reply", Conn: 1})
+		}
+		r := report.Run{Scenario: "renewals", Lock: "any", Verdict: "held", Record: rec}
+		if c.found > 0 {
+			r.Findings = []judges.Finding{{Judge: model.JudgeLease, Verdict: judges.Broken, Class: judges.ClassBug, Detail: judges.Defect{Text: "it is so"}, AtNs: c.found*1000e6 + 1e6}}
+		}
+		text := report.Text(r)
+		rest := strings.Join(strings.Fields(text), " ")
+		for _, want := range c.want {
+			_, after, ok := strings.Cut(rest, want)
+			if !ok {
+				t.Errorf("%s: %q is missing, or comes too soon, in\n%s", c.rule, want, text)
+			}
+			rest = after
+		}
+		if folded := strings.Count(text, "times more"); folded != len(c.want) {
+			t.Errorf("%s: %d lines stand for several renewals, want %d:\n%s", c.rule, folded, len(c.want), text)
+		}
+		if shown := strings.Count(text, " → "); shown != c.shown {
+			t.Errorf("%s: %d renewals are shown, want %d:\n%s", c.rule, shown, c.shown, text)
+		}
+	}
+}
+
 func TestTheShortStoryEndsAtTheFinding(t *testing.T) {
 	r := played(t, "misdelete", "setnx-del")
 	lines := strings.Split(strings.TrimSpace(report.Shortened(r, 5)), "\n")

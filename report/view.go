@@ -546,57 +546,139 @@ func overlaps(beliefs []band) []overlap {
 	return out
 }
 
-// fold replaces exchanges that only repeat within one call by one line. A waiter that asks
-// again and again makes such exchanges.
-func (b *builder) fold() {
-	v := b.v
-	plain := func(m *message) bool {
-		return m.Op > 0 && m.Exec >= 0 && m.Done >= 0 && m.Hit == "" && m.Lost < 0 && !b.changed(m) && !m.Push
+// A folding is the exchanges that the view leaves out, and the lines in place of them.
+type folding struct {
+	drop  map[int]bool  // the messages to leave out
+	after map[int]event // the line that follows the answer of a message
+}
+
+// row folds the exchanges of a row between its first and its last one, if there are enough of them.
+// outcome says as a clause what they did.
+func (f folding) row(row []*message, lanes []lane, outcome string) {
+	if len(row) < repeatsLeast {
+		return
 	}
-	drop := map[int]bool{}          // the messages to leave out
-	after := map[int]event{}        // the line that follows the answer of a message
-	row := make(map[int][]*message) // the messages that repeat so far, by lane
+	first, middle := row[0], row[1:len(row)-1]
+	for _, m := range middle {
+		f.drop[m.ID] = true
+	}
+	f.after[first.ID] = event{AtNs: first.Done, Kind: "repeat", Lane: first.Lane, Process: lanes[first.Lane].Process, Locks: first.Locks, Op: first.Op, Times: len(middle),
+		Text: fmt.Sprintf("%s %d times more, until %s, %s", first.Name, len(middle), at(middle[len(middle)-1].Done), outcome)}
+}
+
+// fold replaces exchanges that only repeat the one before by one line.
+func (b *builder) fold() {
+	v, f := b.v, folding{map[int]bool{}, map[int]event{}}
+	b.foldTries(f)
+	b.foldRenewals(f)
+	kept := v.Events[:0:0]
+	for _, e := range v.Events {
+		if e.Msg > 0 && f.drop[e.Msg] {
+			continue
+		}
+		kept = append(kept, e)
+		if x, ok := f.after[e.Msg]; ok && e.Kind == string(model.KindDeliver) {
+			kept = append(kept, x)
+		}
+	}
+	v.Events = kept
+	v.Messages = slices.DeleteFunc(v.Messages, func(m message) bool { return f.drop[m.ID] })
+	v.Folded = len(f.drop)
+}
+
+// answered reports whether no fault met a message, and its answer arrived.
+func (m *message) answered() bool {
+	return m.Lane >= 0 && m.Exec >= 0 && m.Done >= 0 && m.Hit == "" && m.Lost < 0 && !m.Push
+}
+
+// foldTries folds the exchanges of one call that change nothing. A waiter that asks again and again makes
+// such exchanges.
+func (b *builder) foldTries(f folding) {
+	v := b.v
+	plain := func(m *message) bool { return m.answered() && m.Op > 0 && !b.changed(m) }
+	rows := make(map[int][]*message) // the messages that repeat so far, by lane
 	end := func(l int) {
-		same := row[l]
-		delete(row, l)
-		if len(same) < repeatsLeast {
-			return
-		}
-		middle := same[1 : len(same)-1]
-		for _, m := range middle {
-			drop[m.ID] = true
-		}
-		after[same[0].ID] = event{AtNs: same[0].Done, Kind: "repeat", Lane: l, Process: v.Lanes[l].Process, Locks: same[0].Locks, Op: same[0].Op, Times: len(middle),
-			Text: fmt.Sprintf("%s %d times more, until %s, with nothing changed", same[0].Name, len(middle), at(middle[len(middle)-1].Done))}
+		f.row(rows[l], v.Lanes, "with nothing changed")
+		delete(rows, l)
 	}
 	for i := range v.Messages {
 		m := &v.Messages[i]
 		if m.Lane < 0 {
 			continue
 		}
-		if same := row[m.Lane]; len(same) > 0 && (!plain(m) || same[0].Op != m.Op || same[0].Name != m.Name) {
+		if same := rows[m.Lane]; len(same) > 0 && (!plain(m) || same[0].Op != m.Op || same[0].Name != m.Name) {
 			end(m.Lane)
 		}
 		if plain(m) {
-			row[m.Lane] = append(row[m.Lane], m)
+			rows[m.Lane] = append(rows[m.Lane], m)
 		}
 	}
-	for _, l := range slices.Sorted(maps.Keys(row)) {
+	for _, l := range slices.Sorted(maps.Keys(rows)) {
 		end(l)
 	}
-	kept := v.Events[:0:0]
-	for _, e := range v.Events {
-		if e.Msg > 0 && drop[e.Msg] {
-			continue
+}
+
+// foldRenewals folds the renewals of one hold that prolong it, and between which nothing happens to the
+// hold, to its process, or to all.
+func (b *builder) foldRenewals(f folding) {
+	rows := map[string][]*message{} // by lock
+	end := func(lock string) {
+		f.row(rows[lock], b.v.Lanes, "which prolonged the hold")
+		delete(rows, lock)
+	}
+	for _, e := range b.v.Events {
+		var m *message
+		if i, ok := b.msgs[e.Msg]; ok && e.Kind == string(model.KindExec) {
+			m = &b.v.Messages[i]
 		}
-		kept = append(kept, e)
-		if f, ok := after[e.Msg]; ok && e.Kind == string(model.KindDeliver) {
-			kept = append(kept, f)
+		renewed, failed := "", false
+		if m != nil && b.prolongs(m) {
+			renewed = m.Locks[0]
+		} else if m != nil {
+			failed = b.trace.Command(m.ID).Script == model.RoleRenew
+		}
+		for _, lock := range slices.Sorted(maps.Keys(rows)) {
+			last := rows[lock][len(rows[lock])-1]
+			switch about := len(e.Locks) == 0 || slices.Contains(e.Locks, lock); {
+			case renewed == lock:
+				if m.Lane != last.Lane || m.Name != last.Name || m.Reply != last.Reply {
+					end(lock)
+				}
+			case e.Lane < 0, about && e.turn, about && failed, about && e.Process == b.v.Lanes[last.Lane].Process && e.disturbs():
+				end(lock)
+			}
+		}
+		if renewed != "" {
+			rows[renewed] = append(rows[renewed], m)
 		}
 	}
-	v.Events = kept
-	v.Messages = slices.DeleteFunc(v.Messages, func(m message) bool { return drop[m.ID] })
-	v.Folded = len(drop)
+	for _, lock := range slices.Sorted(maps.Keys(rows)) {
+		end(lock)
+	}
+}
+
+// disturbs reports whether an event may be the reason why renewals before it differ from those after it.
+func (e *event) disturbs() bool {
+	switch model.Kind(e.Kind) {
+	case model.KindInvoke, model.KindReturn, model.KindHit, model.KindLost, model.KindTold, model.KindClose:
+		return true
+	}
+	return false
+}
+
+// prolongs reports whether a message is a renewal that no call sent, that only moved the end of one hold
+// to a later instant, and about which no judge found anything.
+func (b *builder) prolongs(m *message) bool {
+	sent := b.trace.Command(m.ID)
+	if sent == nil || sent.Script != model.RoleRenew || sent.Call != nil || sent.Wait != nil || !m.answered() || len(sent.Changes) != 1 || len(m.Locks) != 1 {
+		return false
+	}
+	was, now := sent.Changes[0].Before, *sent.Changes[0].After
+	if now.ExpiresMs <= was.ExpiresMs || !was.Held() || sent.Changes[0].Lock != m.Locks[0] {
+		return false
+	}
+	now.ExpiresMs = was.ExpiresMs
+	return now.Equal(was) && !slices.ContainsFunc(b.run.Findings, func(f judges.Finding) bool { return m.Sent <= f.AtNs && f.AtNs <= m.Done })
 }
 
 func (b *builder) findings() {

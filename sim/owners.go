@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 
 	"lockstep/model"
@@ -48,14 +49,15 @@ func (o *Owners) Wrote(thread string, words []string) {
 
 func valueKey(lock, value string) string { return lock + "\x00" + value }
 
-// Name replaces the values in a state by the threads that they stand for. by is the sender of the
-// request that led to the state; nil: there was none. A value of an unknown thread stays.
+// Name replaces the values in a state by the threads that they stand for, and keeps that of the holder in
+// Value. by is the sender of the request that led to the state; nil: there was none. A value of an
+// unknown thread stays.
 func (o *Owners) Name(lock string, s *model.LockState, by *Writer) *model.LockState {
 	if o == nil || s == nil {
 		return s
 	}
 	named := *s
-	named.Owner = o.thread(lock, s.Owner, by)
+	named.Owner, named.Value = o.thread(lock, s.Owner, by), cmp.Or(s.Value, s.Owner)
 	named.Queue, named.Deadlines = nil, nil
 	for _, value := range s.Queue {
 		named.Queue = append(named.Queue, o.thread(lock, value, by))

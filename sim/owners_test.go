@@ -30,7 +30,11 @@ func TestTheOwnerOfAValueIsWhoTookTheLockWithIt(t *testing.T) {
 	if got := take("c/1", "y", "SET", "y", "1"); got != "c/1" || o.About([]string{"EVAL", "1"}) != "" {
 		t.Errorf("the holder of the other lock is %s, and the value is about %q", got, o.About([]string{"EVAL", "1"}))
 	}
-	if got := o.Name("x", &model.LockState{Owner: "1"}, nil).Owner; got != "b/1" {
-		t.Errorf("the value of the first lock belongs to %s", got)
+	named := o.Name("x", &model.LockState{Owner: "1"}, nil)
+	if named.Owner != "b/1" || named.Value != "1" {
+		t.Errorf("the value %q of the first lock belongs to %s", named.Value, named.Owner)
+	}
+	if again := o.Name("x", named, nil); again.Owner != "b/1" || again.Value != "1" {
+		t.Errorf("a state that is named twice has the value %q and belongs to %s", again.Value, again.Owner)
 	}
 }

@@ -102,7 +102,7 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 	// Nothing is simulated from here on.
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	t := a.tellLive(len(compared) * runs)
-	err = sideBySide(ctx, len(compared)*runs, jobs, func(i int) error {
+	err = sideBySide(ctx, len(compared)*runs, jobs, "run", func(i int) error {
 		c, n := compared[i/runs], i%runs+1
 		x, ok := earlier.find(c.pair, n)
 		if ok = ok && !slices.Contains(flags.again, c.sc.Name); !ok {
@@ -127,7 +127,7 @@ func (a *app) agree(in invocation, flags agreeFlags) (int, error) {
 		return nil
 	})
 	a.status("")
-	if err := tableError(ctx, err, out); err != nil {
+	if err := tableError(ctx, err, earlier.kept()); err != nil {
 		return 0, err
 	}
 	for _, c := range compared {

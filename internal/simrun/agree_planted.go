@@ -145,7 +145,7 @@ func (a *app) agreePlanted(in invocation, flags agreeFlags) (int, error) {
 	// Nothing is simulated from here on.
 	runtime.GOMAXPROCS(runtime.NumCPU())
 	t := a.tellLive(len(all) * flags.runs)
-	err = sideBySide(ctx, len(all)*flags.runs, flags.jobs, func(i int) error {
+	err = sideBySide(ctx, len(all)*flags.runs, flags.jobs, "run", func(i int) error {
 		s, n := all[i/flags.runs], i%flags.runs+1
 		x, ok := earlier.find(s.pair, n)
 		if !ok {
@@ -171,7 +171,7 @@ func (a *app) agreePlanted(in invocation, flags agreeFlags) (int, error) {
 		return nil
 	})
 	a.status("")
-	if err := tableError(ctx, err, flags.out); err != nil {
+	if err := tableError(ctx, err, earlier.kept()); err != nil {
 		return 0, err
 	}
 	for _, s := range all {

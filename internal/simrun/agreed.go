@@ -183,8 +183,8 @@ func (k *agreedRuns) close() {
 // sideBySide calls do for each number below n, jobs at a time, until ctx is over. Live runs mostly
 // wait, so that several share a processor. A run that cannot be played does not end the others,
 // unless its input is unusable or it is the last of brokenMost such runs in a row. The error says how
-// many runs could not be played, and has the first reason.
-func sideBySide(ctx context.Context, n, jobs int, do func(i int) error) error {
+// many could not be played, and has the first reason. noun is what do plays, such as "run".
+func sideBySide(ctx context.Context, n, jobs int, noun string, do func(i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex
@@ -227,25 +227,30 @@ func sideBySide(ctx context.Context, n, jobs int, do func(i int) error) error {
 	if err := context.Cause(ctx); err != nil || failed == 0 {
 		return err
 	}
-	return fmt.Errorf("%d of %s could not be played, the first because of this: %w", failed, counted.Of(n, "run"), first)
+	return fmt.Errorf("%d of %s could not be played, the first because of this: %w", failed, counted.Of(n, noun), first)
 }
 
-// tableError returns the error of a table whose runs sideBySide played: nil if it played all. out is
-// the file of the table, beside which the runs are kept; "": there is none.
-func tableError(ctx context.Context, err error, out string) error {
-	const kept = "; the runs that are done are kept, and the same command goes on"
+// kept says as a clause that the runs are kept; "" if they are not.
+func (k *agreedRuns) kept() string {
+	if k.file == nil {
+		return ""
+	}
+	return "; the runs that are done are kept, and the same command goes on"
+}
+
+// tableError returns the error of a table whose runs sideBySide played: nil if it played all. kept says
+// as a clause which of them are kept; "": none.
+func tableError(ctx context.Context, err error, kept string) error {
 	var wrong usageError
 	switch err := liveError(ctx, err); {
 	case err == nil:
 		return nil
-	case ctx.Err() != nil && out != "":
+	case ctx.Err() != nil && kept != "":
 		return interruptedError(kept)
 	case ctx.Err() != nil || errors.As(err, &wrong):
 		return err
-	case out == "":
-		return ioError{err}
 	default:
-		return ioError{fmt.Errorf("%w"+kept, err)}
+		return unplayedError{fmt.Errorf("%w%s", err, kept)}
 	}
 }
 

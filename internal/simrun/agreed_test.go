@@ -41,7 +41,7 @@ func TestRunsSideBySide(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			played := 0
-			err := sideBySide(context.Background(), 30, 1, func(i int) error {
+			err := sideBySide(context.Background(), 30, 1, "run", func(i int) error {
 				played++
 				return c.do(i)
 			})
@@ -57,7 +57,7 @@ func TestRunsSideBySide(t *testing.T) {
 func TestAnInterruptEndsRunsSideBySide(t *testing.T) {
 	ctx, interrupt := context.WithCancel(context.Background())
 	var begun atomic.Int32
-	err := sideBySide(ctx, 30, 2, func(int) error {
+	err := sideBySide(ctx, 30, 2, "run", func(int) error {
 		if begun.Add(1) == 2 {
 			interrupt()
 		}
@@ -69,29 +69,30 @@ func TestAnInterruptEndsRunsSideBySide(t *testing.T) {
 	}
 }
 
-func TestATableSaysThatTheSameCommandGoesOn(t *testing.T) {
+func TestATableSaysWhatIsKept(t *testing.T) {
 	live, over := context.Background(), context.Background()
 	over, end := context.WithCancel(over)
 	end()
 	broken := errors.New("the server is gone")
+	const kept = "; the runs are kept"
 	for _, c := range []struct {
 		ctx  context.Context
 		err  error
-		out  string
+		kept string
 		want string
 	}{
-		{live, nil, "table.md", "<nil>"},
+		{live, nil, kept, "<nil>"},
 		{live, broken, "", "the server is gone"},
-		{live, broken, "table.md", "the server is gone; the runs that are done are kept, and the same command goes on"},
-		{over, context.Canceled, "table.md", "interrupted; the runs that are done are kept, and the same command goes on"},
+		{live, broken, kept, "the server is gone; the runs are kept"},
+		{over, context.Canceled, kept, "interrupted; the runs are kept"},
 		{over, context.Canceled, "", "interrupted; a run that did not end is not judged"},
 	} {
-		if got := fmt.Sprint(tableError(c.ctx, c.err, c.out)); got != c.want {
-			t.Errorf("%v, %q: got %q, want %q", c.err, c.out, got, c.want)
+		if got := fmt.Sprint(tableError(c.ctx, c.err, c.kept)); got != c.want {
+			t.Errorf("%v, %q: got %q, want %q", c.err, c.kept, got, c.want)
 		}
 	}
 	var wrong usageError
-	if err := tableError(live, unusableError{broken}, "table.md"); !errors.As(err, &wrong) {
+	if err := tableError(live, unusableError{broken}, kept); !errors.As(err, &wrong) {
 		t.Errorf("bad input is no wrong call: %v", err)
 	}
 }

@@ -262,16 +262,21 @@ func texts[W ~string](words []W) (all []string) {
 
 // planFlags declares the options of explore that determine a plan.
 func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
+	drawnFlags(f, p, w)
+	oneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the runs are chosen, see above: plain, aimed, tapct or exhaustive")
+	f.StringVar(&p.Case, "scenario", "", "with --strategy exhaustive: the `SCENARIO` or file to play")
+}
+
+// drawnFlags declares the options, besides --strategy, of a plan whose runs are drawn.
+func drawnFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 	f.StringVar(&p.Lock, "lock", "", "the `LOCK` to play")
 	someOf(f, &w.faults, "faults", append(texts(draw.Classes), "all"), "the failures that you fear: "+strings.Join(texts(draw.Classes), ", ")+", or all; default: none")
 	oneOf(f, &w.profile, "profile", string(draw.Simple), texts(draw.Profiles), "what the callers do: the `PROFILE` simple, orderly or full")
 	whole(f, &p.Runs, "runs", 1000, atLeast(1), "how many runs are played")
 	whole(f, &p.Steps, "steps", 0, atLeast(0), "also end after so many steps; 0: no such limit")
 	seedFlag(f, &w.seeds, "1", "the seeds, `N or A..B`; several share the runs, a hundred at a time")
-	oneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the runs are chosen, see above: plain, aimed, tapct or exhaustive")
 	whole(f, &p.Depth, "depth", 0, atLeast(1), "with --strategy tapct: find bugs that need `N` orderings of messages; default 3")
 	f.BoolVar(&w.keepGoing, "keep-going", false, "play on when the campaign is full")
-	f.StringVar(&p.Case, "scenario", "", "with --strategy exhaustive: the `SCENARIO` or file to play")
 }
 
 // complete checks the words and sets their fields of the plan. An exhaustive search has no

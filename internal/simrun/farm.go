@@ -15,6 +15,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/explore/spread"
+	"lockstep/explore/strategy"
 	"lockstep/sim"
 )
 
@@ -54,7 +55,7 @@ func (a *app) farmCommands() []*cobra.Command {
 	o := farmFlags{plan: explore.Plan{World: sim.Version}}
 	c := a.command(guide{
 		use: "farm --lock LOCK --dir DIR", optionsOnly: true, short: "play a campaign on many machines, through a queue",
-		long: "Farm plays a campaign as explore does, with the same options. Its families of runs go to workers through a queue. The workers are in this process, and on any machine on which farm work was started. " +
+		long: "Farm plays a campaign of drawn runs as explore does, with the same options. It plays no exhaustive search. Its families of runs go to workers through a queue. The workers are in this process, and on any machine on which farm work was started. " +
 			"DIR/" + farmCampaign + " becomes the folder that explore --out writes, to the byte. A worker may be killed at any moment. The same command goes on after the coordinator was killed.\n" +
 			"Without --queue it starts a queue of its own, which keeps its data in DIR/" + farmQueue + " until everything is played.",
 		examples: []string{
@@ -63,7 +64,8 @@ func (a *app) farmCommands() []*cobra.Command {
 		},
 	}, func(in invocation) (int, error) { return a.farm(o, in.given) })
 	f := c.Flags()
-	planFlags(f, &o.plan, &o.words)
+	drawnFlags(f, &o.plan, &o.words)
+	oneOf(f, &o.plan.Strategy, "strategy", explore.DefaultStrategy, strategy.Names, "how the runs are chosen, see explore --help: plain, aimed or tapct")
 	f.StringVar(&o.dir, "dir", "", "the folder `DIR` of the farm")
 	f.StringVar(&o.standing, "standing", "", "in place of a plan: the `FILE` of campaigns that are played in turn until somebody stops them")
 	f.StringVar(&o.queue, "queue", "", "the `URL` of a queue that runs; default: farm starts one")
@@ -84,10 +86,7 @@ func (a *app) farm(o farmFlags, given *pflag.FlagSet) (int, error) {
 	if o.standing != "" && o.dir != "" {
 		return a.standing(o, given)
 	}
-	switch {
-	case p.Strategy == explore.StrategyExhaustive || p.Case != "":
-		return 0, usagef("farm: --strategy exhaustive plays in one process; explore has it")
-	case o.dir == "":
+	if o.dir == "" {
 		return 0, usagef("farm: --dir is missing, the folder of the farm")
 	}
 	if err := planned(&p, c, o.words, ""); err != nil {

@@ -279,7 +279,7 @@ func (c *canaries) rows() (rows []farmCanary, alarms []string) {
 }
 
 // ofOneCampaign are the options that a standing campaign does not take.
-var ofOneCampaign = []string{"lock", "faults", "profile", "runs", "steps", "seed", "strategy", "depth", "keep-going", "scenario", "json"}
+var ofOneCampaign = []string{"lock", "faults", "profile", "runs", "steps", "seed", "strategy", "depth", "keep-going", "json"}
 
 // standing plays a standing campaign until it is stopped.
 func (a *app) standing(o farmFlags, given *pflag.FlagSet) (code int, err error) {

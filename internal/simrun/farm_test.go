@@ -62,7 +62,8 @@ func TestFarmRefusesBadInput(t *testing.T) {
 	for _, c := range []struct{ args, standing, want string }{
 		{"", "", "--dir is missing"},
 		{"--dir DIR", "", "--lock is missing"},
-		{"--dir DIR --lock setnx-del --strategy exhaustive", "", "explore has it"},
+		{"--dir DIR --lock setnx-del --strategy exhaustive", "", "--strategy exhaustive: known are plain, aimed, tapct"},
+		{"--dir DIR --lock setnx-del --scenario inventory-small", "", "unknown option --scenario"},
 		{"--dir DIR --lock setnx-del --workers -1", "", "--workers -1: from 0"},
 		{"--dir DIR --lock setnx-del --ahead 0", "", "--ahead 0: from 1"},
 		{"--dir DIR --lock setnx-del --patience 0s", "", "more than 0"},
@@ -95,6 +96,21 @@ func TestFarmRefusesBadInput(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "farm")); err == nil {
 		t.Error("something was written")
+	}
+}
+
+// The help offers no option that the command refuses.
+func TestTheHelpOfFarmOffersWhatItTakes(t *testing.T) {
+	withFarm(t)
+	code, out, _ := call(t, "farm", "--help")
+	_, flags, ok := strings.Cut(out, "\nFlags:")
+	if code != exitOK || !ok || !strings.Contains(flags, "--strategy WORD ") {
+		t.Fatalf("exit %d: %s", code, out)
+	}
+	for _, refused := range []string{"exhaustive", "--scenario", "see above"} {
+		if strings.Contains(flags, refused) {
+			t.Errorf("the options have %q:\n%s", refused, flags)
+		}
 	}
 }
 

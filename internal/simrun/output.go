@@ -17,14 +17,21 @@ type ioError struct{ error }
 
 func (e ioError) Unwrap() error { return e.error }
 
+// unplayedError reports that something could not be played on real servers, as when a server died. Its
+// exit code is that of an ioError.
+type unplayedError struct{ error }
+
+func (e unplayedError) Unwrap() error { return e.error }
+
 // failedIO reports whether err is an error of the system in reading or writing. Bad input, such as
 // a missing file, is an error of the user, unless the device is full or broken.
 func failedIO(err error) bool {
 	var known ioError
+	var unplayed unplayedError
 	var bad usageError
 	var number syscall.Errno
 	var queue *spread.QueueError
-	if errors.As(err, &known) || errors.As(err, &queue) {
+	if errors.As(err, &known) || errors.As(err, &unplayed) || errors.As(err, &queue) {
 		return true
 	}
 	if errors.As(err, &bad) {
@@ -81,11 +88,16 @@ func (a *app) watchOutput() (end func(code int) int) {
 	}
 }
 
-// failIO says that the system could not read or write. A nested command leaves this to the outer
-// command.
+// failIO says that the system could not read or write, or could not play on real servers. A nested
+// command leaves this to the outer command.
 func (a *app) failIO(err error) int {
 	a.failed = firstOf(err)
-	if !a.nested {
+	var unplayed unplayedError
+	switch {
+	case a.nested:
+	case errors.As(err, &unplayed):
+		fmt.Fprintf(a.err, "simrun: %v\n", a.failed)
+	default:
 		fmt.Fprintf(a.err, "simrun: input or output failed: %v\n", withoutTemporary(a.failed))
 	}
 	return exitIO

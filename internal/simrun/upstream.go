@@ -99,14 +99,15 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if len(ids) == 0 && !flags.again { // go on where the last command ended; a defect that an older program looked for is played anew
+	anew := len(ids) > 0 || flags.again
+	if !anew { // go on where the last command ended; a defect that an older program looked for is played anew
 		cases = slices.DeleteFunc(cases, func(c *upstreamCase) bool { return table.has(c.ID) })
 	}
 	ctx, stop := a.interruptible()
 	defer stop()
 	runtime.GOMAXPROCS(runtime.NumCPU()) // nothing is simulated from here on
 	begun, done := time.Now(), 0
-	err = sideBySide(ctx, len(cases), jobs, func(i int) error {
+	err = sideBySide(ctx, len(cases), jobs, "defect", func(i int) error {
 		c := cases[i]
 		c.Tries = tries
 		if err := a.playLive(ctx, c, o, runs); err != nil {
@@ -124,11 +125,12 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 		}
 		return table.write(args())
 	})
-	if ctx.Err() != nil {
-		return 0, interruptedError("; the defects that are done are kept, and the same command goes on")
+	kept := "; the defects that are done are kept"
+	if !anew {
+		kept += ", and the same command goes on"
 	}
-	if err != nil {
-		return 0, liveError(ctx, err)
+	if err := tableError(ctx, err, kept); err != nil {
+		return 0, err
 	}
 	return exitOK, table.write(args())
 }

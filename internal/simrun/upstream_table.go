@@ -134,7 +134,11 @@ func (t *upstreamTable) args(in invocation) []string {
 // write writes the text.
 func (t *upstreamTable) write(args []string) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "<!-- written by: %s -->\n# Known defects on the library itself\n\n", strings.TrimSpace(program()+" upstream "+strings.Join(args, " ")))
+	title := "Known defects on the library itself"
+	if t.release == "" {
+		title = "Known defects of other people's locks on real servers"
+	}
+	fmt.Fprintf(&b, "<!-- written by: %s -->\n# %s\n\n", strings.TrimSpace(program()+" upstream "+strings.Join(args, " ")), title)
 	programs := map[string]bool{}
 	seen, tested := 0, 0
 	for _, e := range t.entries {

@@ -126,6 +126,35 @@ func TestUpstreamWritesWhatItSaw(t *testing.T) {
 	}
 }
 
+// If a defect cannot be played, the others are in the table, and the exit code is that of a system that
+// fails.
+func TestUpstreamSaysWhatCouldNotBePlayed(t *testing.T) {
+	fakeLibrary(t)
+	out := filepath.Join(t.TempDir(), "upstream")
+	setLive(t, &fakeLive{after: 1})
+	code, _, stderr := call(t, "upstream", "R-watchdog-leased-level", "R-4818-long", "--runs", "1", "--tries", "0", "--jobs", "1", "--out", out)
+	const want = "\nsimrun: 1 of 2 defects could not be played, the first because of this: R-4818-long: the machine is gone; the defects that are done are kept\n"
+	if code != exitIO || !strings.HasSuffix(stderr, want) {
+		t.Errorf("exit %d, %s; want %d and %q", code, stderr, exitIO, want)
+	}
+	if table := read(t, out+".md"); !strings.Contains(table, "| R-watchdog-leased-level |") || strings.Contains(table, "| R-4818-long |") {
+		t.Errorf("the table is\n%s", table)
+	}
+}
+
+// The locks of peers are of many libraries, so their table has a title of its own.
+func TestTheTablesOfUpstreamHaveTitles(t *testing.T) {
+	for release, title := range map[string]string{"4.7.0": "# Known defects on the library itself", "": "# Known defects of other people's locks on real servers"} {
+		table := upstreamTable{text: filepath.Join(t.TempDir(), "upstream.md"), release: release}
+		if err := table.write(nil); err != nil {
+			t.Fatal(err)
+		}
+		if text := read(t, table.text); !strings.Contains(text, "\n"+title+"\n") {
+			t.Errorf("release %q: the title is not %q:\n%s", release, title, text)
+		}
+	}
+}
+
 func TestUpstreamRefusesBadInput(t *testing.T) {
 	fakeLibrary(t)
 	out := filepath.Join(t.TempDir(), "upstream")

@@ -638,7 +638,7 @@ func TestLinearizable(t *testing.T) {
 			finds: `
 				mutual-exclusion bug: c/1 was granted l at 5.002s
 				misdelete bug: acquire of c/1
-				linearizable bug: b/1 held the lock from 0.202s at the latest to 8.201s at the earliest`},
+				linearizable bug: b/1 held the lock at least from 0.202s to 8.201s`},
 		{rule: "a try that ends its own hold and is refused had none to be renewed", lock: ourFairLock, record: tried + `
 			21 a/1 exec unlock -> free
 			22 a/1 deliver unlock

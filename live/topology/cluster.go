@@ -161,7 +161,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 			}
 			f := fieldsOf(info)
 			if f["cluster_state"] != "ok" || f["cluster_slots_ok"] != fmt.Sprint(slots) || f["cluster_size"] != fmt.Sprint(masters) {
-				return fmt.Sprintf("%s calls the cluster %s, with %s slots of %s masters", n.Name, f["cluster_state"], f["cluster_slots_ok"], f["cluster_size"]), nil
+				return fmt.Sprintf("by CLUSTER INFO of %s, the state of the cluster is %q, and %s of %d slots are served, by %s of %d masters", n.Name, f["cluster_state"], f["cluster_slots_ok"], slots, f["cluster_size"], masters), nil
 			}
 			all, err := n.members(ctx)
 			if err != nil {
@@ -170,7 +170,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 			count := map[string]int{}
 			for _, m := range all {
 				if slices.ContainsFunc(m.flags, func(f string) bool { return f == "fail" || f == "fail?" || f == "handshake" }) {
-					return fmt.Sprintf("%s calls a node %v", n.Name, m.flags), nil
+					return fmt.Sprintf("%s gives another node the flags %s", n.Name, strings.Join(m.flags, ", ")), nil
 				}
 				for _, kind := range []string{"master", "slave"} {
 					if slices.Contains(m.flags, kind) {
@@ -179,7 +179,7 @@ func (c *Cluster) Ready(ctx context.Context) error {
 				}
 			}
 			if count["master"] != masters || count["slave"] != masters {
-				return fmt.Sprintf("%s knows %d masters and %d replicas", n.Name, count["master"], count["slave"]), nil
+				return fmt.Sprintf("%s knows %d masters and %d replicas, and there are %d of each", n.Name, count["master"], count["slave"], masters), nil
 			}
 			repl, err := n.info(ctx, "replication")
 			if err != nil {

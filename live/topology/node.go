@@ -213,11 +213,12 @@ func number(text string) int64 {
 	return n
 }
 
-// await waits until ready reports that nothing is missing. The error says what was missing last.
-func await(ctx context.Context, ready func(context.Context) (missing string, err error)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// await asks ready again and again until nothing is missing, for at most patience. The error says what
+// the last check found.
+func await(caller context.Context, ready func(context.Context) (missing string, err error)) error {
+	ctx, cancel := context.WithTimeout(caller, patience)
 	defer cancel()
-	missing := "nothing answered"
+	missing := "no server answered"
 	for {
 		now, err := ready(ctx)
 		switch {
@@ -231,7 +232,10 @@ func await(ctx context.Context, ready func(context.Context) (missing string, err
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the servers are not ready after %v: %s", patience, missing)
+			if err := caller.Err(); err != nil {
+				return err
+			}
+			return fmt.Errorf("the Redis servers did not become ready within %v; the last check found this: %s", patience, missing)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

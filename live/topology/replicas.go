@@ -104,7 +104,7 @@ func (r *Replicas) behind(ctx context.Context) (missing string, err error) {
 		return "", err
 	}
 	if want, got := fmt.Sprint(len(r.Nodes)-1), info["connected_slaves"]; info["role"] != "master" || got != want {
-		return fmt.Sprintf("%s is a %s with %s replicas, want %s", r.Master().Name, info["role"], got, want), nil
+		return fmt.Sprintf("%s has the role %s and %s of %s replicas", r.Master().Name, info["role"], got, want), nil
 	}
 	for i := range len(r.Nodes) - 1 {
 		text := info[fmt.Sprintf("slave%d", i)]
@@ -114,7 +114,7 @@ func (r *Replicas) behind(ctx context.Context) (missing string, err error) {
 			replica[name] = value
 		}
 		if replica["state"] != "online" || replica["offset"] != info["master_repl_offset"] {
-			return fmt.Sprintf("replica %d of %s is %q at offset %s of %s", i+1, r.Master().Name, replica["state"], replica["offset"], info["master_repl_offset"]), nil
+			return fmt.Sprintf("replica %d of %s is in the state %q, with %q of the %s bytes that the master has written", i+1, r.Master().Name, replica["state"], replica["offset"], info["master_repl_offset"]), nil
 		}
 	}
 	return "", nil

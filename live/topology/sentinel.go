@@ -176,11 +176,11 @@ func (s *Sentinels) Ready(ctx context.Context) error {
 			got := pairs(m)
 			switch {
 			case net.JoinHostPort(got["ip"], got["port"]) != s.Master().Announced():
-				return fmt.Sprintf("%s knows the master at %s:%s", w.name, got["ip"], got["port"]), nil
+				return fmt.Sprintf("%s takes %s:%s for the master, which is at %s", w.name, got["ip"], got["port"], s.Master().Announced()), nil
 			case got["flags"] != "master":
-				return fmt.Sprintf("%s calls the master %s", w.name, got["flags"]), nil
+				return fmt.Sprintf("%s gives the master the flags %s", w.name, got["flags"]), nil
 			case got["num-slaves"] != fmt.Sprint(len(s.Nodes)-1), got["num-other-sentinels"] != fmt.Sprint(sentinels-1):
-				return fmt.Sprintf("%s knows %s replicas and %s other sentinels", w.name, got["num-slaves"], got["num-other-sentinels"]), nil
+				return fmt.Sprintf("%s knows %s of %d replicas, and %s of %d other sentinels", w.name, got["num-slaves"], len(s.Nodes)-1, got["num-other-sentinels"], sentinels-1), nil
 			}
 			replicas, err := w.rdb.Do(ctx, "SENTINEL", "REPLICAS", MasterName).Slice()
 			if err != nil {
@@ -188,7 +188,7 @@ func (s *Sentinels) Ready(ctx context.Context) error {
 			}
 			for _, r := range replicas {
 				if text := fieldsOfReplica(r); text["flags"] != "slave" || text["master-link-status"] != "ok" {
-					return fmt.Sprintf("%s calls the replica %s %s, and its link %s", w.name, text["name"], text["flags"], text["master-link-status"]), nil
+					return fmt.Sprintf("%s gives the replica %s the flags %s, and its link to the master the state %s", w.name, text["name"], text["flags"], text["master-link-status"]), nil
 				}
 			}
 		}
@@ -264,7 +264,7 @@ func (s *Sentinels) Failover(ctx context.Context, tell Failing) error {
 				return "", err
 			}
 			if len(at) != 2 || net.JoinHostPort(at[0], at[1]) != s.Master().Announced() {
-				return fmt.Sprintf("%s knows the master at %v", w.name, at), nil
+				return fmt.Sprintf("%s takes %s for the master, which is at %s", w.name, strings.Join(at, ":"), s.Master().Announced()), nil
 			}
 		}
 		return "", nil

@@ -18,8 +18,8 @@ import (
 	simredis "lockstep/sim/redis"
 )
 
-// Servers returns n independent Redis servers. They know nothing of one another. It
-// panics if n is below 1.
+// Servers returns n independent Redis servers. They know nothing of one another. A subject
+// with n below 1 is refused when it is judged.
 func Servers(n int) locktest.Servers {
 	return locktest.Independent(n, 6379, func() sim.Server { return simredis.New(simredis.Config{}) })
 }

@@ -90,6 +90,7 @@ func TestJudged(t *testing.T) {
 	if accept := os.Getenv(judged + "_ACCEPT"); accept != "" {
 		o.Accept = strings.Split(accept, ",")
 	}
+	o.Scenarios = os.Getenv(judged + "_SCENARIOS")
 	locktest.Run(t, s, o)
 	t.Run("after it", func(*testing.T) {})
 }
@@ -358,6 +359,23 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 	mustContain(t, text, "accepted, "+known[0], "the accepted finding never.seen did not occur")
 }
 
+// A glob that matches nothing is told before anything is played.
+func TestABadGlobOfScenariosIsToldFirst(t *testing.T) {
+	for glob, want := range map[string]string{
+		"testdata/[": `Options.Scenarios is "testdata/[": syntax error in pattern`,
+		"nothing/*":  `Options.Scenarios is "nothing/*": no file matches`,
+	} {
+		text, passed := outcome(t, t.TempDir(), "exists-then-set, mended", []string{judged + "_SCENARIOS=" + glob}, "-lockstep.runs=1")
+		if passed {
+			t.Errorf("%s: it passed:\n%s", glob, text)
+		}
+		mustContain(t, text, "run_test.go:", want)
+		if strings.Contains(text, "TestJudged/") {
+			t.Errorf("%s: something was played:\n%s", glob, text)
+		}
+	}
+}
+
 // A sentence says what is wrong with a subject, and the tests after it go on.
 func TestWrongSubjectsAreExplained(t *testing.T) {
 	for name, want := range map[string][]string{
@@ -369,6 +387,8 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"gives no lock":                        {"gives no lock cannot be opened: the client gives neither a lock "},
 		"has no Open":                          {`subject "has no Open" has no Open; give it a function that makes the client of a process`},
 		"has no servers":                       {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
+		"has 0 servers":                        {"run_test.go:", `subject "has 0 servers" has 0 servers; give it at least one, such as by redistest.Servers(1)`},
+		"has -1 servers":                       {"run_test.go:", `subject "has -1 servers" has -1 servers; give it at least one, such as by redistest.Servers(1)`},
 		"has no State":                         {`subject "has no State" has no State, without which most judges cannot be asked`, "say in NoState why"},
 		"has a State and says why it has none": {`has a State and says in NoState why it has none`},
 		"is renewed without a lease":           {`is Renewed and has no Lease; give it the Lease that is renewed`},
@@ -641,6 +661,8 @@ func init() {
 	add("panics instead of a lock", open(func(*redis.Client, string) locktest.Lock { panic("the adapter's own panic") }))
 	add("has no Open", func(s *locktest.Subject) { s.Open = nil })
 	add("has no servers", func(s *locktest.Subject) { s.Servers = nil })
+	add("has 0 servers", func(s *locktest.Subject) { s.Servers = redistest.Servers(0) })
+	add("has -1 servers", func(s *locktest.Subject) { s.Servers = redistest.Servers(-1) })
 	add("has no State", func(s *locktest.Subject) { s.State = nil })
 	add("says why it has no State", func(s *locktest.Subject) { s.State, s.NoState = nil, "nobody can read the server" })
 	add("has a State and says why it has none", func(s *locktest.Subject) { s.NoState = "nobody can read the server" })

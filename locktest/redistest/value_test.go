@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,7 +48,7 @@ func (l *constant) TryLock(ctx context.Context) (bool, error) {
 
 func (l *constant) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
 
-// Such a value belongs to the thread that took the lock with it last.
+// Such a value belongs to the thread that took the lock with it last. A failure that rests on it has a hint.
 func TestALockWithOneValueForAllHolds(t *testing.T) {
 	t.Parallel()
 	text, passed := outcome(t, t.TempDir(), "marks every hold with 1", nil, "-lockstep.runs=1")
@@ -55,7 +56,11 @@ func TestALockWithOneValueForAllHolds(t *testing.T) {
 		t.Errorf("it passed:\n%s", text)
 	}
 	mustContain(t, text, "--- PASS: TestJudged/stories/one-after-the-other", "--- PASS: TestJudged/stories/crashed-holder",
-		"marks every hold with 1 breaks misdelete: unlock of a/1", "ended the hold of b/1 on orders at")
+		"marks every hold with 1 breaks misdelete: unlock of a/1", "ended the hold of b/1 on orders at",
+		"hint: the holds of a/1 and b/1 have the same value on the server, so a request of a/1 cannot tell them apart; each hold needs a value of its own")
+	if hints := strings.Count(text, "hint: "); hints < strings.Count(text, "fingerprint: ") {
+		t.Errorf("%d hints:\n%s", hints, text)
+	}
 }
 
 // Process.Value makes such a lock repeat.

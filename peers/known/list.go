@@ -174,7 +174,7 @@ var Defects = []defect.Defect{
 	},
 	{
 		ID:      "REDSYNC-asks-often",
-		Title:   "a waiter asks each server up to 22 times a second",
+		Title:   "a waiter sends each server up to 22 commands a second",
 		Story:   "A try that failed is a SET and a deletion, and the next try comes after 50 to 250 ms. The library intends this. It matters when there are many waiters.",
 		Judges:  []string{model.JudgeTraffic},
 		Applies: among("redsync-1", "redsync-5", "redsync-5-set-on-extend"),

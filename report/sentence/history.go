@@ -18,11 +18,11 @@ func History(r linearizability.Reason, at func(ns int64) string) string {
 		}
 		return fmt.Sprintf("the search met %s after %d steps, neither with an order of all operations nor out of orders", limit, r.Limit.Steps)
 	case r.Overlap != nil:
-		until := "for good"
+		until := "on"
 		if r.Overlap.UntilNs != linearizability.NoEnd {
-			until = "to " + at(r.Overlap.UntilNs) + " at the earliest"
+			until = "to " + at(r.Overlap.UntilNs)
 		}
-		return fmt.Sprintf("%s, but %s held the lock from %s at the latest %s",
+		return fmt.Sprintf("%s, but %s held the lock at least from %s %s",
 			r.Overlap.Later.Text(at), r.Overlap.Holder, at(r.Overlap.FromNs), until)
 	case r.Refused != nil:
 		x := r.Refused
@@ -53,6 +53,9 @@ func Refusal(by model.Refusal, st model.State, in model.Input) string {
 	case model.Over:
 		return "the history was over"
 	case model.Held:
+		if st.Count == 1 && st.Owner == in.Owner && (in.Do == model.DoHoldCount || in.Answer == model.AnswerStillHeld) {
+			return "the lock was " + st.Holder() + " with 1 level" // the answer was about the levels
+		}
 		return "the lock was " + st.Holder()
 	case model.NobodyWaits:
 		return "the lock was " + st.Holder() + " and no other acquire waited"

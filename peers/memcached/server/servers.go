@@ -7,7 +7,8 @@ import (
 	"lockstep/sim"
 )
 
-// Servers returns n independent servers. It panics if n is below 1.
+// Servers returns n independent servers. A subject with n below 1 is refused
+// when it is judged.
 func Servers(n int) locktest.Servers {
 	return locktest.Independent(n, 11211, func() sim.Server { return New() })
 }
