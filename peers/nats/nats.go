@@ -100,16 +100,17 @@ func state(s locktest.Snapshot, lock string) *locktest.State {
 }
 
 type client struct {
-	p     *locktest.Process
-	way   way
-	mu    sync.Mutex // held for moments only
-	locks []*lock
+	p      *locktest.Process
+	way    way
+	mu     sync.Mutex // held for moments only
+	closed bool
+	locks  []*lock
 }
 
 func (c *client) Lock(name string) (locktest.Lock, error) {
-	l := &lock{c: c, name: name}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	l := &lock{c: c, name: name, closed: c.closed}
 	c.locks = append(c.locks, l)
 	return l, nil
 }
@@ -117,6 +118,7 @@ func (c *client) Lock(name string) (locktest.Lock, error) {
 // Close implements locktest.Client.
 func (c *client) Close() error {
 	c.mu.Lock()
+	c.closed = true
 	locks := c.locks
 	c.mu.Unlock()
 	for _, l := range locks {
