@@ -125,15 +125,12 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	if o.Shrink < 0 {
 		return p, fmt.Errorf("Options.Shrink is %v; it cannot be negative", o.Shrink)
 	}
-	switch o.Faults {
-	case "none":
-		return p, nil
-	case "":
+	if o.Faults == "" {
 		o.Faults = "all"
 	}
 	classes, err := draw.ParseClasses(strings.Split(strings.ReplaceAll(o.Faults, " ", ""), ","))
 	if err != nil {
-		return p, fmt.Errorf("%s is %q: %w; or none", faults, o.Faults, err)
+		return p, fmt.Errorf("%s is %q: %w", faults, o.Faults, err)
 	}
 	p.Faults = classes
 	return p, nil

