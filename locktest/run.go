@@ -471,6 +471,8 @@ func (r *runner) misfit(v play.Verdict) string {
 		return fmt.Sprintf("the story %s did not end within %d steps; a story waits for leases, and a Lease of %v is too long for a lock that asks so often. Judge it with a shorter one", v.Scenario.Name, storySteps, r.s.Lease)
 	case returned && !sent:
 		return "its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext, as that of redistest.NewClient does"
+	case granted && !held && r.servers().showsNameless() && v.Scenario.Name == stories[0].name:
+		return "its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or, if it writes none, another mark of the hold, such as its session or its revision"
 	case granted && !held && r.s.State != nil && v.Scenario.Name == stories[0].name:
 		return "its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes"
 	}

@@ -76,7 +76,7 @@ type Subject struct {
 // lock wrote to mark a holder or a waiter. Lockstep learns from the run which thread
 // wrote a value.
 type State struct {
-	Owner string // "": the lock is free, or Closed
+	Owner string // "": the lock is free, or Closed. A lock that writes no value gives another mark of the hold, such as its session
 	Count int    // levels of the hold; 0 counts as 1
 	// Closed: nobody holds the lock, and nobody can have it before Expires, such as in the
 	// time for which a lock stays closed when its last holder has failed.
