@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"fmt"
 	"slices"
 
 	"lockstep/linearizability/judges"
@@ -17,6 +18,8 @@ func hintOf(f judges.Finding, run *trace.Run) string {
 	switch d := f.Detail.(type) {
 	case judges.Leftover:
 		return hintOfLeftover(d)
+	case judges.Traffic:
+		return hintOfTraffic(d)
 	case judges.Forgotten:
 		return hintOfUnlock(run, f.Lock, d.ToNs)
 	case judges.Unplaceable:
@@ -48,6 +51,12 @@ func hintOfLeftover(d judges.Leftover) string {
 		return "Client.Close must end what the client and its locks have started, and return"
 	}
 	return "Client.Close must end every goroutine that the client or one of its locks has started; Lockstep calls Close when a process ends in order, and also for a process that crashed"
+}
+
+// hintOfTraffic is about a waiter that asks too often, which may be meant.
+func hintOfTraffic(d judges.Traffic) string {
+	return fmt.Sprintf("let a waiter send at most %d commands in a second, for example by longer pauses between its tries, or let a message of the release wake it. "+
+		`If the lock is meant to ask so often, say so in the Subject: Promises: locktest.Promises{NotTraffic: "the reason"}`, d.Most)
 }
 
 // hintOfValue is about a request that met the hold of another thread, since both threads write the same

@@ -83,3 +83,16 @@ func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 		}
 	}
 }
+
+// A lock that asks often may be meant to, and the subject can say so.
+func TestTheHintOfTrafficNamesTheBoundAndThePromise(t *testing.T) {
+	got := hintOf(judges.Finding{Judge: model.JudgeTraffic, Detail: judges.Traffic{Sent: 63, Most: 60}}, nil)
+	const want = "let a waiter send at most 60 commands in a second, for example by longer pauses between its tries, or let a message of the release wake it. " +
+		`If the lock is meant to ask so often, say so in the Subject: Promises: locktest.Promises{NotTraffic: "the reason"}`
+	if got != want {
+		t.Errorf("the hint is\n%q, want\n%q", got, want)
+	}
+	if (Promises{NotTraffic: "it asks often"}).byJudge()[model.JudgeTraffic] == "" {
+		t.Error("the field that the hint names does not switch the judge off")
+	}
+}
