@@ -123,8 +123,11 @@ func checkServer(i, n int) {
 // Now returns the simulated time since the start.
 func (s Snapshot) Now() time.Duration { return time.Duration(s.nowNs) }
 
-// Promises are the judges that a lock does not answer to, each with the reason. An empty
-// reason leaves the judge on.
+// Promises are the judges that a lock does not answer to, each with the reason, such as
+//
+//	Promises{NotTraffic: "a waiter asks every 20 ms, so that it gets the lock soon"}
+//
+// An empty reason leaves the judge on.
 type Promises struct {
 	NotMutualExclusion string // at most one owner at a time
 	NotMisdelete       string // an unlock of somebody else's hold is refused
