@@ -47,8 +47,10 @@ type Options struct {
 	// Accept lists the fingerprints of findings that are known and fail no test.
 	Accept []string
 	// Scenarios is a glob of scenario files that are played too, each with its seeds; "" is
-	// none. A scenario that does not come out as it expects of the lock fails the test. A glob that
-	// matches no file fails it before anything is played. The format is that of simrun.
+	// none. A scenario that does not come out as it expects of the lock fails the test. A scenario that
+	// does not name the lock is skipped if it names only locks that Lockstep knows, such as a built-in
+	// one; otherwise it fails the test, since a name may be misspelt. A glob that matches no file fails
+	// the test before anything is played. The format is that of simrun.
 	Scenarios string
 }
 
@@ -555,11 +557,16 @@ func (r *runner) scenarios(files []string) {
 			if err != nil {
 				t.Fatal("locktest:", err)
 			}
+			if !slices.Contains(sc.Locks, r.lock.Name) {
+				for _, name := range sc.Locks {
+					if !subject.Known(name) { // it may be a misspelt name of the test's lock
+						t.Fatalf("locktest: %s names the lock %q, which is unknown, and not the lock of this test, %q; name this lock in locks, or leave the file out of Options.Scenarios", file, name, r.lock.Name)
+					}
+				}
+				t.Skipf("n/a: %s is of the locks %s", file, strings.Join(sc.Locks, ", "))
+			}
 			if err := play.Applies(sc, r.lock); err != nil {
 				t.Skip("n/a: ", err)
-			}
-			if !slices.Contains(sc.Locks, r.lock.Name) {
-				t.Skipf("n/a: %s is of the locks %s", file, strings.Join(sc.Locks, ", "))
 			}
 			r.on(t, func(h *sim.Host) {
 				t.Helper()

@@ -415,7 +415,7 @@ func (l *loader) expect(n *yaml.Node) {
 		}
 		lock := named.Name
 		if !slices.Contains(l.s.Locks, lock) {
-			l.unknown(key, "lock", lock, "locks", l.s.Locks)
+			l.fail(key, "expect has %s, and locks has %s; name the same lock in both", quote(lock), clip(strings.Join(l.s.Locks, ", ")))
 			continue
 		}
 		if _, twice := l.s.Expect[lock]; twice {

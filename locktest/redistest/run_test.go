@@ -359,6 +359,29 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 	mustContain(t, text, "accepted, "+known[0], "the accepted finding never.seen did not occur")
 }
 
+// A scenario that does not name the lock of the test fails the test, unless it is of a known lock.
+func TestAScenarioOfAnUnknownLockIsNotSkipped(t *testing.T) {
+	const lock = "exists-then-set"
+	for _, c := range []struct{ locks, expect, want string }{
+		{`setnx-del`, "", ""},
+		{`setnx-del, redislock`, "", ""}, // the second is of the program in peers/
+		{`exists-then-sat`, "", `names the lock "exists-then-sat", which is unknown, and not the lock of this test, "` + lock + `"; name this lock in locks, or leave`},
+		{`setnx-del, another`, "", `names the lock "another", which is unknown`},
+		{`exists-then-sat`, `expect: {` + lock + `: held}`, `expect has "` + lock + `", and locks has exists-then-sat; name the same lock in both`},
+	} {
+		file := filepath.Join(t.TempDir(), "one.yaml")
+		scenario := "lockstep: 1\nname: one\nlocks: [" + c.locks + "]\nprocesses: {a: {}}\nsteps: {a/1: [{lock: x}, {unlock: x}]}\n" + c.expect
+		if err := os.WriteFile(file, []byte(scenario), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text, passed := outcome(t, t.TempDir(), lock+", mended", []string{judged + "_SCENARIOS=" + file}, "-lockstep.runs=1", "-test.run=TestJudged/scenario")
+		if passed != (c.want == "") || !strings.Contains(text, "/scenario/one") {
+			t.Errorf("%s: passed: %v\n%s", c.locks, passed, text)
+		}
+		mustContain(t, text, c.want)
+	}
+}
+
 // A glob that matches nothing is told before anything is played.
 func TestABadGlobOfScenariosIsToldFirst(t *testing.T) {
 	for glob, want := range map[string]string{
