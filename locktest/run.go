@@ -44,7 +44,8 @@ type Options struct {
 	Profile string
 	// Shrink is the real time for making failures small; 0 is 10 s.
 	Shrink time.Duration
-	// Accept lists the fingerprints of findings that are known and fail no test.
+	// Accept lists the fingerprints of findings that are known and fail no test. A fingerprint whose
+	// judge, class or story does not exist fails the test before anything is played.
 	Accept []string
 	// Scenarios is a glob of scenario files that are played too, each with its seeds; "" is
 	// none. A scenario that does not come out as it expects of the lock fails the test. A scenario that
@@ -123,6 +124,11 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	}
 	if _, err := draw.ParseProfile(string(p.Profile)); err != nil {
 		return p, fmt.Errorf("Options.Profile: %w", err)
+	}
+	for _, fingerprint := range o.Accept {
+		if err := checkFingerprint(fingerprint); err != nil {
+			return p, fmt.Errorf("Options.Accept has %q: %w", fingerprint, err)
+		}
 	}
 	if o.Shrink < 0 {
 		return p, fmt.Errorf("Options.Shrink is %v; it cannot be negative", o.Shrink)
@@ -432,7 +438,7 @@ func (r *runner) story(t *testing.T, st story) {
 			return
 		}
 		if found && v.Word != play.VerdictNondeterministic {
-			r.fail(t, failure{fingerprint: "story." + st.name + "." + f.Judge, verdict: v, finding: f, how: "the story " + st.name + ": " + st.about})
+			r.fail(t, failure{fingerprint: ofStory + "." + st.name + "." + f.Judge, verdict: v, finding: f, how: "the story " + st.name + ": " + st.about})
 			return
 		}
 		r.rest(t, v)
@@ -600,7 +606,7 @@ func (r *runner) scenario(t *testing.T, v play.Verdict) {
 		return
 	}
 	if f, found := firstBug(v); found && v.Word != play.VerdictNondeterministic {
-		r.fail(t, failure{fingerprint: "scenario." + v.Scenario.Name + "." + f.Judge, verdict: v, finding: f,
+		r.fail(t, failure{fingerprint: ofScenario + "." + v.Scenario.Name + "." + f.Judge, verdict: v, finding: f,
 			how: fmt.Sprintf("the scenario %s, seed %d: expected was %s", v.Scenario.File, v.Seed, v.Expected)})
 		return
 	}

@@ -352,11 +352,20 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 	if len(known) == 0 {
 		t.Fatalf("no fingerprint in:\n%s", text)
 	}
-	text, passed := outcome(t, t.TempDir(), "exists-then-set", []string{judged + "_ACCEPT=" + strings.Join(append(known, "never.seen"), ",")}, "-lockstep.runs=4")
+	text, passed := outcome(t, t.TempDir(), "exists-then-set", []string{judged + "_ACCEPT=" + strings.Join(append(known, "tidy.bug.never.seen"), ",")}, "-lockstep.runs=4")
 	if !passed {
 		t.Errorf("all findings are accepted, and the test failed:\n%s", text)
 	}
-	mustContain(t, text, "accepted, "+known[0], "the accepted finding never.seen did not occur")
+	mustContain(t, text, "accepted, "+known[0], "the accepted finding tidy.bug.never.seen did not occur")
+}
+
+// A fingerprint that no failure can have is told before anything is played.
+func TestAnAcceptedFingerprintIsChecked(t *testing.T) {
+	text, passed := outcome(t, t.TempDir(), "exists-then-set, mended", []string{judged + "_ACCEPT=trafic.bug.acquire.agreed"}, "-lockstep.runs=1")
+	if passed || strings.Contains(text, "TestJudged/") {
+		t.Errorf("it passed, or something was played:\n%s", text)
+	}
+	mustContain(t, text, "run_test.go:", `Options.Accept has "trafic.bug.acquire.agreed": unknown judge "trafic"; did you mean "traffic"?`)
 }
 
 // A scenario that does not name the lock of the test fails the test, unless it is of a known lock.
