@@ -350,7 +350,7 @@ func (r *runner) read(t *testing.T, file string) (*play.Recording, *scenarios.Sc
 	}
 	rec, sc, lock, err := play.ReadRecordingOf(file, text, func(name string) (*subject.Subject, error) {
 		if name != r.lock.Name {
-			hint := ""
+			hint := "; name the subject as before, or delete the recording"
 			if _, err := subject.Find(name); err == nil {
 				hint = fmt.Sprintf("; simrun replay %s plays it, since that lock is built in", file)
 			}

@@ -573,7 +573,16 @@ func TestFlagsAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text, err := os.ReadFile(builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	renamed := filepath.Join(t.TempDir(), "renamed.lockstep")
+	if err := os.WriteFile(renamed, []byte(strings.ReplaceAll(string(text), "setnx-del", "another")), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for arg, want := range map[string]string{
+		"-lockstep.replay=" + renamed:              `the recording is of the lock "another", and the test's is "exists-then-set"; name the subject as before, or delete the recording`,
 		"-lockstep.replay=" + builtin:              `the recording is of the lock "setnx-del", and the test's is "exists-then-set"; simrun replay ` + builtin + " plays it, since that lock is built in",
 		"-lockstep.report=":                        "-lockstep.report is empty; give it a folder",
 		"-lockstep.report=" + file:                 "-lockstep.report is " + file + ", which is a file; give it a folder",
