@@ -695,7 +695,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	if len(total.Groups) > 0 {
 		several = " (a schedule with several findings counts once here, by the worst, and below with each of them)"
 	}
-	t.Logf("%d schedules of %s: %s%s", total.Runs, r.s.Name, words(total.Words), several)
+	t.Logf("%s of %s: %s%s", counted.Of(total.Runs, "schedule"), r.s.Name, words(total.Words), several)
 	alike := map[odd]int{}
 	for _, one := range total.Odd {
 		alike[oddOf(one)]++
