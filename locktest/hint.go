@@ -9,8 +9,8 @@ import (
 	"lockstep/model/trace"
 )
 
-// hintOf says what may have to change in the adapter if the finding is no fault of the lock, or in a
-// lock that writes one value for several holds; "": nothing. run is the run of the finding.
+// hintOf says what may have to change in the adapter or in the subject if the finding is no fault of the
+// lock, or in a lock whose requests change holds that are not their own; "": nothing. run is the run of the finding.
 func hintOf(f judges.Finding, run *trace.Run) string {
 	if hint := hintOfValue(f, run); hint != "" {
 		return hint
@@ -20,6 +20,10 @@ func hintOf(f judges.Finding, run *trace.Run) string {
 		return hintOfLeftover(d)
 	case judges.Traffic:
 		return hintOfTraffic(d)
+	case judges.Misdelete:
+		if d.Verb == string(model.RoleUnlock) && d.Change == judges.HoldEnded {
+			return hintOfFreed(d.Owner)
+		}
 	case judges.Forgotten:
 		return hintOfUnlock(run, f.Lock, d.ToNs)
 	case judges.Unplaceable:
@@ -116,7 +120,7 @@ func hintOfReleased(run *trace.Run, call *trace.Call) string {
 				if hint := sameValue(run, c); hint != "" {
 					return hint
 				}
-				return "Unlock freed the hold of " + who + "; it must free a hold only if the value on the server is that of its own hold, and each hold needs a value of its own"
+				return hintOfFreed(who)
 			}
 		}
 	}
@@ -128,6 +132,11 @@ func hintOfReleased(run *trace.Run, call *trace.Call) string {
 	default:
 		return "Unlock returned nil, although " + why + "; it must return the error of the request"
 	}
+}
+
+// hintOfFreed is about an unlock that freed the hold of another thread.
+func hintOfFreed(holder string) string {
+	return "Unlock freed the hold of " + holder + "; it must free a hold only if the value on the server is that of its own hold, and each hold needs a value of its own"
 }
 
 // hintOfHolder is about an unlock of a thread that still held the lock by its calls.

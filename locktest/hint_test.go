@@ -96,3 +96,24 @@ func TestTheHintOfTrafficNamesTheBoundAndThePromise(t *testing.T) {
 		t.Error("the field that the hint names does not switch the judge off")
 	}
 }
+
+// An unlock that freed the hold of another thread must compare values. Another command, or another change of
+// the hold, has no such remedy.
+func TestTheHintOfAnUnlockThatFreesAnothersHold(t *testing.T) {
+	for _, c := range []struct {
+		verb   model.Role
+		change judges.HoldChange
+		want   bool
+	}{
+		{model.RoleUnlock, judges.HoldEnded, true}, {model.RoleUnlock, judges.HoldCounted, false}, {model.RoleRenew, judges.HoldEnded, false}, {model.RoleRenew, judges.HoldProlonged, false},
+	} {
+		want := ""
+		if c.want {
+			want = "Unlock freed the hold of b/1; it must free a hold only if the value on the server is that of its own hold, and each hold needs a value of its own"
+		}
+		got := hintOf(judges.Finding{Judge: model.JudgeMisdelete, Facts: model.Facts{Lock: "l"}, Detail: judges.Misdelete{Verb: string(c.verb), Change: c.change, Owner: "b/1"}}, nil)
+		if got != want {
+			t.Errorf("%s, %s: the hint is %q, want %q", c.verb, c.change, got, want)
+		}
+	}
+}
