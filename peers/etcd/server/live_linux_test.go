@@ -1,7 +1,6 @@
 package server
 
 import (
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -29,17 +28,9 @@ func TestHousekeeping(t *testing.T) {
 
 // The observer of etcd misses no revision.
 func TestTheObserverTellsEachRevision(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := serve(t.TempDir(), l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.end)
+	m, addr := startMember(t)
 	o := &observer{m: m, revision: m.etcd.KV().Rev()}
-	c, session := connect(t, l.Addr().String())
+	c, session := connect(t, addr)
 	if _, err := c.Put(t.Context(), "orders/a", "", clientv3.WithLease(session.Lease())); err != nil {
 		t.Fatal(err)
 	}
@@ -77,17 +68,9 @@ func TestTheObserverTellsEachRevision(t *testing.T) {
 // What a live run shows is what the simulated server has: the key that has the name of a lock, and the keys
 // below the name.
 func TestAnObservedServerHasTheEntriesOfTheServer(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := serve(t.TempDir(), l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.end)
+	m, addr := startMember(t)
 	o := &observer{m: m, revision: m.etcd.KV().Rev()}
-	c, _ := connect(t, l.Addr().String())
+	c, _ := connect(t, addr)
 	for _, key := range []string{"orders/b", "orders", "orders/a", "stock"} {
 		if _, err := c.Put(t.Context(), key, ""); err != nil {
 			t.Fatal(err)
