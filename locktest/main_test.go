@@ -107,6 +107,7 @@ func TestAProgramWithoutTheBuiltinLocks(t *testing.T) {
 		{"mine", "run " + file + " --lock mine", `0 not as expected`, 0},
 		{"mine", "run", `^simrun: no built-in scenario names a lock of this program; name a scenario, or the file of one\n`, 64},
 		{"mine", "run misdelete --lock mine", `^simrun: this program has none of the locks that the built-in scenario misdelete names; a program that imports locktest/redistest has them\n`, 64},
+		{"mine", "matrix --tag track-record", `^simrun: --tag: no scenario is tagged "track-record", and none of this program has a tag\n$`, 64},
 		{"mine", "run misdelet", `^simrun: no scenario "misdelet" and no such file`, 64},
 		{"mine", "__complete run misdelete --lock m", `^mine\n`, 0},
 		{"setnx-del", "list", `^scenarios\n(?s:.*)  misdelete (?s:.*)\nlocks\n  setnx-del .*\n$`, 0},

@@ -141,6 +141,9 @@ func Tagged(tag string) ([]*Scenario, error) {
 			known = append(known, t)
 		}
 	}
+	if len(known)+len(found) == 0 {
+		return nil, fmt.Errorf("no scenario is tagged %q, and none of this program has a tag", tag)
+	}
 	if tag == "" || len(found) == 0 {
 		return nil, fmt.Errorf("no scenario is tagged %q; %s", tag, nearest.Known(tag, known))
 	}
