@@ -63,7 +63,7 @@ func Fuzz(f *testing.F, s Subject) {
 			t.Helper()
 			v := play.Judge(h, sc, r.lock, 0, play.Play(h, sc, r.lock, decisions))
 			if f, found := firstBug(v); found {
-				r.fail(t, failure{fingerprint: "fuzz." + f.Judge, verdict: v, finding: f, how: "an input of the fuzzer does"})
+				r.fail(t, failure{fingerprint: ofInput + "." + f.Judge, verdict: v, finding: f, how: "an input of the fuzzer does"})
 				return
 			}
 			r.rest(t, v)

@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"fmt"
 	"slices"
 
 	"lockstep/linearizability/judges"
@@ -8,8 +9,8 @@ import (
 	"lockstep/model/trace"
 )
 
-// hintOf says what may have to change in the adapter if the finding is no fault of the lock, or in a
-// lock that writes one value for several holds; "": nothing. run is the run of the finding.
+// hintOf says what may have to change in the adapter or in the subject if the finding is no fault of the
+// lock, or in a lock whose requests change holds that are not their own; "": nothing. run is the run of the finding.
 func hintOf(f judges.Finding, run *trace.Run) string {
 	if hint := hintOfValue(f, run); hint != "" {
 		return hint
@@ -17,6 +18,12 @@ func hintOf(f judges.Finding, run *trace.Run) string {
 	switch d := f.Detail.(type) {
 	case judges.Leftover:
 		return hintOfLeftover(d)
+	case judges.Traffic:
+		return hintOfTraffic(d)
+	case judges.Misdelete:
+		if d.Verb == string(model.RoleUnlock) && d.Change == judges.HoldEnded {
+			return hintOfFreed(d.Owner)
+		}
 	case judges.Forgotten:
 		return hintOfUnlock(run, f.Lock, d.ToNs)
 	case judges.Unplaceable:
@@ -48,6 +55,12 @@ func hintOfLeftover(d judges.Leftover) string {
 		return "Client.Close must end what the client and its locks have started, and return"
 	}
 	return "Client.Close must end every goroutine that the client or one of its locks has started; Lockstep calls Close when a process ends in order, and also for a process that crashed"
+}
+
+// hintOfTraffic is about a waiter that asks too often, which may be meant.
+func hintOfTraffic(d judges.Traffic) string {
+	return fmt.Sprintf("let a waiter send at most %d commands in a second, for example by longer pauses between its tries, or let a message of the release wake it. "+
+		`If the lock is meant to ask so often, say so in the Subject: Promises: locktest.Promises{NotTraffic: "the reason"}`, d.Most)
 }
 
 // hintOfValue is about a request that met the hold of another thread, since both threads write the same
@@ -107,7 +120,7 @@ func hintOfReleased(run *trace.Run, call *trace.Call) string {
 				if hint := sameValue(run, c); hint != "" {
 					return hint
 				}
-				return "Unlock freed the hold of " + who + "; it must free a hold only if the value on the server is that of its own hold, and each hold needs a value of its own"
+				return hintOfFreed(who)
 			}
 		}
 	}
@@ -119,6 +132,11 @@ func hintOfReleased(run *trace.Run, call *trace.Call) string {
 	default:
 		return "Unlock returned nil, although " + why + "; it must return the error of the request"
 	}
+}
+
+// hintOfFreed is about an unlock that freed the hold of another thread.
+func hintOfFreed(holder string) string {
+	return "Unlock freed the hold of " + holder + "; it must free a hold only if the value on the server is that of its own hold, and each hold needs a value of its own"
 }
 
 // hintOfHolder is about an unlock of a thread that still held the lock by its calls.

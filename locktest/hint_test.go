@@ -83,3 +83,37 @@ func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 		}
 	}
 }
+
+// A lock that asks often may be meant to, and the subject can say so.
+func TestTheHintOfTrafficNamesTheBoundAndThePromise(t *testing.T) {
+	got := hintOf(judges.Finding{Judge: model.JudgeTraffic, Detail: judges.Traffic{Sent: 63, Most: 60}}, nil)
+	const want = "let a waiter send at most 60 commands in a second, for example by longer pauses between its tries, or let a message of the release wake it. " +
+		`If the lock is meant to ask so often, say so in the Subject: Promises: locktest.Promises{NotTraffic: "the reason"}`
+	if got != want {
+		t.Errorf("the hint is\n%q, want\n%q", got, want)
+	}
+	if (Promises{NotTraffic: "it asks often"}).byJudge()[model.JudgeTraffic] == "" {
+		t.Error("the field that the hint names does not switch the judge off")
+	}
+}
+
+// An unlock that freed the hold of another thread must compare values. Another command, or another change of
+// the hold, has no such remedy.
+func TestTheHintOfAnUnlockThatFreesAnothersHold(t *testing.T) {
+	for _, c := range []struct {
+		verb   model.Role
+		change judges.HoldChange
+		want   bool
+	}{
+		{model.RoleUnlock, judges.HoldEnded, true}, {model.RoleUnlock, judges.HoldCounted, false}, {model.RoleRenew, judges.HoldEnded, false}, {model.RoleRenew, judges.HoldProlonged, false},
+	} {
+		want := ""
+		if c.want {
+			want = "Unlock freed the hold of b/1; it must free a hold only if the value on the server is that of its own hold, and each hold needs a value of its own"
+		}
+		got := hintOf(judges.Finding{Judge: model.JudgeMisdelete, Facts: model.Facts{Lock: "l"}, Detail: judges.Misdelete{Verb: string(c.verb), Change: c.change, Owner: "b/1"}}, nil)
+		if got != want {
+			t.Errorf("%s, %s: the hint is %q, want %q", c.verb, c.change, got, want)
+		}
+	}
+}

@@ -44,11 +44,14 @@ type Options struct {
 	Profile string
 	// Shrink is the real time for making failures small; 0 is 10 s.
 	Shrink time.Duration
-	// Accept lists the fingerprints of findings that are known and fail no test.
+	// Accept lists the fingerprints of findings that are known and fail no test. A fingerprint whose
+	// judge, class or story does not exist fails the test before anything is played.
 	Accept []string
 	// Scenarios is a glob of scenario files that are played too, each with its seeds; "" is
-	// none. A scenario that does not come out as it expects of the lock fails the test. A glob that
-	// matches no file fails it before anything is played. The format is that of simrun.
+	// none. A scenario that does not come out as it expects of the lock fails the test. A scenario that
+	// does not name the lock is skipped if it names only locks that Lockstep knows, such as a built-in
+	// one; otherwise it fails the test, since a name may be misspelt. A glob that matches no file fails
+	// the test before anything is played. The format is that of simrun.
 	Scenarios string
 }
 
@@ -122,18 +125,20 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	if _, err := draw.ParseProfile(string(p.Profile)); err != nil {
 		return p, fmt.Errorf("Options.Profile: %w", err)
 	}
+	for _, fingerprint := range o.Accept {
+		if err := checkFingerprint(fingerprint); err != nil {
+			return p, fmt.Errorf("Options.Accept has %q: %w", fingerprint, err)
+		}
+	}
 	if o.Shrink < 0 {
 		return p, fmt.Errorf("Options.Shrink is %v; it cannot be negative", o.Shrink)
 	}
-	switch o.Faults {
-	case "none":
-		return p, nil
-	case "":
+	if o.Faults == "" {
 		o.Faults = "all"
 	}
 	classes, err := draw.ParseClasses(strings.Split(strings.ReplaceAll(o.Faults, " ", ""), ","))
 	if err != nil {
-		return p, fmt.Errorf("%s is %q: %w; or none", faults, o.Faults, err)
+		return p, fmt.Errorf("%s is %q: %w", faults, o.Faults, err)
 	}
 	p.Faults = classes
 	return p, nil
@@ -345,7 +350,7 @@ func (r *runner) read(t *testing.T, file string) (*play.Recording, *scenarios.Sc
 	}
 	rec, sc, lock, err := play.ReadRecordingOf(file, text, func(name string) (*subject.Subject, error) {
 		if name != r.lock.Name {
-			hint := ""
+			hint := "; name the subject as before, or delete the recording"
 			if _, err := subject.Find(name); err == nil {
 				hint = fmt.Sprintf("; simrun replay %s plays it, since that lock is built in", file)
 			}
@@ -433,7 +438,7 @@ func (r *runner) story(t *testing.T, st story) {
 			return
 		}
 		if found && v.Word != play.VerdictNondeterministic {
-			r.fail(t, failure{fingerprint: "story." + st.name + "." + f.Judge, verdict: v, finding: f, how: "the story " + st.name + ": " + st.about})
+			r.fail(t, failure{fingerprint: ofStory + "." + st.name + "." + f.Judge, verdict: v, finding: f, how: "the story " + st.name + ": " + st.about})
 			return
 		}
 		r.rest(t, v)
@@ -474,6 +479,8 @@ func (r *runner) misfit(v play.Verdict) string {
 		return fmt.Sprintf("the story %s did not end within %d steps; a story waits for leases, and a Lease of %v is too long for a lock that asks so often. Judge it with a shorter one", v.Scenario.Name, storySteps, r.s.Lease)
 	case returned && !sent:
 		return "its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext, as that of redistest.NewClient does"
+	case granted && !held && r.servers().showsNameless() && v.Scenario.Name == stories[0].name:
+		return "its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or, if it writes none, another mark of the hold, such as its session or its revision"
 	case granted && !held && r.s.State != nil && v.Scenario.Name == stories[0].name:
 		return "its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes"
 	}
@@ -556,11 +563,16 @@ func (r *runner) scenarios(files []string) {
 			if err != nil {
 				t.Fatal("locktest:", err)
 			}
+			if !slices.Contains(sc.Locks, r.lock.Name) {
+				for _, name := range sc.Locks {
+					if !subject.Known(name) { // it may be a misspelt name of the test's lock
+						t.Fatalf("locktest: %s names the lock %q, which is unknown, and not the lock of this test, %q; name this lock in locks, or leave the file out of Options.Scenarios", file, name, r.lock.Name)
+					}
+				}
+				t.Skipf("n/a: %s is of the locks %s", file, strings.Join(sc.Locks, ", "))
+			}
 			if err := play.Applies(sc, r.lock); err != nil {
 				t.Skip("n/a: ", err)
-			}
-			if !slices.Contains(sc.Locks, r.lock.Name) {
-				t.Skipf("n/a: %s is of the locks %s", file, strings.Join(sc.Locks, ", "))
 			}
 			r.on(t, func(h *sim.Host) {
 				t.Helper()
@@ -594,7 +606,7 @@ func (r *runner) scenario(t *testing.T, v play.Verdict) {
 		return
 	}
 	if f, found := firstBug(v); found && v.Word != play.VerdictNondeterministic {
-		r.fail(t, failure{fingerprint: "scenario." + v.Scenario.Name + "." + f.Judge, verdict: v, finding: f,
+		r.fail(t, failure{fingerprint: ofScenario + "." + v.Scenario.Name + "." + f.Judge, verdict: v, finding: f,
 			how: fmt.Sprintf("the scenario %s, seed %d: expected was %s", v.Scenario.File, v.Seed, v.Expected)})
 		return
 	}
@@ -685,7 +697,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	if len(total.Groups) > 0 {
 		several = " (a schedule with several findings counts once here, by the worst, and below with each of them)"
 	}
-	t.Logf("%d schedules of %s: %s%s", total.Runs, r.s.Name, words(total.Words), several)
+	t.Logf("%s of %s: %s%s", counted.Of(total.Runs, "schedule"), r.s.Name, words(total.Words), several)
 	alike := map[odd]int{}
 	for _, one := range total.Odd {
 		alike[oddOf(one)]++

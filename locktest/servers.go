@@ -44,7 +44,27 @@ type servers struct {
 	panicked string // the panic of State, with its stack; "": none
 	// ends is the end of a hold that State showed although the subject has no lease; 0: none.
 	ends time.Duration
+	// nameless reports that State showed a hold without an Owner. A State whose Owner is empty and whose
+	// Expires is negative, as that of a key that does not exist, is such a hold only if State shows a free
+	// lock in another way.
+	nameless, namelessIfFree, free bool
 }
+
+// look remembers whether a state is a hold without an Owner.
+func (s *servers) look(state *State) {
+	switch {
+	case state == nil || state.Owner == "" && state.Count == 0 && state.Expires == 0:
+		s.free = true
+	case state.Owner != "" || state.Closed:
+	case state.Expires > 0 || state.Count > 0:
+		s.nameless = true
+	default:
+		s.namelessIfFree = true
+	}
+}
+
+// showsNameless reports whether State showed a hold without an Owner.
+func (s *servers) showsNameless() bool { return s.nameless || s.namelessIfFree && s.free }
 
 // state returns what the servers hold for a lock.
 func (s *servers) state(at Snapshot, lock string) *model.LockState {
@@ -59,6 +79,7 @@ func (s *servers) state(at Snapshot, lock string) *model.LockState {
 		}()
 	}
 	state := s.of.State(at, lock)
+	s.look(state)
 	if state != nil && s.ends == 0 && s.of.Lease == 0 && state.Owner != "" && state.Expires > 0 {
 		s.ends = state.Expires
 	}

@@ -76,7 +76,7 @@ type Subject struct {
 // lock wrote to mark a holder or a waiter. Lockstep learns from the run which thread
 // wrote a value.
 type State struct {
-	Owner string // "": the lock is free, or Closed
+	Owner string // "": the lock is free, or Closed. A lock that writes no value gives another mark of the hold, such as its session
 	Count int    // levels of the hold; 0 counts as 1
 	// Closed: nobody holds the lock, and nobody can have it before Expires, such as in the
 	// time for which a lock stays closed when its last holder has failed.
@@ -123,8 +123,11 @@ func checkServer(i, n int) {
 // Now returns the simulated time since the start.
 func (s Snapshot) Now() time.Duration { return time.Duration(s.nowNs) }
 
-// Promises are the judges that a lock does not answer to, each with the reason. An empty
-// reason leaves the judge on.
+// Promises are the judges that a lock does not answer to, each with the reason, such as
+//
+//	Promises{NotTraffic: "a waiter asks every 20 ms, so that it gets the lock soon"}
+//
+// An empty reason leaves the judge on.
 type Promises struct {
 	NotMutualExclusion string // at most one owner at a time
 	NotMisdelete       string // an unlock of somebody else's hold is refused

@@ -12,9 +12,27 @@ func TestOptionsAreChecked(t *testing.T) {
 	for want, o := range map[string]Options{
 		"Options.Runs is -1; it cannot be negative":                           {Runs: -1},
 		`Options.Faults is "crush": unknown class of faults "crush"; did you`: {Faults: "crush"},
+		`Options.Accept has "tidy": a fingerprint is JUDGE.bug.CALL.CAUSE, `:  {Accept: []string{"tidy"}},
+		`unknown class "bugs"; did you mean "bug"?`:                           {Accept: []string{"tidy.bugs.acquire.agreed"}},
+		`unknown story "late-unlok"; did you mean "late-unlock"?`:             {Accept: []string{"story.late-unlok.misdelete"}},
+		`unknown judge "misdelet"; did you mean "misdelete"?`:                 {Accept: []string{"story.late-unlock.misdelet"}},
+		`unknown judge "leese"; did you mean "lease"?`:                        {Accept: []string{"scenario.mine.leese"}},
+		`has "story.late-unlock.a.misdelete": a fingerprint that begins with`: {Accept: []string{"story.late-unlock.a.misdelete"}},
 	} {
 		if _, err := o.plan("lock"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", o, err, want)
+		}
+	}
+}
+
+// The fingerprints that a failure may have are taken.
+func TestFingerprintsAreTaken(t *testing.T) {
+	for _, fingerprint := range []string{
+		"traffic.bug.acquire.agreed", "hold-count.bug.run.crash-pause", "mutual-exclusion.limit.expiry.lease-ended", "want.bug.use.no-fault",
+		"story.late-unlock.misdelete", "scenario.mine.lease", "fuzz.fifo", "tidy.bug.acquire.REDSYNC-asks-often",
+	} {
+		if _, err := (Options{Accept: []string{fingerprint}}).plan("lock"); err != nil {
+			t.Error(err)
 		}
 	}
 }

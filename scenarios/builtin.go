@@ -19,5 +19,6 @@ func builtinFiles() fs.FS {
 	return files
 }
 
-// Builtin loads the scenarios that come with the program, sorted by name.
+// Builtin loads the scenarios that come with the program, sorted by name. A program need not have the
+// locks that they name: Builtin leaves out such a lock, and a scenario that names no other.
 func Builtin() ([]*Scenario, error) { return collection{builtinName, builtinFiles()}.load() }

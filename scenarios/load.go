@@ -64,8 +64,10 @@ func (e *FileError) Error() string {
 type loader struct {
 	file      string
 	knownLock func(string) (*subject.Subject, error)
-	errs      []*FileError
-	s         *Scenario
+	// partial reports that the loader leaves out the locks that knownLock does not know.
+	partial bool
+	errs    []*FileError
+	s       *Scenario
 	// subjects are the locks of the scenario.
 	subjects []*subject.Subject
 	// declared lists all threads as PROCESS/NUMBER, in the order of the file.
@@ -91,7 +93,13 @@ func NameIn(text string) string {
 // The error is a *FileError, or several of them joined in the order of their lines. Use
 // errors.As to get one.
 func Parse(file string, text []byte, knownLock func(string) (*subject.Subject, error)) (*Scenario, error) {
-	l := &loader{file: file, knownLock: knownLock, s: &Scenario{
+	return parse(file, text, knownLock, false)
+}
+
+// parse is Parse. If partial is set, it leaves out the locks that knownLock does not know, which may be
+// all of them.
+func parse(file string, text []byte, knownLock func(string) (*subject.Subject, error), partial bool) (*Scenario, error) {
+	l := &loader{file: file, knownLock: knownLock, partial: partial, s: &Scenario{
 		File:      file,
 		Text:      string(text),
 		Latency:   Range{200 * time.Microsecond, 2 * time.Millisecond},
@@ -205,13 +213,16 @@ func (l *loader) locks(n *yaml.Node) {
 	}
 }
 
-// lock reads the name of a lock. It returns nil if the name is missing or unknown.
+// lock reads the name of a lock. It returns nil if the name is missing or unknown, or left out.
 func (l *loader) lock(n *yaml.Node) *subject.Subject {
 	text := l.filled(n)
 	if text == "" {
 		return nil
 	}
 	lock, err := l.knownLock(text)
+	if err != nil && l.partial {
+		return nil
+	}
 	if err != nil {
 		l.fail(n, "%v", err)
 		l.errs[len(l.errs)-1].Cause = err
@@ -404,7 +415,7 @@ func (l *loader) expect(n *yaml.Node) {
 		}
 		lock := named.Name
 		if !slices.Contains(l.s.Locks, lock) {
-			l.unknown(key, "lock", lock, "locks", l.s.Locks)
+			l.fail(key, "expect has %s, and locks has %s; name the same lock in both", quote(lock), clip(strings.Join(l.s.Locks, ", ")))
 			continue
 		}
 		if _, twice := l.s.Expect[lock]; twice {

@@ -582,7 +582,7 @@ func TestBadInputIsRefusedWithItsPlace(t *testing.T) {
 
 		// Expectations.
 		{"an expectation of an unknown lock", with("expect: {redison: held}"), "9:10", `no lock "redison"`},
-		{"an expectation of a lock not listed", with("expect: {setnx-del: held}"), "9:10", `unknown lock "setnx-del" in locks; did you mean "redisson@4.7.0"?`},
+		{"an expectation of a lock not listed", with("expect: {setnx-del: held}"), "9:10", `expect has "setnx-del", and locks has redisson@4.7.0; name the same lock in both`},
 		{"two expectations of one lock", with("expect: {redisson: held, redisson@4.7.0: held}"), "9:26", "has an expectation already"},
 		{"an unknown outcome", with("expect: {redisson: hold}"), "9:20", `did you mean "held"?`},
 		{"a bug without judges", with("expect: {redisson: bug}"), "9:20", "bug needs its judges: {bug: [misdelete]}"},

@@ -43,8 +43,8 @@ func Register(name string, files fs.FS) {
 	registry.all = append(registry.all, collection{name, files})
 }
 
-// All loads the registered scenarios, the built-in ones first. The scenarios of a collection are
-// sorted by name.
+// All loads the registered scenarios, the built-in ones first, as Builtin does. The scenarios of a
+// collection are sorted by name.
 func All() ([]*Scenario, error) {
 	registry.Lock()
 	collections := slices.Clone(registry.all)
@@ -60,8 +60,10 @@ func All() ([]*Scenario, error) {
 	return all, nil
 }
 
-// load loads the scenarios of a collection, sorted by name.
+// load loads the scenarios of a collection, sorted by name. Only built-in scenarios may name locks that
+// the program does not have.
 func (c collection) load() ([]*Scenario, error) {
+	partial := c.name == builtinName
 	var all []*Scenario
 	err := fs.WalkDir(c.files, ".", func(file string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || path.Ext(file) != ".yaml" {
@@ -71,11 +73,13 @@ func (c collection) load() ([]*Scenario, error) {
 		if err != nil {
 			return err
 		}
-		sc, err := Parse(path.Join(c.name, file), text, subject.Find)
+		sc, err := parse(path.Join(c.name, file), text, subject.Find, partial)
 		if err != nil {
 			return err
 		}
-		all = append(all, sc)
+		if len(sc.Locks) > 0 {
+			all = append(all, sc)
+		}
 		return nil
 	})
 	if err != nil {
@@ -137,6 +141,9 @@ func Tagged(tag string) ([]*Scenario, error) {
 			known = append(known, t)
 		}
 	}
+	if len(known)+len(found) == 0 {
+		return nil, fmt.Errorf("no scenario is tagged %q, and none of this program has a tag", tag)
+	}
 	if tag == "" || len(found) == 0 {
 		return nil, fmt.Errorf("no scenario is tagged %q; %s", tag, nearest.Known(tag, known))
 	}
@@ -174,7 +181,7 @@ func Find(nameOrFile string) (*Scenario, error) {
 	text, err := input.Read(nameOrFile, "name a scenario, or the file of one")
 	if err != nil {
 		if _, there := os.Stat(nameOrFile); errors.Is(there, fs.ErrNotExist) && !strings.ContainsAny(nameOrFile, "./\\") {
-			return nil, &UnknownError{Name: nameOrFile, Meant: nearest.Near(nameOrFile, names), Known: len(names)}
+			return nil, &UnknownError{Name: nameOrFile, Meant: nearest.Near(nameOrFile, names), Known: len(names), LeftOut: leftOut(nameOrFile)}
 		}
 		return nil, err
 	}
@@ -186,10 +193,26 @@ type UnknownError struct {
 	Name  string
 	Meant string // the name that may have been meant; "": none
 	Known int    // how many scenarios are registered
+	// LeftOut reports that there is a built-in scenario of the name, and that the program has none of its
+	// locks.
+	LeftOut bool
 }
 
 func (e *UnknownError) Error() string {
+	if e.LeftOut {
+		return fmt.Sprintf("this program has none of the locks that the built-in scenario %s names", e.Name)
+	}
 	return nearest.Unknown(fmt.Sprintf("no scenario %q and no such file", e.Name), e.Meant)
+}
+
+// leftOut reports whether Builtin leaves out the scenario of that name.
+func leftOut(name string) bool {
+	found := false
+	_ = fs.WalkDir(builtinFiles(), ".", func(file string, d fs.DirEntry, err error) error { // it is embedded
+		found = found || err == nil && strings.TrimSuffix(path.Base(file), ".yaml") == name && !d.IsDir()
+		return err
+	})
+	return found
 }
 
 // fullName returns the name that no other registered scenario has.

@@ -1,10 +1,15 @@
 package scenarios
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"lockstep/scenarios/subject"
 )
 
 func file(name string) *fstest.MapFile {
@@ -69,5 +74,61 @@ func TestACollectionHasANameOfItsOwn(t *testing.T) {
 			}()
 			Register(name, fstest.MapFS{})
 		}()
+	}
+}
+
+// A program may lack the locks of built-in scenarios. This program has all of them, and so no scenario may
+// name another one.
+func TestBuiltinScenariosNameLocksThatExist(t *testing.T) {
+	files, err := fs.Glob(builtinFiles(), "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inFolders, err := fs.Glob(builtinFiles(), "*/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, inFolders...)
+	for _, file := range files {
+		text, err := fs.ReadFile(builtinFiles(), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Parse(file, text, subject.Find); err != nil {
+			t.Error(err)
+		}
+	}
+	if all, err := Builtin(); err != nil || len(all) != len(files) || len(all) == 0 {
+		t.Errorf("%d built-in scenarios of %d files: %v", len(all), len(files), err)
+	}
+}
+
+// Only locks are left out: a partial scenario may have no other error.
+func TestLocksThatTheProgramLacksAreLeftOut(t *testing.T) {
+	one := func(name string) (*subject.Subject, error) {
+		if name != "setnx-del" {
+			return nil, errors.New("unknown")
+		}
+		return AnyLock(name)
+	}
+	const text = `lockstep: 1
+name: partial
+locks: [LOCKS]
+processes: {a: {}}
+steps: {a/1: [{lock: x}, {unlock: x}]}
+expect: {other: held, setnx-del: {bug: [misdelete]}}
+`
+	for _, c := range []struct{ locks, want, wrong string }{
+		{locks: "other, setnx-del", want: "[setnx-del] map[setnx-del:bug misdelete]"},
+		{locks: "[setnx-del]", wrong: "partial.yaml:3:9: "},
+		{locks: "other", wrong: "partial.yaml:6:23: "}, // an expectation of a lock that is not listed
+	} {
+		sc, err := parse("partial.yaml", []byte(strings.Replace(text, "LOCKS", c.locks, 1)), one, true)
+		switch {
+		case c.wrong == "" && (err != nil || fmt.Sprint(sc.Locks, sc.Expect) != c.want):
+			t.Errorf("%s: %v, %+v, want %s", c.locks, err, sc, c.want)
+		case c.wrong != "" && (err == nil || !strings.Contains(err.Error(), c.wrong)):
+			t.Errorf("%s: %v, want %s", c.locks, err, c.wrong)
+		}
 	}
 }

@@ -24,6 +24,26 @@ import (
 
 var profiles = []Profile{Simple, Full}
 
+func TestParseClasses(t *testing.T) {
+	for _, c := range []struct {
+		names string
+		want  []Class
+		wrong string
+	}{
+		{names: "network,pause,network", want: []Class{ClassNetwork, ClassPause}},
+		{names: "pause,all", want: Classes},
+		{names: "none"},
+		{names: "none,pause", wrong: `"none" stands for no class of faults; give it alone, or leave it out`},
+		{names: "pause,none", wrong: `"none" stands for no class of faults; give it alone, or leave it out`},
+		{names: "nome", wrong: `unknown class of faults "nome"; did you mean "none"? known: network, crash, pause, partition, clock, server, operator, watchdog, interrupt, all, none`},
+	} {
+		got, err := ParseClasses(strings.Split(c.names, ","))
+		if !slices.Equal(got, c.want) || (err == nil) != (c.wrong == "") || err != nil && err.Error() != c.wrong {
+			t.Errorf("%s: %v, %v; want %v, %s", c.names, got, err, c.want, c.wrong)
+		}
+	}
+}
+
 // classSets returns the sets of fault classes with which the tests draw.
 func classSets() [][]Class {
 	sets := [][]Class{nil, Classes}

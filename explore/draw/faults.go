@@ -32,18 +32,37 @@ var Classes = []Class{
 	ClassNetwork, ClassCrash, ClassPause, ClassPartition, ClassClock, ClassServer, ClassOperator, ClassWatchdog, ClassInterrupt,
 }
 
-// ParseClasses reads the names of fault classes. The name "all" stands for all classes.
+// The words for sets of classes.
+const (
+	allClasses = "all"
+	noClass    = "none"
+)
+
+// ClassNames are the names that ParseClasses reads.
+func ClassNames() []string {
+	var names []string
+	for _, c := range Classes {
+		names = append(names, string(c))
+	}
+	return append(names, allClasses, noClass)
+}
+
+// ParseClasses reads the names of fault classes. The name "all" stands for all classes, and "none", which
+// is the only name then, for none.
 func ParseClasses(names []string) ([]Class, error) {
 	var out []Class
 	for _, name := range names {
-		if name == "all" {
+		if name == noClass && len(names) == 1 {
+			return nil, nil
+		}
+		if name == noClass {
+			return nil, fmt.Errorf("%q stands for no class of faults; give it alone, or leave it out", name)
+		}
+		if name == allClasses {
 			return Classes, nil
 		}
 		if !slices.Contains(Classes, Class(name)) {
-			known := []string{"all"}
-			for _, c := range Classes {
-				known = append(known, string(c))
-			}
+			known := ClassNames()
 			return nil, fmt.Errorf("unknown class of faults %q; %s", name, nearest.Known(name, known))
 		}
 		if !slices.Contains(out, Class(name)) {

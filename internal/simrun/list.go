@@ -53,16 +53,23 @@ func (a *app) list(in invocation, bugs, asJSON bool) (int, error) {
 	}
 	collection := ""
 	for i, sc := range all {
-		switch {
-		case i == 0:
-			fmt.Fprintln(a.out, "scenarios")
-		case sc.Collection() != collection:
-			fmt.Fprintf(a.out, "\nscenarios of %s\n", sc.Collection())
+		if sc.Collection() != collection {
+			if i > 0 {
+				fmt.Fprintln(a.out)
+			}
+			title := "scenarios"
+			if sc.ShortName() != sc.Name { // it is not built in
+				title += " of " + sc.Collection()
+			}
+			fmt.Fprintln(a.out, title)
 		}
 		collection = sc.Collection()
 		fmt.Fprintf(a.out, "  %-35s %s\n", sc.Name, clip(firstSentence(sc.About), 61))
 	}
-	fmt.Fprintln(a.out, "\nlocks")
+	if len(all) > 0 {
+		fmt.Fprintln(a.out)
+	}
+	fmt.Fprintln(a.out, "locks")
 	for _, l := range subject.All() {
 		fmt.Fprintf(a.out, "  %-35s %s\n", l.Name, clip(l.About, 61))
 	}

@@ -20,6 +20,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 		{"explore --lock setnx-del --time=", `explore: --time "": want a length of time such as 90s or 2m`},
 		{"explore --lock setnx-del --strategy tapct --depth 0", "explore: --depth 0: at least 1"},
 		{"explore --lock setnx-del --runs -1", "explore: --runs -1: at least 1"},
+		{"explore --lock setnx-del --faults none,pause", `explore: "none" stands for no class of faults; give it alone, or leave it out`},
 		{"explore --lock setnx-del --runs 1e3", "explore: --runs 1e3: want a whole number"},
 		{"explore --lock setnx-del --runs 99999999999999999999", "explore: --runs 99999999999999999999: want a whole number from 1 to 9223372036854775807"},
 		{"explore --lock setnx-del --steps -1", "explore: --steps -1: at least 0"},

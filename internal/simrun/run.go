@@ -176,6 +176,9 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 		if err != nil {
 			return nil, err
 		}
+		if len(all) == 0 {
+			return nil, usagef("no built-in scenario names a lock of this program; name a scenario, or the file of one")
+		}
 		chosen = all
 	}
 	for _, name := range names {

@@ -219,9 +219,9 @@ type StaleToken struct {
 	BeforeToken uint64
 }
 
-// Traffic is a detail of traffic: how many commands a waiter sent in a second, and how often it was
-// woken in that second.
-type Traffic struct{ Sent, Woken int }
+// Traffic is a detail of traffic: how many commands a waiter sent in a second, how often it was woken in
+// that second, and how many more commands it may send.
+type Traffic struct{ Sent, Woken, Most int }
 
 // Leftover is a detail of tidy: a key, a channel, or the thing in Text remained after all had left.
 type Leftover struct {

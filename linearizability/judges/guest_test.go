@@ -1289,6 +1289,6 @@ func TestTrafficIsCountedPerServer(t *testing.T) {
 		{rule: "as many as one server may be asked", lock: anybodys, record: asks(20)},
 		{rule: "one more", lock: anybodys, record: asks(21), finds: "traffic bug: b/1 sent 21 commands for l"},
 		{rule: "as many for each of five", lock: onSeveral, record: asks(100)},
-		{rule: "one more than five may be asked", lock: onSeveral, record: asks(101), finds: "traffic bug: b/1 sent 101 commands for l"},
+		{rule: "one more than five may be asked", lock: onSeveral, record: asks(101), finds: "traffic bug: b/1 sent 101 commands for l in the second from 0.020s on, 101 more than it was woken; at most 100 more are allowed"},
 	})
 }

@@ -42,9 +42,10 @@ func judgeTraffic(r *run) []Finding {
 				sent = append(sent, m.AtNs)
 			}
 		}
-		if from, n, ok := burst(sent, woken[o.Process], TrafficMost*max(r.Record.Params.Parts, 1)); ok {
+		most := TrafficMost * max(r.Record.Params.Parts, 1)
+		if from, n, ok := burst(sent, woken[o.Process], most); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
-				Detail: Traffic{Sent: n, Woken: inSecond(woken[o.Process], from)}})
+				Detail: Traffic{Sent: n, Woken: inSecond(woken[o.Process], from), Most: most}})
 		}
 	}
 	return out

@@ -352,11 +352,48 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 	if len(known) == 0 {
 		t.Fatalf("no fingerprint in:\n%s", text)
 	}
-	text, passed := outcome(t, t.TempDir(), "exists-then-set", []string{judged + "_ACCEPT=" + strings.Join(append(known, "never.seen"), ",")}, "-lockstep.runs=4")
+	text, passed := outcome(t, t.TempDir(), "exists-then-set", []string{judged + "_ACCEPT=" + strings.Join(append(known, "tidy.bug.never.seen"), ",")}, "-lockstep.runs=4")
 	if !passed {
 		t.Errorf("all findings are accepted, and the test failed:\n%s", text)
 	}
-	mustContain(t, text, "accepted, "+known[0], "the accepted finding never.seen did not occur")
+	mustContain(t, text, "accepted, "+known[0], "the accepted finding tidy.bug.never.seen did not occur")
+}
+
+// A fingerprint that no failure can have is told before anything is played.
+func TestAnAcceptedFingerprintIsChecked(t *testing.T) {
+	text, passed := outcome(t, t.TempDir(), "exists-then-set, mended", []string{judged + "_ACCEPT=trafic.bug.acquire.agreed"}, "-lockstep.runs=1")
+	if passed || strings.Contains(text, "TestJudged/") {
+		t.Errorf("it passed, or something was played:\n%s", text)
+	}
+	mustContain(t, text, "run_test.go:", `Options.Accept has "trafic.bug.acquire.agreed": unknown judge "trafic"; did you mean "traffic"?`)
+}
+
+// A scenario that does not name the lock of the test fails the test, unless it is of a known lock.
+func TestAScenarioOfAnUnknownLockIsNotSkipped(t *testing.T) {
+	const lock = "exists-then-set"
+	for _, c := range []struct{ locks, expect, want string }{
+		{`setnx-del`, "", ""},
+		{`setnx-del, redislock`, "", ""}, // the second is of the program in peers/
+		{`exists-then-sat`, "", `names the lock "exists-then-sat", which is unknown, and not the lock of this test, "` + lock + `"; name this lock in locks, or leave`},
+		{`setnx-del, another`, "", `names the lock "another", which is unknown`},
+		{`exists-then-sat`, `expect: {` + lock + `: held}`, `expect has "` + lock + `", and locks has exists-then-sat; name the same lock in both`},
+	} {
+		file := filepath.Join(t.TempDir(), "one.yaml")
+		scenario := "lockstep: 1\nname: one\nlocks: [" + c.locks + "]\nprocesses: {a: {}}\nsteps: {a/1: [{lock: x}, {unlock: x}]}\n" + c.expect
+		if err := os.WriteFile(file, []byte(scenario), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text, passed := outcome(t, t.TempDir(), lock+", mended", []string{judged + "_SCENARIOS=" + file}, "-lockstep.runs=1", "-test.run=TestJudged/scenario")
+		if passed != (c.want == "") || !strings.Contains(text, "/scenario/one") {
+			t.Errorf("%s: passed: %v\n%s", c.locks, passed, text)
+		}
+		mustContain(t, text, c.want)
+	}
+}
+
+func TestOneScheduleIsNotSeveral(t *testing.T) {
+	text, _ := outcome(t, t.TempDir(), "exists-then-set, mended", nil, "-lockstep.runs=1", "-test.run=TestJudged/explore")
+	mustContain(t, text, " 1 schedule of exists-then-set: ")
 }
 
 // A glob that matches nothing is told before anything is played.
@@ -379,35 +416,38 @@ func TestABadGlobOfScenariosIsToldFirst(t *testing.T) {
 // A sentence says what is wrong with a subject, and the tests after it go on.
 func TestWrongSubjectsAreExplained(t *testing.T) {
 	for name, want := range map[string][]string{
-		"draws from math/rand/v2":              {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2", "check the stop channel", "docs/locktest.md, When the lock is nondeterministic"},
-		"panics":                               {"panics", "the adapter's own panic"},
-		"panics in Unlock":                     {" runs of panics in Unlock, run 0 the first, are undecided: the lock panicked at ", " in Unlock(\"x\") of thread ", ": the adapter's own panic; the place is shown above\n", "of thread a/1: the adapter's own panic\n", ".(*panicsLater).Unlock\n", "run_test.go:", "hint: Unlock is also called by a thread that holds nothing, and after a Lock that failed"},
-		"does not open":                        {`does not open cannot be opened: no licence`},
-		"opens nothing":                        {"opens nothing cannot be opened: neither a client nor an error came from Open"},
-		"gives no lock":                        {"gives no lock cannot be opened: the client gives neither a lock "},
-		"has no Open":                          {`subject "has no Open" has no Open; give it a function that makes the client of a process`},
-		"has no servers":                       {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
-		"has 0 servers":                        {"run_test.go:", `subject "has 0 servers" has 0 servers; give it at least one, such as by redistest.Servers(1)`},
-		"has -1 servers":                       {"run_test.go:", `subject "has -1 servers" has -1 servers; give it at least one, such as by redistest.Servers(1)`},
-		"has no State":                         {`subject "has no State" has no State, without which most judges cannot be asked`, "say in NoState why"},
-		"has a State and says why it has none": {`has a State and says in NoState why it has none`},
-		"is renewed without a lease":           {`is Renewed and has no Lease; give it the Lease that is renewed`},
-		"renews and does not renew":            {`has a RenewEvery and is not Renewed; set Renewed, or take RenewEvery away`},
-		"renews too seldom":                    {`has the RenewEvery 6s; give it a time of its Lease of 5s at most, or 0 for a third of it`},
-		"has a negative lease":                 {`has the negative Lease -1s; give it the time after which a hold ends`},
-		"has a negative reconnect":             {`has the negative Reconnect -1s; give it the longest wait of a client before it connects again`},
-		"has negative parts":                   {`has -1 Parts; give it the number of keys of a hold`},
-		"State reads another key":              {"State reads another key cannot be judged: its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes"},
-		"has another lease":                    {"has another lease cannot be judged: its Lease is 1m0s, and its State shows holds that last for 5s; give it the Lease for which the lock asks"},
-		"has a short lease":                    {"has a short lease cannot be judged: its Lease is 2s, and its State shows holds that last for 5s"},
-		"renews unsaid":                        {"renews unsaid cannot be judged: it is not Renewed, and a command that no call sent (EVAL, sent at ", "prolonged a hold; set Renewed: true"},
-		"State panics":                         {"State panics cannot be judged: its State panicked: locktest: there is no server 3; they count from 0, and the subject has 1 server", "secondServer"},
-		"State shows an end":                   {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
-		"dials a host name":                    {"dials a host name cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
-		"asks nobody":                          {"asks nobody cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
-		"gives a nil handle":                   {"gives a nil handle is undecided: the lock panicked at 0.000s in Lock(\"orders\") of thread a/1: ", ".(*setnx).Lock\n", "subjects_test.go:"},
-		"asks for a server too many":           {"asks for a server too many cannot be opened: its Open panicked: locktest: there is no server 1; they count from 0, and the subject has 1 server"},
-		"holds a mutex over calls":             {"the world stood still", "put a channel in its place", "a goroutine [sync.Mutex.Lock] in\n", ".(*guarded).Lock\n", "run_test.go:", "One of them may hold the mutex"},
+		"draws from math/rand/v2":                        {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2", "check the stop channel", "docs/locktest.md, When the lock is nondeterministic"},
+		"panics":                                         {"panics", "the adapter's own panic"},
+		"panics in Unlock":                               {" runs of panics in Unlock, run 0 the first, are undecided: the lock panicked at ", " in Unlock(\"x\") of thread ", ": the adapter's own panic; the place is shown above\n", "of thread a/1: the adapter's own panic\n", ".(*panicsLater).Unlock\n", "run_test.go:", "hint: Unlock is also called by a thread that holds nothing, and after a Lock that failed"},
+		"does not open":                                  {`does not open cannot be opened: no licence`},
+		"opens nothing":                                  {"opens nothing cannot be opened: neither a client nor an error came from Open"},
+		"gives no lock":                                  {"gives no lock cannot be opened: the client gives neither a lock "},
+		"has no Open":                                    {`subject "has no Open" has no Open; give it a function that makes the client of a process`},
+		"has no servers":                                 {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
+		"has 0 servers":                                  {"run_test.go:", `subject "has 0 servers" has 0 servers; give it at least one, such as by redistest.Servers(1)`},
+		"has -1 servers":                                 {"run_test.go:", `subject "has -1 servers" has -1 servers; give it at least one, such as by redistest.Servers(1)`},
+		"has no State":                                   {`subject "has no State" has no State, without which most judges cannot be asked`, "say in NoState why"},
+		"has a State and says why it has none":           {`has a State and says in NoState why it has none`},
+		"is renewed without a lease":                     {`is Renewed and has no Lease; give it the Lease that is renewed`},
+		"renews and does not renew":                      {`has a RenewEvery and is not Renewed; set Renewed, or take RenewEvery away`},
+		"renews too seldom":                              {`has the RenewEvery 6s; give it a time of its Lease of 5s at most, or 0 for a third of it`},
+		"has a negative lease":                           {`has the negative Lease -1s; give it the time after which a hold ends`},
+		"has a negative reconnect":                       {`has the negative Reconnect -1s; give it the longest wait of a client before it connects again`},
+		"has negative parts":                             {`has -1 Parts; give it the number of keys of a hold`},
+		"State reads another key":                        {"State reads another key cannot be judged: its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes"},
+		"State names no owner":                           {"State names no owner cannot be judged: its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or"},
+		"State names no owner of a hold without end":     {"its State returns a hold without an Owner"},
+		"State reads another key, and never returns nil": {"its State shows no hold; State must read the key that the lock writes"},
+		"has another lease":                              {"has another lease cannot be judged: its Lease is 1m0s, and its State shows holds that last for 5s; give it the Lease for which the lock asks"},
+		"has a short lease":                              {"has a short lease cannot be judged: its Lease is 2s, and its State shows holds that last for 5s"},
+		"renews unsaid":                                  {"renews unsaid cannot be judged: it is not Renewed, and a command that no call sent (EVAL, sent at ", "prolonged a hold; set Renewed: true"},
+		"State panics":                                   {"State panics cannot be judged: its State panicked: locktest: there is no server 3; they count from 0, and the subject has 1 server", "secondServer"},
+		"State shows an end":                             {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
+		"dials a host name":                              {"dials a host name cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
+		"asks nobody":                                    {"asks nobody cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
+		"gives a nil handle":                             {"gives a nil handle is undecided: the lock panicked at 0.000s in Lock(\"orders\") of thread a/1: ", ".(*setnx).Lock\n", "subjects_test.go:"},
+		"asks for a server too many":                     {"asks for a server too many cannot be opened: its Open panicked: locktest: there is no server 1; they count from 0, and the subject has 1 server"},
+		"holds a mutex over calls":                       {"the world stood still", "put a channel in its place", "a goroutine [sync.Mutex.Lock] in\n", ".(*guarded).Lock\n", "run_test.go:", "One of them may hold the mutex"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -512,7 +552,7 @@ func TestWithoutStateTheJudgesThatAreNotAskedAreNamed(t *testing.T) {
 
 func TestFlagsAreChecked(t *testing.T) {
 	for arg, want := range map[string]string{
-		"-lockstep.faults=network,gremlins": `-lockstep.faults is "network,gremlins": unknown class of faults "gremlins"; known: all, network`,
+		"-lockstep.faults=network,gremlins": `-lockstep.faults is "network,gremlins": unknown class of faults "gremlins"; known: network, `,
 		"-lockstep.faults=network, crush":   `unknown class of faults "crush"; did you mean "crash"?`,
 		"-lockstep.faults=netwrok":          `did you mean "network"?`,
 		"-lockstep.runs=-1":                 "-lockstep.runs is -1; it must be at least 1",
@@ -538,7 +578,16 @@ func TestFlagsAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	text, err := os.ReadFile(builtin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	renamed := filepath.Join(t.TempDir(), "renamed.lockstep")
+	if err := os.WriteFile(renamed, []byte(strings.ReplaceAll(string(text), "setnx-del", "another")), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for arg, want := range map[string]string{
+		"-lockstep.replay=" + renamed:              `the recording is of the lock "another", and the test's is "exists-then-set"; name the subject as before, or delete the recording`,
 		"-lockstep.replay=" + builtin:              `the recording is of the lock "setnx-del", and the test's is "exists-then-set"; simrun replay ` + builtin + " plays it, since that lock is built in",
 		"-lockstep.report=":                        "-lockstep.report is empty; give it a folder",
 		"-lockstep.report=" + file:                 "-lockstep.report is " + file + ", which is a file; give it a folder",
@@ -670,6 +719,27 @@ func init() {
 	add("has a State and says why it has none", func(s *locktest.Subject) { s.NoState = "nobody can read the server" })
 	add("State reads another key", func(s *locktest.Subject) {
 		s.State = redistest.Value(func(lock string) string { return "another:" + lock })
+	})
+	add("State names no owner", func(s *locktest.Subject) {
+		s.State = func(at locktest.Snapshot, lock string) *locktest.State {
+			if state := redistest.Value(nil)(at, lock); state != nil {
+				return &locktest.State{Expires: state.Expires}
+			}
+			return nil
+		}
+	})
+	add("State names no owner of a hold without end", func(s *locktest.Subject) {
+		s.State = func(at locktest.Snapshot, lock string) *locktest.State {
+			if redistest.Value(nil)(at, lock) != nil {
+				return &locktest.State{Expires: -1}
+			}
+			return nil
+		}
+	})
+	add("State reads another key, and never returns nil", func(s *locktest.Subject) {
+		s.State = func(at locktest.Snapshot, lock string) *locktest.State {
+			return &locktest.State{Expires: time.Duration(redistest.Keys(at, 0).ExpiresMs("another:"+lock)) * time.Millisecond}
+		}
 	})
 	add("has another lease", func(s *locktest.Subject) { s.Lease = time.Minute })
 	add("has a short lease", func(s *locktest.Subject) { s.Lease = 2 * time.Second })

@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -26,7 +25,7 @@ import (
 // run in the server. Kind implements live.Kind.
 type Kind[V any] struct {
 	Program string // the name of the server
-	Module  string // the Go module of the server, which gives the version
+	Version string // of the server, as the server says it: a test binary does not know that of a module
 	Is      func(sim.Server) bool
 	// Serve starts the server on a folder, for the clients of l. Any goroutine may call changed. config
 	// is the text that Config returned.
@@ -284,20 +283,7 @@ func (p *process[V]) ask(q question) (answer[V], error) {
 func (p *process[V]) Addr() string { return p.addr }
 
 // Version implements live.Server.
-func (p *process[V]) Version() string { return p.k.Program + " " + versionOf(p.k.Module) }
-
-// versionOf returns the version of a module of this program.
-func versionOf(module string) string {
-	info, ok := debug.ReadBuildInfo()
-	if ok {
-		for _, m := range info.Deps {
-			if m.Path == module {
-				return m.Version
-			}
-		}
-	}
-	return "of an unknown version"
-}
+func (p *process[V]) Version() string { return p.k.Program + " " + p.k.Version }
 
 // Pid implements live.Server.
 func (p *process[V]) Pid() int { return p.cmd.Process.Pid }

@@ -132,7 +132,11 @@ func detail(f judges.Finding) string {
 	case judges.StaleToken:
 		return fmt.Sprintf("%s was told the token %d with the grant of %s at %s, and %s had been told %d with an earlier grant", who, d.Token, lock, when, d.Before, d.BeforeToken)
 	case judges.Traffic:
-		return fmt.Sprintf("%s sent %s for %s in the second from %s on, %d more than it was woken", who, counted.Of(d.Sent, "command"), lock, when, d.Sent-d.Woken)
+		text := fmt.Sprintf("%s sent %s for %s in the second from %s on, %d more than it was woken", who, counted.Of(d.Sent, "command"), lock, when, d.Sent-d.Woken)
+		if d.Most > 0 { // an older recording does not say it
+			text += fmt.Sprintf("; at most %d more are allowed", d.Most)
+		}
+		return text
 	case judges.Leftover:
 		still := "there still was " + d.Text
 		switch {

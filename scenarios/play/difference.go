@@ -18,6 +18,7 @@ type difference struct {
 	events [2]string   // in each record; "" where a record has ended
 	code   [2][]string // the functions that wrote the event's request, the innermost first
 	kind   model.Kind  // of the event
+	moved  bool        // it is the same event at another instant
 }
 
 // writersShown is the largest number of functions that are named.
@@ -77,6 +78,7 @@ func differenceOf(a, b sim.Result) (d difference, ok bool) {
 			continue
 		}
 		d.number, d.events = i+1, text
+		d.moved = i < min(len(x), len(y)) && sameButInstant(x[i], y[i])
 		for side, run := range []sim.Result{a, b} {
 			if i < len(run.Record.Events) {
 				d.code[side] = run.Writers[run.Record.Events[i].Msg]
@@ -85,6 +87,12 @@ func differenceOf(a, b sim.Result) (d difference, ok bool) {
 		return d, true
 	}
 	return d, false
+}
+
+// sameButInstant reports whether two events differ at most in their instants.
+func sameButInstant(a, b model.Event) bool {
+	a.AtNs, b.AtNs = 0, 0
+	return shownEvent(&a) == shownEvent(&b)
 }
 
 // shownEvent writes an event as the digest covers it.
@@ -123,8 +131,11 @@ func (d difference) String() string {
 			break
 		}
 	}
-	b.WriteString("likely causes, and what helps (more in docs/locktest.md, When the lock is nondeterministic):\n" +
-		"  a select with several cases ready, of which Go takes any: after it, check the stop channel or ctx.Err() again, before the lock renews\n" +
+	b.WriteString("likely causes, and what helps (more in docs/locktest.md, When the lock is nondeterministic):\n")
+	if d.moved {
+		b.WriteString("  a pause of random length, since the two events differ only in their instant: draw the length with the package functions of math/rand, which repeat, and not with those of math/rand/v2\n")
+	}
+	b.WriteString("  a select with several cases ready, of which Go takes any: after it, check the stop channel or ctx.Err() again, before the lock renews\n" +
 		"  chance that cannot be seeded (the package functions of math/rand/v2, hash/maphash): use crypto/rand, or give the value to Process.Value\n" +
 		"  the order of a map: sort the keys\n" +
 		"  goroutines of the lock that race with each other: let one wait for the other")

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"lockstep/lockimpl"
+	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/scenariotest"
 	"lockstep/scenarios/subject"
@@ -42,5 +43,36 @@ func TestADifferenceThatDoesNotComeAgainIsExplained(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A pause of random length comes first among the causes if the two records have the same event at two
+// instants.
+func TestAnEventThatMovedSuggestsAPause(t *testing.T) {
+	record := func(events ...model.Event) sim.Result {
+		rec := &model.Record{}
+		for _, e := range events {
+			rec.Add(e)
+		}
+		return sim.Result{Record: rec}
+	}
+	send := func(ns int64, command string) model.Event {
+		return model.Event{Kind: model.KindSend, AtNs: ns, Process: "a", Thread: 1, Command: command}
+	}
+	const pause = "\n  a pause of random length, since the two events differ only in their instant: draw the length with the package functions of math/rand, which repeat, and not with those of math/rand/v2\n  a select "
+	for rule, c := range map[string]struct {
+		then sim.Result
+		want bool
+	}{
+		"another instant":                 {record(send(1, "GET"), send(3, "SET")), true},
+		"another command":                 {record(send(1, "GET"), send(2, "DEL")), false},
+		"another instant and command":     {record(send(1, "GET"), send(3, "DEL")), false},
+		"the record has ended":            {record(send(1, "GET")), false},
+		"one instant is that of the next": {record(send(1, "GET"), send(1, "SET"), send(2, "SET")), true},
+	} {
+		d, differ := differenceOf(record(send(1, "GET"), send(2, "SET")), c.then)
+		if !differ || strings.Contains(d.String(), pause) != c.want {
+			t.Errorf("%s: differ %t, want the pause: %t\n%s", rule, differ, c.want, d)
+		}
 	}
 }

@@ -177,7 +177,7 @@ func ReadLive(file string, text []byte) (LiveRun, error) {
 	if err != nil {
 		return fail("%v", err)
 	}
-	sc, err := scenarios.Parse(r.File, []byte(r.Scenario), subject.Find)
+	sc, err := scenarios.Parse(r.File, []byte(r.Scenario), anyLock(subject.Find))
 	if err != nil {
 		return fail("the scenario in the recording: %v", err)
 	}

@@ -147,18 +147,23 @@ func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.
 	if err != nil {
 		return fail(begin, "%v", err)
 	}
-	// A rule that was drawn may name a command that no server of the lock knows.
-	sc, err := scenarios.Parse(r.File, []byte(r.Scenario), func(name string) (*subject.Subject, error) {
-		l, err := find(name)
-		if err != nil {
-			return nil, err
-		}
-		return scenarios.AnyLock(l.Name)
-	})
+	sc, err := scenarios.Parse(r.File, []byte(r.Scenario), anyLock(find))
 	if err != nil {
 		return fail(begin, "the scenario in the recording: %v", err)
 	}
 	return &r, sc, l, nil
+}
+
+// anyLock returns a function that finds the locks of the scenario of a recording. The scenario may name
+// locks that only another program has. A rule that was drawn may name a command that no server of the
+// lock knows, so the locks that it finds have only their names.
+func anyLock(find func(name string) (*subject.Subject, error)) func(name string) (*subject.Subject, error) {
+	return func(name string) (*subject.Subject, error) {
+		if l, err := find(name); err == nil {
+			name = l.Name
+		}
+		return scenarios.AnyLock(name)
+	}
 }
 
 // position returns the line and the column of a byte offset, both from 1.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,6 +156,26 @@ func TestARecordingReplays(t *testing.T) {
 	delete(rec.Decisions, "latency/b/reply")
 	if _, diverged := Replay(h, rec, sc2, l); !strings.Contains(diverged, "latency/b/reply") {
 		t.Errorf("a missing stream is not noticed: %q", diverged)
+	}
+}
+
+// The scenario of a recording may name locks that this program does not have.
+func TestARecordingNeedsOnlyItsOwnLock(t *testing.T) {
+	sc, err := scenarios.Find("misdelete")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := Run(sim.NewHost(t), sc, scenariotest.Lock(t, "setnx-del"), 3).Recording().Write(&b, nil); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(b.String(), "setnx-cad", "elsewhere")
+	_, sc, l, err := ReadRecording("x.lockstep", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Name != "setnx-del" || !slices.Contains(sc.Locks, "elsewhere") {
+		t.Errorf("a recording of %s whose scenario names %v, want setnx-del and elsewhere among them", l.Name, sc.Locks)
 	}
 }
 

@@ -107,6 +107,16 @@ func Find(name string) (*Subject, error) {
 	return nil, &UnknownError{Name: name, Meant: meant(name), Known: len(names)}
 }
 
+// Known reports whether Find finds the lock of that name, or another program registers it.
+func Known(name string) bool {
+	if _, err := Find(name); err == nil {
+		return true
+	}
+	registry.Lock()
+	defer registry.Unlock()
+	return slices.Contains(registry.elsewhere, name)
+}
+
 // An UnknownError says that no registered lock has a name.
 type UnknownError struct {
 	Name  string

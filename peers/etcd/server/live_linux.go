@@ -6,13 +6,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/version"
+
 	"lockstep/live"
 	"lockstep/peers/embedded"
 	"lockstep/sim"
 )
 
-// view is what etcd held at one revision: entries by prefix.
-type view map[string][]Entry
+// view has all entries of etcd at one revision, with their whole keys. The State of a subject may read
+// any key, and not only the keys below the name of a lock.
+type view []Entry
 
 // observer reads the keys of a member in its own process.
 type observer struct {
@@ -23,7 +26,7 @@ type observer struct {
 
 func init() {
 	embedded.Register(embedded.Kind[view]{
-		Program: "etcd", Module: "go.etcd.io/etcd/server/v3",
+		Program: "etcd", Version: "v" + version.Version,
 		Is: func(s sim.Server) bool {
 			_, ok := sim.Streaming(s).(*Server)
 			return ok
@@ -71,18 +74,15 @@ func housekeeping(b []byte) bool {
 }
 
 // Look implements embedded.Reader. Each revision since the last one is a view.
-func (o *observer) Look(locks []string) (views []view, err error) {
+func (o *observer) Look([]string) (views []view, err error) {
 	newest := o.m.etcd.KV().Rev()
 	for told := o.told.Load(); newest < told; newest = o.m.etcd.KV().Rev() {
 		time.Sleep(time.Millisecond)
 	}
 	for r := min(o.revision+1, newest); r <= newest; r++ {
-		v := view{}
-		for _, lock := range locks {
-			prefix := lock + "/"
-			if v[prefix], err = o.m.entries(prefix, r); err != nil {
-				return nil, err
-			}
+		v, err := o.m.entries("", r)
+		if err != nil {
+			return nil, err
 		}
 		views = append(views, v)
 	}

@@ -1,8 +1,8 @@
 package server
 
 import (
-	"net"
 	"slices"
+	"strings"
 	"testing"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -28,17 +28,9 @@ func TestHousekeeping(t *testing.T) {
 
 // The observer of etcd misses no revision.
 func TestTheObserverTellsEachRevision(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := serve(t.TempDir(), l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.end)
+	m, addr := startMember(t)
 	o := &observer{m: m, revision: m.etcd.KV().Rev()}
-	c, session := connect(t, l.Addr().String())
+	c, session := connect(t, addr)
 	if _, err := c.Put(t.Context(), "orders/a", "", clientv3.WithLease(session.Lease())); err != nil {
 		t.Fatal(err)
 	}
@@ -56,23 +48,62 @@ func TestTheObserverTellsEachRevision(t *testing.T) {
 	}
 	var got []string
 	for _, v := range views {
-		keys := ""
-		for _, e := range v["orders/"] {
-			keys += e.Key
-		}
-		got = append(got, keys)
+		got = append(got, keysOf(shown(v, "orders/")))
 	}
-	if want := []string{"a", "ab", "a", "ab", "b"}; !slices.Equal(got, want) {
+	if want := []string{"a", "a,b", "a", "a,b", "b"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if e := views[0]["orders/"][0]; !e.Leased {
+	if e := views[0][0]; !e.Leased {
 		t.Errorf("%+v has no lease", e)
 	}
-	if views, err = o.Look([]string{"orders"}); err != nil || len(views) != 1 || len(views[0]["orders/"]) != 1 {
+	if views, err = o.Look([]string{"orders"}); err != nil || len(views) != 1 || len(views[0]) != 1 {
 		t.Errorf("a look without a change: %v, %v; want the present view", views, err)
 	}
 	left, err := o.Left()
 	if want := []string{"orders/b"}; err != nil || !slices.Equal(left, want) {
 		t.Errorf("left %q, %v; want %q", left, err, want)
 	}
+}
+
+// What a live run shows is what the simulated server has: the key that has the name of a lock, and the keys
+// below the name.
+func TestAnObservedServerHasTheEntriesOfTheServer(t *testing.T) {
+	m, addr := startMember(t)
+	o := &observer{m: m, revision: m.etcd.KV().Rev()}
+	c, _ := connect(t, addr)
+	for _, key := range []string{"orders/b", "orders", "orders/a", "stock"} {
+		if _, err := c.Put(t.Context(), key, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	views, err := o.Look([]string{"orders"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	simulated := &Server{now: m, seen: map[string][]Entry{}}
+	for prefix, want := range map[string]string{"orders": "/b,,/a", "orders/": "b,a", "stock": "", "": "orders/b,orders,orders/a,stock"} {
+		got := shown(views[len(views)-1], prefix)
+		if keysOf(got) != want || !slices.Equal(got, simulated.Entries(prefix)) {
+			t.Errorf("below %q: %v, and the simulated server has %v; want the keys %s", prefix, got, simulated.Entries(prefix), want)
+		}
+	}
+	if got := shown(nil, "orders"); len(got) != 0 {
+		t.Errorf("an empty server has %v", got)
+	}
+}
+
+// shown returns the entries below a prefix of a server that shows a view.
+func shown(v view, prefix string) []Entry {
+	s := &Server{}
+	s.Show(v)
+	return s.Entries(prefix)
+}
+
+// keysOf returns the keys of entries.
+func keysOf(entries []Entry) string {
+	var keys []string
+	for _, e := range entries {
+		keys = append(keys, e.Key)
+	}
+	return strings.Join(keys, ",")
 }

@@ -22,16 +22,23 @@ import (
 // start starts a server that flushes its files, and returns its address.
 func start(t *testing.T) string {
 	t.Helper()
+	_, addr := startMember(t)
+	return addr
+}
+
+// startMember is start, and also returns the member that serves.
+func startMember(t *testing.T) (m *member, addr string) {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := serve(t.TempDir(), l)
+	m, err = serve(t.TempDir(), l)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(m.end)
-	return l.Addr().String()
+	return m, l.Addr().String()
 }
 
 // connect returns a client and a session of it. The session lasts for a minute after its last

@@ -58,6 +58,7 @@ type Server struct {
 	mu   sync.Mutex         // held for moments only
 	now  *member            // nil: it does not serve
 	seen map[string][]Entry // by prefix, when it was read last
+	show []Entry            // of a server that has not been started, with their whole keys
 	over bool
 }
 
@@ -233,6 +234,9 @@ func (s *Server) Strike(int64, model.FaultSpec, *sim.Effects) {
 func (s *Server) Entries(prefix string) []Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.show != nil {
+		return under(prefix, s.show)
+	}
 	if s.now == nil {
 		return s.seen[prefix]
 	}
@@ -244,16 +248,28 @@ func (s *Server) Entries(prefix string) []Entry {
 	return s.seen[prefix]
 }
 
-// Show lets a server that has not been started return these entries, by prefix.
-func (s *Server) Show(entries map[string][]Entry) {
+// Show lets a server that has not been started have these entries, with their whole keys.
+func (s *Server) Show(entries []Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.seen = entries
+	s.show = append([]Entry{}, entries...)
+}
+
+// under returns the entries whose keys have a prefix, without the prefix.
+func under(prefix string, entries []Entry) (found []Entry) {
+	for _, e := range entries {
+		if key, ok := strings.CutPrefix(e.Key, prefix); ok {
+			e.Key = key
+			found = append(found, e)
+		}
+	}
+	return found
 }
 
 // entries returns the keys under a prefix at a revision, in the order of their creation; 0: now.
 func (m *member) entries(prefix string, revision int64) ([]Entry, error) {
-	found, err := m.etcd.KV().Range(context.Background(), []byte(prefix), endOf(prefix), mvcc.RangeOptions{Rev: revision})
+	first, end := rangeOf(prefix)
+	found, err := m.etcd.KV().Range(context.Background(), first, end, mvcc.RangeOptions{Rev: revision})
 	if err != nil {
 		return nil, err
 	}
@@ -270,11 +286,14 @@ func (m *member) entries(prefix string, revision int64) ([]Entry, error) {
 	return list, nil
 }
 
-// endOf returns the first key after all keys with a prefix.
-func endOf(prefix string) []byte {
-	end := []byte(prefix)
+// rangeOf returns the ends of the range of the keys with a prefix. All keys have the prefix "".
+func rangeOf(prefix string) (first, end []byte) {
+	if prefix == "" {
+		return []byte{0}, []byte{}
+	}
+	end = []byte(prefix)
 	end[len(end)-1]++
-	return end
+	return []byte(prefix), end
 }
 
 // lessor returns the keeper of the leases. The API of etcd does not show leases to the millisecond.
@@ -304,7 +323,8 @@ func (s *Server) Leftovers(out *sim.Effects) {
 
 // keys returns all keys, in order.
 func (m *member) keys() (keys []string, err error) {
-	found, err := m.etcd.KV().Range(context.Background(), []byte{0}, []byte{}, mvcc.RangeOptions{})
+	first, end := rangeOf("")
+	found, err := m.etcd.KV().Range(context.Background(), first, end, mvcc.RangeOptions{})
 	if err != nil {
 		return nil, err
 	}

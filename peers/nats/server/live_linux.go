@@ -6,6 +6,8 @@ import (
 	"net"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"lockstep/live"
 	"lockstep/peers/embedded"
 	"lockstep/sim"
@@ -22,7 +24,7 @@ type observer struct {
 
 func init() {
 	embedded.Register(embedded.Kind[view]{
-		Program: "nats-server", Module: "github.com/nats-io/nats-server/v2",
+		Program: "nats-server", Version: "v" + server.VERSION,
 		Is: func(s sim.Server) bool {
 			_, ok := sim.Streaming(s).(*Server)
 			return ok

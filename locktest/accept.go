@@ -1,0 +1,50 @@
+package locktest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"lockstep/internal/nearest"
+	"lockstep/linearizability/judges"
+	"lockstep/model"
+)
+
+// The first words of the fingerprints of failures that were not drawn.
+const (
+	ofStory    = "story"
+	ofScenario = "scenario"
+	ofInput    = "fuzz"
+)
+
+// checkFingerprint returns an error if no failure can have the fingerprint, since it names a judge, a class
+// or a story that does not exist. CALL and CAUSE of a drawn failure are not checked: a known defect of any
+// list may be the cause.
+func checkFingerprint(fingerprint string) error {
+	parts := strings.Split(fingerprint, ".")
+	last := parts[len(parts)-1]
+	switch {
+	case parts[0] == ofStory && len(parts) == 3:
+		var names []string
+		for _, s := range stories {
+			names = append(names, s.name)
+		}
+		return errors.Join(known("story", parts[1], names), known("judge", last, model.Judges))
+	case parts[0] == ofScenario && len(parts) == 3, parts[0] == ofInput && len(parts) == 2:
+		return known("judge", last, model.Judges)
+	case len(parts) < 3:
+		return errors.New("a fingerprint is JUDGE.bug.CALL.CAUSE, story.NAME.JUDGE or scenario.NAME.JUDGE")
+	case slices.Contains([]string{ofStory, ofScenario, ofInput}, parts[0]):
+		return fmt.Errorf("a fingerprint that begins with %s has no further part than NAME and JUDGE", parts[0])
+	}
+	return errors.Join(known("judge", parts[0], model.Judges), known("class", parts[1], []string{string(judges.ClassBug), string(judges.ClassLimit)}))
+}
+
+// known returns an error if a word is not among the known ones.
+func known(what, word string, all []string) error {
+	if slices.Contains(all, word) {
+		return nil
+	}
+	return fmt.Errorf("unknown %s %q; %s", what, word, nearest.Known(word, all))
+}
