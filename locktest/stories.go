@@ -127,6 +127,20 @@ var stories = []story{
   - {when: {direction: request}, do: delay, for: {0.1}}`,
 	},
 	{
+		name:  "hold-of-three-leases",
+		about: "The holder works for three leases, and nothing fails. It must keep its hold.",
+		applies: func(s Subject, _ offers) string {
+			if !s.Renewed {
+				return "the lock does not renew its lease"
+			}
+			return ""
+		},
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
 		name:  "renewal-that-fails-once",
 		about: "The holder is cut off for a while in which one renewal is due. It must keep its hold.",
 		applies: func(s Subject, _ offers) string {
@@ -138,6 +152,27 @@ var stories = []story{
 		processes: "{a: {}, b: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.3}, partition: a, for: {0.1}}`,
+	},
+	{
+		name:  "hold-given-up-in-time-to-renew",
+		about: "The holder is cut off for a while in which one renewal is due. The server keeps the hold, and the next renewals would come through. The lock must not give the hold up.",
+		applies: func(s Subject, o offers) string {
+			switch {
+			case !s.Renewed:
+				return "the lock does not renew its lease"
+			case !o.watched:
+				return "the lock has no Lost, and gives no hold up by itself"
+			case s.renewEvery() > s.Lease/2:
+				return "the lock renews too seldom to keep a hold when a renewal fails, by its RenewEvery"
+			}
+			return ""
+		},
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: {name: orders, want: [released, unknown]}}]
   b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
 		faults: `
   - {at: {0.3}, partition: a, for: {0.1}}`,

@@ -278,19 +278,23 @@ func (s Subject) check() error {
 	return fmt.Errorf("subject %q %s", s.Name, wrong)
 }
 
+// renewEvery returns the longest time between two renewals, or between two extensions by a caller.
+func (s Subject) renewEvery() time.Duration {
+	if s.Renewed {
+		return cmp.Or(s.RenewEvery, s.Lease/3)
+	}
+	return s.Lease
+}
+
 // compile returns the subject as the rest of Lockstep has it. offers says what its locks
 // offer.
 func (s Subject) compile(offers offers) *subject.Subject {
 	servers := &servers{of: s}
-	renewEvery := s.Lease // of a caller that extends its hold, if anybody does
-	if s.Renewed {
-		renewEvery = cmp.Or(s.RenewEvery, s.Lease/3)
-	}
 	out := &subject.Subject{
 		Name: s.Name, About: s.About, Advice: s.Advice,
 		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends && s.Lease > 0, Endless: s.Lease == 0},
 		Times: func(time.Duration) model.Timing {
-			return model.Timing{Watchdog: s.Lease, RenewalPeriod: renewEvery, Recovery: s.Recovery, Reconnect: s.Reconnect}
+			return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.renewEvery(), Recovery: s.Recovery, Reconnect: s.Reconnect}
 		},
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
 			return s.open(p, o.Addrs)

@@ -144,9 +144,13 @@ func TestAThreadIsNotToldOfAnEndThatIsNone(t *testing.T) {
 			40001 server expire -> free
 			90000 server leave`
 	const without = "lease bug: a/1 was told at 29.999s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it; the lease that it knows of lasts until 40.000s"
+	disturbed := strings.Replace(renewed, "10000", "1000  server fault 1 partition of a for 1s\n\t\t\t2000  server heal 1\n\t\t\t10000", 1) + `
+			20000 a/1 send renew
+			20001 a/1 exec renew -> a/1 1 50001
+			20002 a/1 deliver renew`
 	granted := func(askedAgain string) string {
 		return `
-			0     a/1 invoke lock
+			0     a/1 invoke lock lease=30000
 			0     a/1 send look
 			200   a/1 exec look
 			400   a/1 deliver look
@@ -165,8 +169,25 @@ func TestAThreadIsNotToldOfAnEndThatIsNone(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "without a cause", lock: watchedLock, record: renewed + `
 			29999 a/1 told` + rest, finds: without},
-		{rule: "in the last third of the lease that its client knows of", lock: watchedLock, record: renewed + `
+		{rule: "in the last third of a lease that its caller asked for", lock: watchedLock, record: strings.Replace(renewed, "takes", "takes lease=30000", 1) + `
 			30000 a/1 told` + rest},
+		{rule: "in the last third of a lease that the lock renews", lock: watchedLock, record: renewed + `
+			30000 a/1 told` + rest, finds: "lease bug: a/1 was told at 30.000s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it; the lease that it knows of lasts until 40.000s"},
+		{rule: "in the last third of a lease, in a hold that was disturbed", lock: watchedLock, record: disturbed + `
+			40000 a/1 told
+			50001 server expire -> free
+			90000 server leave`},
+		{rule: "before, in a hold that was disturbed", lock: watchedLock, record: disturbed + `
+			39999 a/1 told
+			50001 server expire -> free
+			90000 server leave`, finds: "lease bug: a/1 was told at 39.999s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it; the lease that it knows of lasts until 50.000s"},
+		{rule: "while a renewal is under way", lock: watchedLock, record: renewed + `
+			20000 a/1 send renew
+			30000 a/1 told
+			30001 a/1 exec renew -> a/1 1 60001
+			30002 a/1 deliver renew
+			60001 server expire -> free
+			90000 server leave`},
 		{rule: "a renewal whose answer is under way is not known of", lock: watchedLock, record: `
 			0     a/1 takes
 			10000 a/1 send renew
@@ -212,8 +233,8 @@ func TestAThreadIsNotToldOfAnEndThatIsNone(t *testing.T) {
 		{rule: "the attempt began with another command", lock: watchedLock, record: granted("400")},
 		{rule: "which was over before the attempt began", lock: watchedLock, record: granted("401"), finds: "lease bug: a/1 was told at 20.200s that its hold on l is gone"},
 		{rule: "the unlock of an inner level shortened the hold", lock: counted, record: `
-			0     a/1 takes
-			5000  a/1 invoke lock
+			0     a/1 takes lease=30000
+			5000  a/1 invoke lock lease=30000
 			5000  a/1 send acquire
 			5001  a/1 exec acquire -> a/1 2 35001
 			5002  a/1 deliver acquire

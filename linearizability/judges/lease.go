@@ -42,7 +42,11 @@ func (r *run) leases(lock string) []Finding {
 		}
 		if c.By != nil && c.After.Held() && c.After.ExpiresMs >= 0 && !r.Record.Params.Endless && (c.Before.Owner != who || c.After.ExpiresMs != c.Before.ExpiresMs) {
 			got := time.Duration(c.After.ExpiresMs-c.AtNs/int64(time.Millisecond)) * time.Millisecond
-			if most := r.mostLease(lock, who, c, got); most > 0 && got > most+r.Record.Params.Uncertainty {
+			longest := r.Record.Params.Uncertainty
+			if r.recovering(c.AtNs) {
+				longest += r.Record.Params.Recovery // a lease from before the fault begins anew with its end
+			}
+			if most := r.mostLease(lock, who, c, got); most > 0 && got > most+longest {
 				add(model.FormLongLease, who, c.AtNs, LongLease{Got: got, Most: most})
 			}
 		}
@@ -291,7 +295,8 @@ func (r *run) untold(lock string) []Finding {
 // misled finds threads that were told that their hold is gone although the server held it and
 // nothing had happened to it. A client that cannot know whether it holds the lock may give the hold
 // up to be safe: for a watchdog timeout after a disturbance of the process or its server, and in
-// the last third of the lease that it knows of.
+// the last third of the lease that it knows of. But a lock that renews a hold which nothing has ever
+// disturbed must not let that lease run out.
 func (r *run) misled(lock string) []Finding {
 	p := r.Record.Params
 	var out []Finding
@@ -323,8 +328,13 @@ func (r *run) misled(lock string) []Finding {
 			lease = b.lease
 		}
 		soon := !p.Endless && at >= sent+lease-lease/3
-		disturbed := slices.ContainsFunc(r.disturbing(model.ProcessOf(b.who)), func(x span) bool { return x.from <= at && at-int64(p.Watchdog) <= x.to })
-		if touched || soon || disturbed {
+		disturbed := func(since int64) bool {
+			return slices.ContainsFunc(r.disturbing(model.ProcessOf(b.who)), func(x span) bool { return x.from <= at && since <= x.to })
+		}
+		if b.lease == 0 && !p.NoWatchdog {
+			soon = soon && (r.renewing(b.who, at) || disturbed(r.attemptBegan(b.grant)-int64(p.Watchdog+p.Recovery)))
+		}
+		if touched || soon || disturbed(at-int64(p.Watchdog)) {
 			continue
 		}
 		known := sent + lease
@@ -336,6 +346,14 @@ func (r *run) misled(lock string) []Finding {
 			Detail: Misled{HeldNs: start.AtNs, LeaseNs: known}})
 	}
 	return out
+}
+
+// renewing reports whether a client of the thread's process waits for the answer to a renewal at an
+// instant.
+func (r *run) renewing(who string, at int64) bool {
+	return slices.ContainsFunc(r.CommandsFrom(model.ProcessOf(who)), func(m *trace.Command) bool {
+		return m.Script == model.RoleRenew && m.AtNs <= at && (m.RepliedNs < 0 || m.RepliedNs > at)
+	})
 }
 
 // attemptBegan returns the earliest instant from which a careful client may count the lease of a

@@ -30,6 +30,16 @@ func TestServersRecover(t *testing.T) {
 	served := func(at string) string {
 		return strings.Replace(extended(at), at+" server expire", "24998 b/1 send connect nobody=y\n"+at+" b/1 exec connect", 1)
 	}
+	const lateHold = `
+			0     a/1 invoke lock lease=9000
+			1000  server fault 1 server stall for 3s
+			4000  server heal 1
+			4100  a/1 send acquire
+			4101  a/1 exec acquire -> a/1 1 28100
+			4102  a/1 deliver acquire
+			4102  a/1 return granted
+			28102 server expire -> free
+			90000 server leave`
 	// b/1 tries while nobody serves.
 	late := func(returned string) string {
 		return `
@@ -159,8 +169,10 @@ func TestServersRecover(t *testing.T) {
 		{rule: "a waiter waits for the end of a hold that its owner gave up", lock: electing, record: told(partition, "30400")},
 		{rule: "not longer than that hold lasts", lock: electing, record: told(partition, "31500"),
 			finds: "liveness bug: b/1 waited for l from 25.001s to 31.501s while nobody believed to hold it; the bound is 6.001s"},
+		{rule: "a lease from before a fault begins anew, for a hold that comes after it", lock: electing, record: lateHold},
+		{rule: "but not on servers that do not recover", lock: serving, record: lateHold, finds: "lease bug: at 4.101s the hold of a/1 on l got a lease of 23.999s, and asked for 9s at most"},
 		{rule: "without a fault nobody gives a hold up early", lock: electing, record: told("", "30400"),
-			finds: "liveness bug: b/1 waited for l from 25.001s"},
+			finds: "lease bug: a/1 was told at 20.000s that its hold on l is gone\nliveness bug: b/1 waited for l from 25.001s"},
 		{rule: "nor by a fault of another client", lock: electing, record: told(`
 			15000 server fault 1 partition of c for 1s
 			16000 server heal 1`, "30400"),

@@ -17,6 +17,8 @@ import (
 type watched struct {
 	lock setnx // which has no TryLock here
 	once bool  // the first error ends the renewals
+	quit bool  // the first error closes lost, too
+	idle bool  // it never renews, and closes lost shortly before the lease is over
 	stop context.CancelFunc
 	lost chan struct{} // closed by a renewal that meets another's hold, or none
 }
@@ -33,13 +35,21 @@ func (l *watched) Lock(ctx context.Context) error {
 }
 
 func (l *watched) renew(held context.Context, value string, lost chan struct{}) {
+	if l.idle {
+		select {
+		case <-held.Done():
+		case <-time.After(lease - time.Second):
+			close(lost)
+		}
+		return
+	}
 	for {
 		select {
 		case <-held.Done():
 			return
 		case <-time.After(lease / 3):
 			n, err := l.lock.rdb.Eval(held, compareAndExpire, []string{l.lock.name}, value, lease.Milliseconds()).Int()
-			if err == nil && n == 0 {
+			if err == nil && n == 0 || err != nil && l.quit && held.Err() == nil {
 				close(lost)
 				return
 			}
@@ -121,6 +131,28 @@ func TestALockThatTellsOfAnEndThatIsNone(t *testing.T) {
 		t.Fatalf("it passed:\n%s", text)
 	}
 	mustContain(t, text, "gives up at half of the lease breaks lease: ", "and the server held it since", "nothing disturbed it", "told-of-a-hold-that-stays")
+}
+
+// A lock is wrong if it never renews a hold, and tells its holder in time that it has none.
+func TestALockThatNeverRenewsAndTells(t *testing.T) {
+	text, passed := outcome(t, t.TempDir(), "never renews and tells", nil, "-lockstep.runs=1")
+	if passed {
+		t.Fatalf("it passed:\n%s", text)
+	}
+	mustContain(t, text, "never renews and tells breaks lease: ", "and the server held it since", "nothing disturbed it", "fingerprint: story.hold-of-three-leases.lease")
+}
+
+// So is one that gives its hold up after one renewal that failed, while the server keeps the hold,
+// unless it renews too seldom to send another.
+func TestALockThatTellsAfterAnError(t *testing.T) {
+	text, passed := outcome(t, t.TempDir(), "tells after an error", nil, "-lockstep.runs=1")
+	if passed {
+		t.Fatalf("it passed:\n%s", text)
+	}
+	mustContain(t, text, "tells after an error breaks want: ", "wanted [released unknown], got not_held", "fingerprint: story.hold-given-up-in-time-to-renew.want")
+	s := wrong["tells after an error"]
+	s.RenewEvery = s.Lease
+	locktest.Run(t, s, locktest.Options{Runs: 1, Faults: "none"})
 }
 
 // The same lock is wrong if its channel stays open.

@@ -604,6 +604,8 @@ func init() {
 	add("gives no lock", open(func(*redis.Client, string) locktest.Lock { return nil }))
 	add("holds a mutex over calls", open(func(rdb *redis.Client, name string) locktest.Lock { return &guarded{setnx{rdb: rdb, name: name}} }))
 	wrong["renews until an error"] = renewedSubject("renews until an error", func(l *watched) locktest.Lock { l.once = true; return l })
+	wrong["never renews and tells"] = renewedSubject("never renews and tells", func(l *watched) locktest.Lock { l.idle = true; return telling{l} })
+	wrong["tells after an error"] = renewedSubject("tells after an error", func(l *watched) locktest.Lock { l.quit = true; return telling{l} })
 	wrong["gives up at half of the lease"] = renewedSubject("gives up at half of the lease", func(l *watched) locktest.Lock { return timid{l} })
 	wrong["tells nothing"] = renewedSubject("tells nothing", func(l *watched) locktest.Lock { return mute{l} })
 	wrong["draws its token too early"] = fencedSubject("draws its token too early", true)

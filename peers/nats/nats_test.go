@@ -18,7 +18,7 @@ const again = "story.server-restarts-without-its-data.misdelete"
 
 // endless: an update removes the TTL of a key, so a renewed hold has no end.
 var endless = []string{
-	"story.pause-past-the-lease.lease", "story.lost-answer-to-the-unlock.lease", "story.unlock-twice.lease", "story.renewal-that-fails-once.lease",
+	"story.pause-past-the-lease.lease", "story.lost-answer-to-the-unlock.lease", "story.unlock-twice.lease", "story.renewal-that-fails-once.lease", "story.hold-of-three-leases.lease", "story.hold-given-up-in-time-to-renew.lease",
 	"lease.bug.renew.agreed",
 }
 
