@@ -118,16 +118,16 @@ func (c client) Lock(name string) (locktest.Lock, error) {
 	return &lock{c: c.ForLock(name), name: name}, nil
 }
 
-func TestOrders(t *testing.T) {
-	locktest.Run(t, locktest.Subject{
-		Name: "orders", Servers: etcdtest.Servers(), State: etcdtest.Key(nil),
-		Lease: ttl, Renewed: true, RenewEvery: etcdtest.RenewEvery(ttl), Recovery: etcdtest.Recovery, Reconnect: etcdtest.Reconnect,
-		Open: func(p *locktest.Process) (locktest.Client, error) {
-			c, err := etcdtest.NewClient(p)
-			if err != nil {
-				return nil, err
-			}
-			return client{c}, nil
-		},
-	}, locktest.Options{Runs: 30})
+var orders = locktest.Subject{
+	Name: "orders", Servers: etcdtest.Servers(), State: etcdtest.Key(nil),
+	Lease: ttl, Renewed: true, RenewEvery: etcdtest.RenewEvery(ttl), Recovery: etcdtest.Recovery, Reconnect: etcdtest.Reconnect,
+	Open: func(p *locktest.Process) (locktest.Client, error) {
+		c, err := etcdtest.NewClient(p)
+		if err != nil {
+			return nil, err
+		}
+		return client{c}, nil
+	},
 }
+
+func TestOrders(t *testing.T) { locktest.Run(t, orders, locktest.Options{Runs: 30}) }
