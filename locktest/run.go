@@ -382,7 +382,7 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 			r.errorf(t, "locktest: %s is nondeterministic: the schedule of %s gives different records, %s", r.s.Name, file, where)
 		}
 	}
-	f, found := firstBug(v)
+	f, found := firstBug(v, sc.Expect[lock.Name].Judges...) // what the recording was made for
 	if !found && !same {
 		return // the lock may hold in some runs and not in others
 	}
@@ -624,11 +624,13 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 	}
 }
 
-// firstBug returns the first finding of class bug.
-func firstBug(v play.Verdict) (judges.Finding, bool) {
-	i := slices.IndexFunc(v.Findings, func(f judges.Finding) bool {
-		return f.Class == judges.ClassBug && f.Verdict != judges.Undecided
-	})
+// firstBug returns the first bug of a run, or the first one that a preferred judge finds, if there is one.
+func firstBug(v play.Verdict, preferred ...string) (judges.Finding, bool) {
+	bug := func(f judges.Finding) bool { return f.Class == judges.ClassBug && f.Verdict != judges.Undecided }
+	i := slices.IndexFunc(v.Findings, func(f judges.Finding) bool { return bug(f) && slices.Contains(preferred, f.Judge) })
+	if i < 0 {
+		i = slices.IndexFunc(v.Findings, bug)
+	}
 	if i < 0 {
 		return judges.Finding{}, false
 	}

@@ -161,6 +161,7 @@ func (l *lock) acquire(ctx context.Context, take func(*client.Session) (uint64, 
 		return nil
 	case errors.Is(err, client.ErrBusy):
 		return locktest.ErrBusy
+	case errors.Is(err, errClosed): // an earlier session, if there is one, is being closed
 	case l.session != nil:
 		l.close()
 	}
@@ -207,6 +208,8 @@ func (l *lock) Unlock(ctx context.Context) error {
 		l.generation = 0
 	case errors.Is(err, client.ErrUnanswered):
 		l.generation = 0
+	case errors.Is(err, client.ErrExpired) && l.c.isClosed() && !l.close():
+		return err // the client closes the session, and the master may not have heard of that
 	case errors.Is(err, client.ErrNotHeld), errors.Is(err, client.ErrExpired):
 		l.generation = 0
 		return locktest.ErrNotHeld
