@@ -131,3 +131,18 @@ func TestTheWholeSiteHasItsCommandWhereOneLooks(t *testing.T) {
 		}
 	}
 }
+
+// docs/judges.md says which judges found nothing in the control group, since newer ones find something
+// else in some records.
+func TestTheControlGroupHasItsJudges(t *testing.T) {
+	said := regexp.MustCompile(`The judges of these 40 000 runs had version (\d+)\.`).FindStringSubmatch(text(t, "docs/judges.md"))
+	if said == nil {
+		t.Fatal("docs/judges.md does not say which version of the judges judged the control group")
+	}
+	for _, lock := range []string{"reference+all", "reference-fair+all"} {
+		page := "results/explore/" + lock + "/verdicts.md"
+		if m := regexp.MustCompile(`<!-- versions: world \d+, judges (\d+), `).FindStringSubmatch(text(t, page)); m == nil || m[1] != said[1] {
+			t.Errorf("docs/judges.md says version %s, and %s has %q", said[1], page, m)
+		}
+	}
+}

@@ -108,7 +108,7 @@ func outside(t *testing.T, page, test string) (dir, commands string) {
 	must(t, dir, nil, "go mod edit -module shop -dropreplace "+modulePath(t, root))
 	for _, block := range blocks(t, page, "sh") {
 		if strings.Contains(block, "go mod edit -replace ") {
-			return dir, strings.Replace(block, "=PATH", "="+root, 1)
+			return dir, strings.ReplaceAll(block, "=PATH", "="+root)
 		}
 	}
 	t.Fatalf("%s does not say how to use the module", page)
@@ -146,5 +146,22 @@ func TestTheExampleOfTheReadme(t *testing.T) {
 	replay := regexp.MustCompile(`go test \S+ -run '\S+' -lockstep\.replay=\S+`).FindString(blocks(t, page, "text")[0])
 	if again, passed := shell(dir, nil, replay); passed || !strings.Contains(again, strings.TrimSpace(strings.SplitN(blocks(t, page, "text")[0], "\n", 2)[0])) {
 		t.Errorf("%s shows something else:\n%s", replay, again)
+	}
+}
+
+// The lock on etcd of docs/servers.md is the test of package etcdtest, and passes in a module outside
+// of this one, with the commands of the page. Without its comparison of revisions it fails.
+func TestTheLockOnEtcdOfTheDocumentation(t *testing.T) {
+	const page = "../docs/servers.md"
+	shown := example(t, page)
+	if want := strings.Replace(read(t, "etcdtest/orders_test.go"), "package etcdtest_test\n", "package shop\n", 1); shown != want {
+		t.Errorf("%s shows another test than etcdtest/orders_test.go", page)
+	}
+	dir, commands := outside(t, page, shown)
+	must(t, dir, nil, commands)
+	const compares, blind = "If(mine).Then(", "Then("
+	write(t, filepath.Join(dir, "orders_test.go"), strings.Replace(strings.Replace(shown, compares, blind, 1), "mine := ", "_ = ", 1))
+	if text, passed := shell(dir, nil, "go test ./... -run TestOrders/stories"); passed || !strings.Contains(text, "orders breaks misdelete: ") {
+		t.Errorf("a lock that deletes the key of another passes:\n%s", text)
 	}
 }

@@ -186,6 +186,8 @@ type message struct {
 	Reply  string   `json:"reply,omitempty"`
 	Hit    string   `json:"hit,omitempty"` // the effect of a rule on it
 	Push   bool     `json:"push,omitempty"`
+
+	segment bool // a piece of a stream, which may have no answer
 }
 
 type fault struct {

@@ -68,13 +68,15 @@ func TestRepeatsAreFolded(t *testing.T) {
 	}
 }
 
-// Renewals that prolong a hold are folded, as long as nothing else happens to the hold. A renewal about
-// which a judge found something is shown.
+// Renewals that prolong a hold, or change nothing, are folded, as long as nothing else happens to the
+// hold. A renewal about which a judge found something is shown.
 func TestRenewalsAreFolded(t *testing.T) {
 	for _, c := range []struct {
 		rule    string
 		between []model.Event // after 10 of 20 renewals, at 10.5s
 		found   int64         // when a judge found something, in seconds
+		segment bool          // the renewals are segments, which have no answer
+		idle    bool          // the last 10 renewals change nothing
 		want    []string      // the lines of the watchdog; it renews once a second
 		shown   int           // renewals with lines of their own
 	}{
@@ -95,6 +97,11 @@ func TestRenewalsAreFolded(t *testing.T) {
 		{rule: "a judge found something", found: 15,
 			want: []string{"renew 12 times more, until 13.002s, which", "renew 3 times more, until 19.002s, which"}, shown: 5},
 		{rule: "too few after it", found: 17, want: []string{"renew 14 times more, until 15.002s, which"}, shown: 6},
+		{rule: "segments", segment: true, want: []string{"renew (SEGMENT) 18 times more, until 19.001s, which prolonged the hold"}, shown: 2},
+		{rule: "the last ones change nothing", idle: true,
+			want: []string{"renew 8 times more, until 9.002s, which prolonged the hold", "renew 8 times more, until 19.002s, with nothing changed"}, shown: 4},
+		{rule: "segments that change nothing", segment: true, idle: true,
+			want: []string{"renew (SEGMENT) 8 times more, until 9.001s, which prolonged the hold", "renew (SEGMENT) 8 times more, until 19.001s, with nothing changed"}, shown: 4},
 	} {
 		rec := &model.Record{Params: model.Params{Lock: "any", Faults: []model.FaultSpec{{Kind: model.FaultPause, Processes: []string{"b"}}},
 			Processes: []model.ProcessParams{{Name: "a", Threads: 2}, {Name: "b", Threads: 1}}}}
@@ -109,18 +116,29 @@ func TestRenewalsAreFolded(t *testing.T) {
 				}
 			}
 			e := model.Event{AtNs: (i + 1) * 1000e6, Kind: model.KindSend, Process: "a", Msg: int(i) + 1, Conn: 1, Script: model.RoleRenew, Owners: []string{"a/1"}, Locks: []string{"x"}}
+			if c.segment {
+				e.Command, e.Args = model.SegmentCommand, []string{"24 bytes"}
+			}
 			rec.Add(e)
-			e.AtNs, e.Kind, e.Reply = e.AtNs+1e6, model.KindExec, "1"
+			e.AtNs, e.Kind = e.AtNs+1e6, model.KindExec
+			if !c.segment {
+				e.Reply = "1"
+			}
 			rec.Add(e)
-			rec.Add(model.Event{AtNs: e.AtNs, Kind: model.KindState, Lock: "x", Msg: e.Msg, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: e.AtNs/1e6 + 3000}})
-			rec.Add(model.Event{AtNs: e.AtNs + 1e6, Kind: model.KindDeliver, Process: "a", Msg: e.Msg, Dir: "reply", Conn: 1})
+			if !c.idle || i < 10 {
+				rec.Add(model.Event{AtNs: e.AtNs, Kind: model.KindState, Lock: "x", Msg: e.Msg, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: e.AtNs/1e6 + 3000}})
+			}
+			if !c.segment {
+				rec.Add(model.Event{AtNs: e.AtNs + 1e6, Kind: model.KindDeliver, Process: "a", Msg: e.Msg, Dir: "reply", Conn: 1})
+			}
 		}
 		r := report.Run{Scenario: "renewals", Lock: "any", Verdict: "held", Record: rec}
 		if c.found > 0 {
 			r.Findings = []judges.Finding{{Judge: model.JudgeLease, Verdict: judges.Broken, Class: judges.ClassBug, Detail: judges.Defect{Text: "it is so"}, AtNs: c.found*1000e6 + 1e6}}
 		}
 		text := report.Text(r)
-		rest := strings.Join(strings.Fields(text), " ")
+		flat := strings.Join(strings.Fields(text), " ")
+		rest := flat
 		for _, want := range c.want {
 			_, after, ok := strings.Cut(rest, want)
 			if !ok {
@@ -128,10 +146,10 @@ func TestRenewalsAreFolded(t *testing.T) {
 			}
 			rest = after
 		}
-		if folded := strings.Count(text, "times more"); folded != len(c.want) {
+		if folded := strings.Count(flat, "times more"); folded != len(c.want) {
 			t.Errorf("%s: %d lines stand for several renewals, want %d:\n%s", c.rule, folded, len(c.want), text)
 		}
-		if shown := strings.Count(text, " → "); shown != c.shown {
+		if shown := strings.Count(text, " → ") + strings.Count(text, "renew (24 bytes) of a/1\n"); shown != c.shown {
 			t.Errorf("%s: %d renewals are shown, want %d:\n%s", c.rule, shown, c.shown, text)
 		}
 	}

@@ -325,7 +325,7 @@ func (b *builder) traffic(e *model.Event) {
 	case e.Kind == model.KindSend:
 		b.msgs[e.Msg] = len(v.Messages)
 		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, e.Op, e.Script), Server: b.addressed(e), Name: Clip(name, 40), Locks: e.Locks, Op: e.Op,
-			Sent: e.AtNs, Exec: -1, Done: -1, Lost: -1})
+			Sent: e.AtNs, Exec: -1, Done: -1, Lost: -1, segment: e.Command == model.SegmentCommand})
 		b.add(e, v.Messages[len(v.Messages)-1].Lane, "sends "+name+about(e)).quiet = true
 		return
 	case e.Kind == model.KindPublish:
@@ -359,7 +359,14 @@ func (b *builder) traffic(e *model.Event) {
 		if who == "" {
 			who = e.Process
 		}
-		b.add(e, m.Server, fmt.Sprintf("%s of %s%s → %s", name, who, about(e), e.Reply)).quiet = e.Script == "" && e.Listens != model.ListensNot
+		text := name + " of " + who + about(e)
+		if size := strings.Join(e.Args, " "); e.Command == model.SegmentCommand && size != "" {
+			text = fmt.Sprintf("%s (%s) of %s", cmp.Or(string(e.Script), e.Command), size, who)
+		}
+		if e.Reply != "" {
+			text += " → " + e.Reply
+		}
+		b.add(e, m.Server, text).quiet = e.Script == "" && e.Listens != model.ListensNot
 	case model.KindDeliver:
 		m.Done = e.AtNs
 		if m.Push && e.Channel == "" { // a segment that answers none
@@ -549,7 +556,7 @@ func overlaps(beliefs []band) []overlap {
 // A folding is the exchanges that the view leaves out, and the lines in place of them.
 type folding struct {
 	drop  map[int]bool  // the messages to leave out
-	after map[int]event // the line that follows the answer of a message
+	after map[int]event // the line that follows the last event of a message
 }
 
 // row folds the exchanges of a row between its first and its last one, if there are enough of them.
@@ -562,8 +569,8 @@ func (f folding) row(row []*message, lanes []lane, outcome string) {
 	for _, m := range middle {
 		f.drop[m.ID] = true
 	}
-	f.after[first.ID] = event{AtNs: first.Done, Kind: "repeat", Lane: first.Lane, Process: lanes[first.Lane].Process, Locks: first.Locks, Op: first.Op, Times: len(middle),
-		Text: fmt.Sprintf("%s %d times more, until %s, %s", first.Name, len(middle), at(middle[len(middle)-1].Done), outcome)}
+	f.after[first.ID] = event{AtNs: first.over(), Kind: "repeat", Lane: first.Lane, Process: lanes[first.Lane].Process, Locks: first.Locks, Op: first.Op, Times: len(middle),
+		Text: fmt.Sprintf("%s %d times more, until %s, %s", first.Name, len(middle), at(middle[len(middle)-1].over()), outcome)}
 }
 
 // fold replaces exchanges that only repeat the one before by one line.
@@ -571,13 +578,17 @@ func (b *builder) fold() {
 	v, f := b.v, folding{map[int]bool{}, map[int]event{}}
 	b.foldTries(f)
 	b.foldRenewals(f)
+	last := map[int]int{} // by message, the index of its last event
+	for i, e := range v.Events {
+		last[e.Msg] = i
+	}
 	kept := v.Events[:0:0]
-	for _, e := range v.Events {
+	for i, e := range v.Events {
 		if e.Msg > 0 && f.drop[e.Msg] {
 			continue
 		}
 		kept = append(kept, e)
-		if x, ok := f.after[e.Msg]; ok && e.Kind == string(model.KindDeliver) {
+		if x, ok := f.after[e.Msg]; ok && i == last[e.Msg] {
 			kept = append(kept, x)
 		}
 	}
@@ -586,9 +597,17 @@ func (b *builder) fold() {
 	v.Folded = len(f.drop)
 }
 
-// answered reports whether no fault met a message, and its answer arrived.
+// answered reports whether no fault met a message, and its answer arrived. A segment may have none.
 func (m *message) answered() bool {
-	return m.Lane >= 0 && m.Exec >= 0 && m.Done >= 0 && m.Hit == "" && m.Lost < 0 && !m.Push
+	return m.Lane >= 0 && m.Exec >= 0 && (m.Done >= 0 || m.segment) && m.Hit == "" && m.Lost < 0 && !m.Push
+}
+
+// over returns the instant of the last event of an answered message.
+func (m *message) over() int64 {
+	if m.Done < 0 {
+		return m.Exec
+	}
+	return m.Done
 }
 
 // foldTries folds the exchanges of one call that change nothing. A waiter that asks again and again makes
@@ -618,12 +637,12 @@ func (b *builder) foldTries(f folding) {
 	}
 }
 
-// foldRenewals folds the renewals of one hold that prolong it, and between which nothing happens to the
-// hold, to its process, or to all.
+// foldRenewals folds the renewals of one hold that have the same outcome, and between which nothing
+// happens to the hold, to its process, or to all.
 func (b *builder) foldRenewals(f folding) {
-	rows := map[string][]*message{} // by lock
+	rows, outcomes := map[string][]*message{}, map[string]string{} // by lock
 	end := func(lock string) {
-		f.row(rows[lock], b.v.Lanes, "which prolonged the hold")
+		f.row(rows[lock], b.v.Lanes, outcomes[lock])
 		delete(rows, lock)
 	}
 	for _, e := range b.v.Events {
@@ -631,25 +650,27 @@ func (b *builder) foldRenewals(f folding) {
 		if i, ok := b.msgs[e.Msg]; ok && e.Kind == string(model.KindExec) {
 			m = &b.v.Messages[i]
 		}
-		renewed, failed := "", false
-		if m != nil && b.prolongs(m) {
-			renewed = m.Locks[0]
-		} else if m != nil {
-			failed = b.trace.Command(m.ID).Script == model.RoleRenew
+		renewed, outcome, other := "", "", false
+		if m != nil {
+			if outcome = b.renewal(m); outcome != "" {
+				renewed = m.Locks[0]
+			} else {
+				other = b.trace.Command(m.ID).Script == model.RoleRenew
+			}
 		}
 		for _, lock := range slices.Sorted(maps.Keys(rows)) {
 			last := rows[lock][len(rows[lock])-1]
 			switch about := len(e.Locks) == 0 || slices.Contains(e.Locks, lock); {
 			case renewed == lock:
-				if m.Lane != last.Lane || m.Name != last.Name || m.Reply != last.Reply {
+				if m.Lane != last.Lane || m.Name != last.Name || m.Reply != last.Reply || outcome != outcomes[lock] {
 					end(lock)
 				}
-			case e.Lane < 0, about && e.turn, about && failed, about && e.Process == b.v.Lanes[last.Lane].Process && e.disturbs():
+			case e.Lane < 0, about && e.turn, about && other, about && e.Process == b.v.Lanes[last.Lane].Process && e.disturbs():
 				end(lock)
 			}
 		}
 		if renewed != "" {
-			rows[renewed] = append(rows[renewed], m)
+			rows[renewed], outcomes[renewed] = append(rows[renewed], m), outcome
 		}
 	}
 	for _, lock := range slices.Sorted(maps.Keys(rows)) {
@@ -666,19 +687,31 @@ func (e *event) disturbs() bool {
 	return false
 }
 
-// prolongs reports whether a message is a renewal that no call sent, that only moved the end of one hold
-// to a later instant, and about which no judge found anything.
-func (b *builder) prolongs(m *message) bool {
+// renewal returns as a clause what a renewal of one hold did that no call sent, and about which no judge
+// found anything. It returns "" for any other message, and for a renewal that did something else.
+func (b *builder) renewal(m *message) string {
 	sent := b.trace.Command(m.ID)
-	if sent == nil || sent.Script != model.RoleRenew || sent.Call != nil || sent.Wait != nil || !m.answered() || len(sent.Changes) != 1 || len(m.Locks) != 1 {
-		return false
+	if sent == nil || sent.Script != model.RoleRenew || sent.Call != nil || sent.Wait != nil || !m.answered() || len(m.Locks) != 1 ||
+		slices.ContainsFunc(b.run.Findings, func(f judges.Finding) bool { return m.Sent == f.AtNs || m.Exec <= f.AtNs && f.AtNs <= m.over() }) {
+		return ""
 	}
-	was, now := sent.Changes[0].Before, *sent.Changes[0].After
-	if now.ExpiresMs <= was.ExpiresMs || !was.Held() || sent.Changes[0].Lock != m.Locks[0] {
+	switch {
+	case len(sent.Changes) == 0:
+		return "with nothing changed"
+	case len(sent.Changes) == 1 && sent.Changes[0].Lock == m.Locks[0] && prolongs(sent.Changes[0]):
+		return "which prolonged the hold"
+	}
+	return ""
+}
+
+// prolongs reports whether a change only moved the end of a hold to a later instant.
+func prolongs(c *trace.Change) bool {
+	was, now := c.Before, *c.After
+	if now.ExpiresMs <= was.ExpiresMs || !was.Held() {
 		return false
 	}
 	now.ExpiresMs = was.ExpiresMs
-	return now.Equal(was) && !slices.ContainsFunc(b.run.Findings, func(f judges.Finding) bool { return m.Sent <= f.AtNs && f.AtNs <= m.Done })
+	return now.Equal(was)
 }
 
 func (b *builder) findings() {

@@ -426,3 +426,29 @@ func Meets(l *subject.Subject, c Class) bool {
 	d := &drawer{lock: l}
 	return slices.ContainsFunc(faultKinds[c], func(kind string) bool { return !d.lacks(kind) })
 }
+
+// ServerFaults returns the faults of the class server that runs of a lock can meet, in words for people.
+func ServerFaults(l *subject.Subject) (words []string) {
+	d := &drawer{lock: l}
+	for _, kind := range faultKinds[ClassServer] {
+		switch {
+		case d.lacks(kind):
+		case kind == string(model.ServerRestart):
+			for _, r := range []struct {
+				keep bool
+				word string
+			}{{true, "restart with data"}, {false, "restart without data"}} {
+				if d.lock.LacksFault(model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart, KeepData: r.keep}, nil) == "" {
+					words = append(words, r.word)
+				}
+			}
+		case kind == string(model.ServerFlushScripts):
+			words = append(words, "script flush")
+		case kind == string(model.ServerIsolate):
+			words = append(words, "isolation")
+		default:
+			words = append(words, kind)
+		}
+	}
+	return words
+}

@@ -165,6 +165,18 @@ func TestFaultsThatAServerLacksAreNotDrawn(t *testing.T) {
 	}
 }
 
+// ServerFaults names each fault that the servers of a lock have, and none that they lack.
+func TestTheFaultsThatServersHaveAreNamed(t *testing.T) {
+	lock := *scenariotest.Lock(t, "setnx-cad")
+	if got, want := ServerFaults(&lock), []string{"restart with data", "restart without data", "failover", "script flush", "stall"}; !slices.Equal(got, want) {
+		t.Errorf("a Redis server has %q, want %q", got, want)
+	}
+	lock.Servers = poorServers{lock.Servers}
+	if got, want := ServerFaults(&lock), []string{"restart without data", "stall"}; !slices.Equal(got, want) {
+		t.Errorf("the poor server has %q, want %q", got, want)
+	}
+}
+
 // told is a server that knows these commands and no others.
 type told struct {
 	sim.Server

@@ -16,6 +16,8 @@ type Need struct {
 	Asks string // what a lock must show to meet it, for people
 	// promise is the promise whose limits stand behind each lock that meets the need; "": none.
 	promise string
+	// servers lets the faults of its servers that a lock could meet stand behind it.
+	servers bool
 	meets   func(Lock) bool
 	cost    func(Lock) float64 // locks are listed by it, the cheapest first
 }
@@ -66,8 +68,9 @@ var Needs = []Need{
 	},
 	{
 		Name:    "It must survive the faults that its servers may have in the survey, such as a restart",
-		Asks:    "one owner at a time, not freed by another, live after a crash and lease kept: held under faults of servers",
+		Asks:    "one owner at a time, not freed by another, live after a crash and lease kept: held under faults of servers. The faults that the lock met stand behind it",
 		promise: "one owner at a time",
+		servers: true,
 		meets: func(l Lock) bool {
 			return !slices.ContainsFunc(sound, func(promise string) bool { return l.Cell(promise, string(draw.ClassServer)).Word != Held })
 		},
@@ -113,13 +116,16 @@ func (s Survey) note(n Need, l Lock) string {
 	if slices.Contains(s.OnlySimulated, l.Name) {
 		notes = append(notes, "only simulated")
 	}
+	if faults := l.serverFaults(); n.servers && faults != nil {
+		notes = append(notes, "met: "+strings.Join(faults, ", "))
+	}
 	for _, p := range Promises {
 		sum := l.Summary(p.Name)
 		switch {
 		case sum.Word == Bug:
 			bugs = append(bugs, p.Name)
 		case sum.Word == Limit && p.Name == n.promise:
-			notes = append(notes, sum.String())
+			notes = append(notes, sum.Counted())
 		}
 	}
 	if bugs != nil {
@@ -133,7 +139,9 @@ var NeedsHead = []string{"need", "what the lock shows here", "locks that show it
 
 // needsAbout explains the table of needs.
 var needsAbout = "The cells and the costs below say which lock meets which need. A lock with a bug in one of these promises meets none: " + strings.Join(sound, ", ") + ". " +
-	"Parentheses after a lock have its limits in the first promise of the row, and the other promises in which it has a bug. " +
+	"Parentheses after a lock have its limits in the first promise of the row, with the number of runs that broke it, and the other promises in which it has a bug. " +
+	"Chance decides whether a failure that is as rare as 1 of 100 comes in a campaign. So a similar lock without such a limit need not be safer. " +
+	"The last row compares locks whose servers can have different faults: a lock that met only restarts did not have to survive a failover. " +
 	"Nobody can deploy a lock that is only simulated: its servers exist only in the simulation. " +
 	"No lock alone keeps a job from running twice, since a machine that starts the job late may find the lock free again. So the job must also note in its data which period is done. " +
 	"The section of each lock says in two sentences when to take it and when not."

@@ -21,7 +21,7 @@ func lockOf(name string, cost Cost, but map[string]Word) Lock {
 					word = w
 				}
 			}
-			l.Cells = append(l.Cells, Cell{Promise: p.Name, Faults: c, Word: word})
+			l.Cells = append(l.Cells, Cell{Promise: p.Name, Faults: c, Word: word, Runs: 100, Broken: map[bool]int{true: 3}[word == Limit]})
 		}
 	}
 	return l
@@ -32,19 +32,24 @@ func TestALockMeetsANeedByItsCells(t *testing.T) {
 	cheap := Cost{Acquire: Exchange{1, 2}, Unlock: Exchange{1, 2}, HandOverMs: 42}
 	slow := Cost{Acquire: Exchange{3, 6}, Unlock: Exchange{1, 2}, HandOverMs: 4}
 	plain := map[string]Word{"fencing/": NotPromised, "fair/": NotPromised, "one owner at a time/" + string(draw.ClassServer): Limit}
+	fenced := lockOf("fenced", slow, map[string]Word{"fair/network": Limit})
+	fenced.ServerFaults = []string{"restart with data", "stall"}
 	s := Survey{OnlySimulated: []string{"fenced"}, Locks: []Lock{
-		lockOf("fenced", slow, map[string]Word{"fair/network": Limit}),
+		fenced,
 		lockOf("cheap", cheap, plain),
 		lockOf("cheaper", Cost{Acquire: Exchange{1, 2}, Unlock: Exchange{1, 2}, HandOverMs: 40}, map[string]Word{"fencing/server": Limit, "fair/": Bug, "lost hold told/": NotPromised}),
 		lockOf("broken", cheap, map[string]Word{"lease kept/network": Bug}),
 	}}
 	want := [][]Choice{
 		{{"cheap", ""}, {"cheaper", "bug: fair"}},
-		{{"cheaper", "limit: server; bug: fair"}, {"fenced", "only simulated"}},
-		{{"cheap", "limit: server"}, {"fenced", "only simulated"}},
-		{{"fenced", "only simulated; limit: network"}},
+		{{"cheaper", "limit: server 3 of 100; bug: fair"}, {"fenced", "only simulated"}},
+		{{"cheap", "limit: server 3 of 100"}, {"fenced", "only simulated"}},
+		{{"fenced", "only simulated; limit: network 3 of 100"}},
 		{{"fenced", "only simulated"}},
-		{{"cheaper", "bug: fair"}, {"fenced", "only simulated"}},
+		{{"cheaper", "bug: fair"}, {"fenced", "only simulated; met: restart with data, stall"}},
+	}
+	if got := (Summary{Word: Limit, Campaigns: []string{NoFaults, "pause"}, broken: []string{"2 of 100", "5 of 100"}}).Counted(); got != "limit without a fault in 2 of 100" {
+		t.Errorf("a limit that comes without a fault is %q", got)
 	}
 	for i, n := range Needs {
 		if got := s.Met(n); !slices.Equal(got, want[i]) {
@@ -58,10 +63,10 @@ func TestALockMeetsANeedByItsCells(t *testing.T) {
 	if err := s.WritePage(&page); err != nil {
 		t.Fatal(err)
 	}
-	if line := "| fair: held, or limit | [`fenced`](#fenced) (only simulated; limit: network) |"; !strings.Contains(markdown.String(), line) {
+	if line := "| fair: held, or limit | [`fenced`](#fenced) (only simulated; limit: network 3 of 100) |"; !strings.Contains(markdown.String(), line) {
 		t.Errorf("%q is missing in:\n%s", line, markdown.String())
 	}
-	if cell := `<td>fair: held, or limit</td><td><a href="#fenced">fenced</a> (only simulated; limit: network)</td>`; !strings.Contains(page.String(), cell) {
+	if cell := `<td>fair: held, or limit</td><td><a href="#fenced">fenced</a> (only simulated; limit: network 3 of 100)</td>`; !strings.Contains(page.String(), cell) {
 		t.Errorf("%q is missing in the page", cell)
 	}
 	if err := (Survey{Locks: s.Locks[3:]}).WriteMarkdown(&markdown); err != nil || !strings.Contains(markdown.String(), noLock) {

@@ -1,6 +1,7 @@
 package survey
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -10,6 +11,8 @@ type Summary struct {
 	Word Word
 	// Campaigns are the names of the campaigns in which the promise was broken as Word says.
 	Campaigns []string
+	// broken has the number of runs that broke it in each of these, as in "1 of 100".
+	broken    []string
 	Recording string // the recording of the first bug
 	Runs      int    // the number of runs of all campaigns
 }
@@ -24,6 +27,7 @@ func (l Lock) Summary(promise string) Summary {
 			}
 			s.Word = word
 			s.Campaigns = append(s.Campaigns, c.Faults)
+			s.broken = append(s.broken, fmt.Sprintf("%d of %d", c.Broken, c.Runs))
 			if s.Recording == "" {
 				s.Recording = c.Recording
 			}
@@ -55,4 +59,19 @@ func (s Summary) Where() string {
 	default:
 		return ": " + strings.Join(s.Campaigns, ", ")
 	}
+}
+
+// Counted is String with the number of runs that broke the promise in each campaign.
+func (s Summary) Counted() string {
+	if s.Word != Bug && s.Word != Limit {
+		return s.String()
+	}
+	if i := slices.Index(s.Campaigns, NoFaults); i >= 0 {
+		return s.String() + " in " + s.broken[i]
+	}
+	counted := slices.Clone(s.Campaigns)
+	for i := range counted {
+		counted[i] += " " + s.broken[i]
+	}
+	return string(s.Word) + ": " + strings.Join(counted, ", ")
 }

@@ -118,7 +118,10 @@ type Lock struct {
 	Advice string `json:"advice,omitempty"` // when to use the lock and when not
 	Cells  []Cell `json:"cells"`            // by campaign, then by promise
 	Cost   Cost   `json:"cost"`
-	Runs   int    `json:"runs"` // of each campaign
+	// ServerFaults are the faults of the class server that the lock could meet. The list is nil in
+	// surveys that an older program wrote.
+	ServerFaults []string `json:"server_faults,omitempty"`
+	Runs         int      `json:"runs"` // of each campaign
 	// Odd is the number of runs that were undecided or did not repeat.
 	Odd int `json:"odd,omitempty"`
 	// Recordings has the text of each recording by its name. It is not in the JSON of
@@ -130,6 +133,18 @@ type Lock struct {
 func (l Lock) Cell(promise, faults string) Cell {
 	i := slices.IndexFunc(l.Cells, func(c Cell) bool { return c.Promise == promise && c.Faults == faults })
 	return l.Cells[i]
+}
+
+// serverFaults returns the faults of the class server that the lock could meet; nil if neither the survey
+// nor the program knows.
+func (l Lock) serverFaults() []string {
+	if l.ServerFaults != nil {
+		return l.ServerFaults
+	}
+	if s, err := subject.Find(l.Name); err == nil {
+		return draw.ServerFaults(s)
+	}
+	return nil
 }
 
 // Judged returns the number of runs that were judged, of all campaigns.
@@ -198,7 +213,7 @@ func halved(runs int, each, all time.Duration) int {
 // Of surveys one lock in this process. The lock must be registered. spent returns the
 // processor time of this process so far; it may be nil if the options have no limit of it.
 func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) (Lock, error) {
-	out := Lock{Name: l.Name, About: l.About, Advice: l.Advice, Recordings: map[string]string{}}
+	out := Lock{Name: l.Name, About: l.About, Advice: l.Advice, ServerFaults: draw.ServerFaults(l), Recordings: map[string]string{}}
 	runs, err := fitting(h, l, o, spent)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", l.Name, err)

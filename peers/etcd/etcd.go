@@ -7,42 +7,19 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
-	"strconv"
-	"sync"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
-	"go.uber.org/zap"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/stats"
 
 	"lockstep/locktest"
-	"lockstep/peers/etcd/server"
-	"lockstep/sim"
+	"lockstep/peers/etcdtest"
 )
 
 // lease is the TTL of a session. A session of 60 s, which is the default, makes runs long.
 const lease = 8 * time.Second
-
-// renewEvery is how long a session goes without a renewal. The client plans the next renewal a
-// third of the TTL after each answer, and checks every 500 ms which are due (client/v3 3.7.3,
-// lease.go, lines 542, 593 and 86). It sends a renewal without an answer again at the next check,
-// and on another stream 500 ms after the stream broke (line 489).
-const renewEvery = lease/3 + 500*time.Millisecond
-
-// election is how long a server without others may take to elect itself after a restart. It serves
-// nobody before, and then every lease begins anew (server/v3 3.7.3, lease/lessor.go, Promote). The
-// default election timeout is a second, and raft waits for up to twice that.
-const election = 2 * time.Second
 
 // Mutex is concurrency.Mutex, with a session for each acquire. The session is closed after the
 // unlock. After a failed acquire or unlock the session is left to its lease, so that a key which
@@ -65,227 +42,26 @@ const election = 2 * time.Second
 //     it. It is the one of Header (mutex.go, line 158).
 var Mutex = locktest.Subject{
 	Name: "etcd-mutex", About: "etcd: concurrency.Mutex, with a session for each acquire",
-	Servers: server.Servers(), Lease: lease, Recovery: election, Reconnect: backoff.DefaultConfig.MaxDelay, Renewed: true, RenewEvery: renewEvery, Fair: true, State: state,
+	Servers: etcdtest.Servers(), Lease: lease, Recovery: etcdtest.Recovery, Reconnect: etcdtest.Reconnect, Renewed: true, RenewEvery: etcdtest.RenewEvery(lease), Fair: true,
+	// The first key belongs to the holder, the others to waiters. A key is known by its session.
+	State: etcdtest.Oldest(func(lock string) string { return lock + "/" }),
 	Open: func(p *locktest.Process) (locktest.Client, error) {
-		return newClient(p)
+		c, err := etcdtest.NewClient(p)
+		if err != nil {
+			return nil, err
+		}
+		return client{c}, nil
 	},
 }
 
-// state reads the keys of a lock: the first one belongs to the holder, the others to
-// waiters. A key is known by its session.
-func state(s locktest.Snapshot, lock string) *locktest.State {
-	var st *locktest.State
-	for _, e := range sim.Streaming(s.Server(0)).(*server.Server).Entries(lock + "/") {
-		if st != nil {
-			st.Queue = append(st.Queue, e.Key)
-			continue
-		}
-		st = &locktest.State{Owner: e.Key, Expires: -1}
-		if e.Leased {
-			st.Expires = s.Now() + e.Expires
-		}
-	}
-	return st
-}
+type client struct{ *etcdtest.Client }
 
-// newClient makes a client that dials in the world. The world learns the caller of each request.
-func newClient(p *locktest.Process) (*client, error) {
-	steady := backoff.DefaultConfig
-	steady.Jitter = 0 // its random numbers cannot be seeded
-	keepers := &sync.Map{}
-	own, renews := p.Sim().Instant(), p.Sim().Instant()
-	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{"http://" + p.Addr(0)}, Logger: zap.NewNop(),
-		// The jitter of a pause comes from chance that cannot be seeded. With 0 the client would take its
-		// default. This fraction is less than half of the step from 1 to the next float64, so a pause
-		// times 1 plus the jitter is the pause.
-		BackoffJitterFraction: 1e-17,
-		DialOptions: []grpc.DialOption{
-			grpc.WithConnectParams(grpc.ConnectParams{Backoff: steady, MinConnectTimeout: 20 * time.Second}),
-			dialer(p),
-			grpc.WithStatsHandler(delayed{p}),
-			grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-				takeTurn(p, method)
-				return invoke(inOrder(ctx), method, req, reply, cc, opts...)
-			}),
-			grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
-				ctx = inOrder(ctx)
-				if method != keepAlive {
-					takeTurn(p, method)
-					s, err := open(ctx, desc, cc, method, opts...)
-					if err != nil {
-						return nil, err
-					}
-					return asking{s, p, method}, nil
-				}
-				// The loop that sends renewals and the loop that gives leases up would tick at the
-				// same instants, at which either may be first.
-				own.Wait()
-				takeTurn(p, method)
-				s, err := open(ctx, desc, cc, method, opts...)
-				if err != nil {
-					return nil, err
-				}
-				r := &renewals{ClientStream: s, keepers: keepers, own: renews, due: make(chan struct{}, 1)}
-				go r.send()
-				return r, nil
-			}),
-		},
-	})
-	if err != nil {
-		return nil, err
-	}
-	c.Watcher = watchers{c.Watcher, c}
-	c.ActiveConnection().Connect()
-	return &client{c, p, keepers}, nil
-}
-
-// takeTurn waits for the turn of the caller to send a request of this method. A new lease belongs
-// to no lock yet, since the key of its session decides the place of a waiter. The stream of
-// renewals is for the sessions of all threads. Requests of a thread that are due at one instant are
-// sent in the order of their methods.
-func takeTurn(p *locktest.Process, method string) {
-	if method == leaseGrant || method == keepAlive {
-		p.Turn()
-		return
-	}
-	p.Asks(method)
-}
-
-// delayed takes the turns of requests that waited for a connection. Otherwise they would be sent
-// in any order, since all of them go on at the instant at which the client has one.
-type delayed struct{ p *locktest.Process }
-
-type methodKey struct{}
-
-// TagRPC implements stats.Handler.
-func (delayed) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Context {
-	return context.WithValue(ctx, methodKey{}, info.FullMethodName)
-}
-
-// HandleRPC implements stats.Handler. The goroutine of the request calls it.
-func (d delayed) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	if _, ok := s.(*stats.DelayedPickComplete); ok {
-		takeTurn(d.p, ctx.Value(methodKey{}).(string))
-	}
-}
-
-// TagConn implements stats.Handler.
-func (delayed) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context { return ctx }
-
-// HandleConn implements stats.Handler.
-func (delayed) HandleConn(context.Context, stats.ConnStats) {}
-
-// inOrder returns a context whose request has the headers of ctx in the order of their names. gRPC
-// would send them in the order of a map, which changes how far they can be compressed.
-func inOrder(ctx context.Context) context.Context {
-	headers, _ := metadata.FromOutgoingContext(ctx)
-	ctx = metadata.NewOutgoingContext(ctx, nil)
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		for _, value := range headers[name] {
-			ctx = metadata.AppendToOutgoingContext(ctx, name, value)
-		}
-	}
-	return ctx
-}
-
-// watchers gives each watch a Watcher, and so a stream, of its own. Watches that share a stream begin
-// anew in the order of a map when it breaks.
-type watchers struct {
-	clientv3.Watcher
-	c *clientv3.Client
-}
-
-// Watch implements clientv3.Watcher.
-func (w watchers) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	return clientv3.NewWatcher(w.c).Watch(ctx, key, opts...)
-}
-
-// asking is a stream that asks for its turn before it sends.
-type asking struct {
-	grpc.ClientStream
-	p      *locktest.Process
-	method string
-}
-
-// SendMsg implements grpc.ClientStream.
-func (a asking) SendMsg(m any) error {
-	takeTurn(a.p, a.method)
-	return a.ClientStream.SendMsg(m)
-}
-
-// leaseGrant is the method that asks for a lease. keepAlive opens the stream of renewals. A client has
-// one such stream, and sends the renewals of all its sessions on it.
-const (
-	leaseGrant = "/etcdserverpb.Lease/LeaseGrant"
-	keepAlive  = "/etcdserverpb.Lease/LeaseKeepAlive"
-)
-
-// renewals is the stream that keepAlive opens. A client of etcd sends the renewals of an instant in the
-// order of a map. The stream keeps them until the instant is over, and sends them in the order of their
-// sessions. A renewal belongs to the keys of its session.
-type renewals struct {
-	grpc.ClientStream
-	keepers *sync.Map // by the ID of a session, the Keeper of its thread
-	own     sim.Instant
-
-	mu   sync.Mutex
-	kept []*etcdserverpb.LeaseKeepAliveRequest
-	err  error // of the last renewal that was sent
-	due  chan struct{}
-}
-
-// SendMsg implements grpc.ClientStream. Its error is that of an earlier renewal.
-func (r *renewals) SendMsg(m any) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.kept = append(r.kept, m.(*etcdserverpb.LeaseKeepAliveRequest))
-	select {
-	case r.due <- struct{}{}:
-	default:
-	}
-	return r.err
-}
-
-// send sends the kept renewals until the stream ends.
-func (r *renewals) send() {
-	for {
-		select {
-		case <-r.Context().Done():
-			return
-		case <-r.due:
-		}
-		r.own.Wait()
-		r.mu.Lock()
-		kept := r.kept
-		r.kept = nil
-		r.mu.Unlock()
-		slices.SortFunc(kept, func(a, b *etcdserverpb.LeaseKeepAliveRequest) int { return cmp.Compare(a.ID, b.ID) })
-		for _, m := range kept {
-			if keeper, ok := r.keepers.Load(m.ID); ok {
-				keeper.(func(...string))(strconv.FormatInt(m.ID, 16))
-			}
-			if err := r.ClientStream.SendMsg(m); err != nil {
-				r.mu.Lock()
-				r.err = err
-				r.mu.Unlock()
-			}
-		}
-	}
-}
-
-type client struct {
-	*clientv3.Client
-	p       *locktest.Process
-	keepers *sync.Map
-}
-
-func (c *client) Lock(name string) (locktest.Lock, error) {
-	return &lock{c: c, name: name}, nil
+func (c client) Lock(name string) (locktest.Lock, error) {
+	return &lock{c: c.ForLock(name), name: name}, nil
 }
 
 type lock struct {
-	c       *client
+	c       *clientv3.Client
 	name    string
 	session *concurrency.Session // of the newest hold
 	mutex   *concurrency.Mutex   // nil: not held, as far as the handle knows
@@ -299,8 +75,7 @@ func (l *lock) begin(ctx context.Context) (*concurrency.Session, *concurrency.Mu
 	if err != nil {
 		return nil, nil, err
 	}
-	l.c.keepers.Store(int64(granted.ID), l.c.p.Keeper(l.name))
-	s, err := concurrency.NewSession(l.c.Client, concurrency.WithLease(granted.ID))
+	s, err := concurrency.NewSession(l.c, concurrency.WithLease(granted.ID))
 	if err != nil {
 		return nil, nil, err
 	}
