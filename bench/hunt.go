@@ -239,9 +239,10 @@ func (b *bench) hunt() (section, error) {
 	return b.huntEach(quarries, seeds, limits, keepHunts)
 }
 
-// huntEach hunts each quarry with each strategy and each seed. It goes on where an earlier call
-// was interrupted, and keeps what it has whenever it has used so much processor time. An early
-// interrupt leaves low limits of all strategies, and few seeds of all bugs, and not all of a few.
+// huntEach hunts each quarry with each strategy and each seed. The strategies take turns, so that
+// other work on the machine slows all of them down. It goes on where an earlier call was interrupted,
+// and keeps what it has whenever it has used so much processor time. An early interrupt leaves low
+// limits and few seeds of all bugs, and not all of a few.
 func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, keep time.Duration) (section, error) {
 	var all []hunted
 	for _, name := range huntStrategies {
@@ -261,32 +262,29 @@ func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, k
 	}
 	kept := processorTime()
 	for _, limit := range limits {
-		for k, name := range huntStrategies {
-			of := all[k*len(quarries):][:len(quarries)]
-			var open []int // the bugs whose median is not known
-			for i, h := range of {
-				if _, runs := h.median(); runs == 0 || len(h.Runs) < seeds {
-					open = append(open, i)
-				}
+		open := map[int]bool{} // by the index in all: the median is not known
+		for i, h := range all {
+			if _, runs := h.median(); runs == 0 || len(h.Runs) < seeds {
+				open[i] = true
 			}
-			for seed := range seeds {
-				if b.Progress != nil {
-					b.Progress(fmt.Sprintf("at most %v, hunt with %s: %d of %d bugs, seed %d of %d", limit, name, len(open), len(quarries), seed+1, seeds))
-				}
-				for _, ground := range grounds(quarries) {
+		}
+		for seed := range seeds {
+			if b.Progress != nil {
+				b.Progress(fmt.Sprintf("hunts of at most %v, seed %d of %d: %d of %d medians are not known", limit, seed+1, seeds, len(open), len(all)))
+			}
+			for _, ground := range grounds(quarries) {
+				for k, name := range huntStrategies {
+					of := all[k*len(quarries):][:len(quarries)]
 					var prey []int // the bugs that this campaign hunts
+					var hunting []quarry
 					var most time.Duration
 					for _, i := range ground {
-						if upTo, play := of[i].next(seed, seeds, limit); play && slices.Contains(open, i) {
-							prey, most = append(prey, i), max(most, upTo)
+						if upTo, play := of[i].next(seed, seeds, limit); play && open[k*len(quarries)+i] {
+							prey, hunting, most = append(prey, i), append(hunting, quarries[i]), max(most, upTo)
 						}
 					}
 					if len(prey) == 0 {
 						continue
-					}
-					var hunting []quarry
-					for _, i := range prey {
-						hunting = append(hunting, quarries[i])
 					}
 					ends, err := once(hunting, name, uint64(seed+1), most)
 					if err != nil {

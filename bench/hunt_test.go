@@ -200,8 +200,10 @@ func TestHuntsGetMoreTimeWhereTheMedianIsNotKnown(t *testing.T) {
 		"hard %s 1 250, lost %s 1 250, hard %s 2 250, lost %s 2 250, hard %s 3 200",
 		"lost %s 1 400, lost %s 2 400",
 	} {
-		for _, name := range huntStrategies {
-			want = append(want, strings.Split(strings.ReplaceAll(played, "%s", name), ", ")...)
+		for _, hunt := range strings.Split(played, ", ") {
+			for _, name := range huntStrategies {
+				want = append(want, strings.ReplaceAll(hunt, "%s", name))
+			}
 		}
 	}
 	if !slices.Equal(x.played, want) {
@@ -237,12 +239,12 @@ func TestAHuntGoesOn(t *testing.T) {
 		if err == nil || len(x.played) != first {
 			t.Fatalf("%d of %d hunts, error %v", len(x.played), first, err)
 		}
-		if first == 3 {
+		if first == 2 {
 			var page strings.Builder
 			if err := r.WritePage(&page); err != nil {
 				t.Fatal(err)
 			}
-			for _, want := range []string{"**Not complete: ", "| easy | " + plainLock + " | 5.00 ns (5) |   |   |", "The hunts with plain are not all played: each bug was hunted with at least 1 of 3 seeds.", "No bug was hunted with tapct."} {
+			for _, want := range []string{"**Not complete: ", "| easy | " + plainLock + " | 5.00 ns (5) | 5.00 ns (5) |   |", "The hunts with plain are not all played: each bug was hunted with at least 0 of 3 seeds.", "No bug was hunted with tapct."} {
 				if !strings.Contains(page.String(), want) {
 					t.Errorf("no %q in\n%s", want, &page)
 				}
