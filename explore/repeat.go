@@ -141,6 +141,10 @@ func Compare(lock string, once, again []Repeatable) (out Repeated, err error) {
 	return out, nil
 }
 
+// whysShown is the number of differing runs of a lock of which WriteRepeatability says where their
+// records differ. Hundreds of runs may differ for one reason.
+const whysShown = 5
+
 // WriteRepeatability writes for people how locks repeat. command wrote it, and how says in a
 // sentence what the two plays of a run are.
 func WriteRepeatability(w io.Writer, command, how string, all []Repeated) error {
@@ -165,10 +169,16 @@ func WriteRepeatability(w io.Writer, command, how string, all []Repeated) error 
 			if one.Scenario == "" {
 				fmt.Fprintf(&b, " Its seed is %d.", one.Seed)
 			}
-			if i < len(r.Why) && r.Why[i] != "" {
+			switch {
+			case i >= whysShown:
+				b.WriteString("\n")
+			case i < len(r.Why) && r.Why[i] != "":
 				fmt.Fprintf(&b, "\n\n```text\n%s\n```\n", r.Why[i])
-			} else {
+			default:
 				b.WriteString(" The same process does not show the difference in eleven plays.\n")
+			}
+			if i == whysShown-1 && len(r.Differing) > whysShown {
+				b.WriteString("\nWhere the records of the others differ is left out.\n")
 			}
 		}
 	}

@@ -56,3 +56,22 @@ func TestRunsThatDiffer(t *testing.T) {
 		t.Error("plays of different runs are compared")
 	}
 }
+
+func TestOnlySomeReasonsAreWritten(t *testing.T) {
+	r := Repeated{Lock: "mine", Drawn: [2]int{10, whysShown + 2}}
+	for i := range whysShown + 2 {
+		r.Differing = append(r.Differing, Repeatable{Seed: uint64(i), Index: i, Digest: "a"})
+		r.Digests, r.Why = append(r.Digests, "b"), append(r.Why, "the records differ")
+	}
+	for _, c := range []struct{ differ, whys, leftOut int }{{whysShown + 2, whysShown, 1}, {whysShown, whysShown, 0}, {2, 2, 0}} {
+		one := r
+		one.Differing = r.Differing[:c.differ]
+		var b strings.Builder
+		if err := WriteRepeatability(&b, "simrun repeat", "Played twice.", []Repeated{one}); err != nil {
+			t.Fatal(err)
+		}
+		if runs, whys, leftOut := strings.Count(b.String(), "\ndrawn run "), strings.Count(b.String(), "the records differ\n"), strings.Count(b.String(), "is left out"); runs != c.differ || whys != c.whys || leftOut != c.leftOut {
+			t.Errorf("%d runs, %d reasons, left out is said %d times; want %+v in\n%s", runs, whys, leftOut, c, &b)
+		}
+	}
+}
