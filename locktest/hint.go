@@ -64,7 +64,7 @@ func hintOfTraffic(d judges.Traffic) string {
 }
 
 // hintOfValue is about a request that met the hold of another thread, since both threads write the same
-// value. Such a request is what the finding is about, or the cause of the finding.
+// value. The finding is about such a request, or such a request caused it.
 func hintOfValue(f judges.Finding, run *trace.Run) string {
 	if run == nil || f.Lock == "" {
 		return ""
