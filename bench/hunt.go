@@ -88,7 +88,7 @@ func quarries(h *sim.Host) ([]quarry, error) {
 	return all, nil
 }
 
-// grounds returns the indices of the quarries, a slice per lock. One campaign hunts all bugs of a lock.
+// grounds groups the indices of the quarries by lock. One campaign hunts all bugs of a lock.
 func grounds(quarries []quarry) (all [][]int) {
 	at := map[string]int{}
 	for i, q := range quarries {

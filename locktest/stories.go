@@ -30,6 +30,14 @@ func leased(s Subject, _ offers) string {
 	return ""
 }
 
+// renewed is the applies of a story about renewals.
+func renewed(s Subject, _ offers) string {
+	if !s.Renewed {
+		return "the lock does not renew its lease"
+	}
+	return ""
+}
+
 // pace takes the place of the lease in stories for a lock without one.
 const pace = 5 * time.Second
 
@@ -127,28 +135,16 @@ var stories = []story{
   - {when: {direction: request}, do: delay, for: {0.1}}`,
 	},
 	{
-		name:  "hold-of-three-leases",
-		about: "The holder works for three leases, and nothing fails. It must keep its hold.",
-		applies: func(s Subject, _ offers) string {
-			if !s.Renewed {
-				return "the lock does not renew its lease"
-			}
-			return ""
-		},
+		name: "hold-of-three-leases", applies: renewed,
+		about:     "The holder works for three leases, and nothing fails. It must keep its hold.",
 		processes: "{a: {}, b: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
   b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
 	},
 	{
-		name:  "renewal-that-fails-once",
-		about: "The holder is cut off for a while in which one renewal is due. It must keep its hold.",
-		applies: func(s Subject, _ offers) string {
-			if !s.Renewed {
-				return "the lock does not renew its lease"
-			}
-			return ""
-		},
+		name: "renewal-that-fails-once", applies: renewed,
+		about:     "The holder is cut off for a while in which one renewal is due. It must keep its hold.",
 		processes: "{a: {}, b: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
@@ -162,7 +158,7 @@ var stories = []story{
 		applies: func(s Subject, o offers) string {
 			switch {
 			case !s.Renewed:
-				return "the lock does not renew its lease"
+				return renewed(s, o)
 			case !o.watched:
 				return "the lock has no Lost, and gives no hold up by itself"
 			case s.renewEvery() > s.Lease/2:

@@ -183,7 +183,7 @@ func (k *agreedRuns) close() {
 // sideBySide calls do for each number below n, jobs at a time, until ctx is over. Live runs mostly
 // wait, so that several share a processor. A run that cannot be played does not end the others,
 // unless its input is unusable or it is the last of brokenMost such runs in a row. The error says how
-// many could not be played, and has the first reason. noun is what do plays, such as "run".
+// many could not be played, and has the first reason. noun names the thing that do plays, such as "run".
 func sideBySide(ctx context.Context, n, jobs int, noun string, do func(i int) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

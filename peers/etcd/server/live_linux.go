@@ -14,7 +14,7 @@ import (
 )
 
 // view has all entries of etcd at one revision, with their whole keys. The State of a subject may read
-// any key, and not only the keys below the name of a lock.
+// any key. It need not be below the name of a lock.
 type view []Entry
 
 // observer reads the keys of a member in its own process.

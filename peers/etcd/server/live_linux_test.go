@@ -65,8 +65,8 @@ func TestTheObserverTellsEachRevision(t *testing.T) {
 	}
 }
 
-// What a live run shows is what the simulated server has: the key that has the name of a lock, and the keys
-// below the name.
+// A live run shows the same entries as the simulated server: the key that has the name of a lock, and the
+// keys below the name.
 func TestAnObservedServerHasTheEntriesOfTheServer(t *testing.T) {
 	m, addr := startMember(t)
 	o := &observer{m: m, revision: m.etcd.KV().Rev()}
