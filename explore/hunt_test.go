@@ -7,6 +7,8 @@ import (
 
 	"lockstep/explore/draw"
 	"lockstep/linearizability/judges"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -57,5 +59,36 @@ func TestAHolderThatIsToldOfNoLoss(t *testing.T) {
 	k := hunt(t, sim.NewHost(t), subject.PlantedPrefix+b.Name, b)
 	if k.Failed.Parted != string(judges.PartedTold) {
 		t.Errorf("the finding is of a hold that is parted by %q: %s", k.Failed.Parted, k.Failed.Why)
+	}
+}
+
+// A campaign that seeks bugs ends with the run that shows the last of them, and says of each when it
+// was met.
+func TestSeekEndsWithTheLastBug(t *testing.T) {
+	h := sim.NewHost(t)
+	sc, err := scenarios.Find("misdelete")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := subject.Find("setnx-del")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bugs := BugsOf(h, play.Run(h, sc, l, 1))
+	if len(bugs) == 0 {
+		t.Fatal("the scenario shows no bug")
+	}
+	p := Plan{World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Full, Strategy: DefaultStrategy, Seed: 1, Runs: 200}
+	last, asked := 0, 0
+	met := map[int]int{}
+	if err := Seek(h, p, bugs, func(bug, runs int) { met[bug]++; last = runs }, func() bool { asked++; return false }); err != nil {
+		t.Fatal(err)
+	}
+	if len(met) != len(bugs) || last == 0 || last == p.Runs || asked != last-1 {
+		t.Errorf("%d bugs, met %v, the last in run %d; asked %d times whether the time is over", len(bugs), met, last, asked)
+	}
+	asked = 0
+	if err := Seek(h, p, []Bug{{Lock: l.Name, Judge: "nobody"}}, func(bug, runs int) { t.Errorf("bug %d is met in run %d", bug, runs) }, func() bool { asked++; return asked == 3 }); err != nil || asked != 3 {
+		t.Errorf("asked %d times, error %v", asked, err)
 	}
 }

@@ -2301,6 +2301,11 @@ func TestWorkload(t *testing.T) {
 		{"the clock from which tokens come was set back", "fencing limit (wall clock of a server stepped)\n workload limit (wall clock of a server stepped): stock ended at 99, not at 98; at 2.600s it had refused b/1",
 			stock, refused("1800 server fault 1 wall clock of the server steps by -40s")},
 		{"a holder whose token grew is refused", "workload bug: stock ended at 99, not at 98", stock, strings.ReplaceAll(refused("1800 server fault 1 wall clock of the server steps by -40s"), "token=5", "token=8")},
+		{"the same holder is refused with a later token, which grew", "fencing limit (wall clock of a server stepped)\n workload bug: stock ended at 99, not at 98", stock, strings.NewReplacer("b/1 refused stock 5", "b/1 check met", "9000 server leave", `
+		3100 b/1 takes lease=3000 -> b/1 1 6101 token=9
+		3200 b/1 refused stock 9
+		3300 b/1 releases -> free token=9
+		9000 server leave`).Replace(refused("1800 server fault 1 wall clock of the server steps by -40s"))},
 		{"nobody worked", "workload bug: stock ended at 100, not at 98", stock, "9000 server leave"},
 		{"the dead leave work undone", "", stock, "5 server fault 1 crash of a\n 9000 server leave"},
 		{"whoever works past the lease that it asked for", "workload limit (caller worked past its own lease): the lease that a/1 asked for had ended", stock, `
