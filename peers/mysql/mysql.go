@@ -6,18 +6,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"net"
-	"os"
-	"runtime"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"lockstep/locktest"
-	"lockstep/peers/mysql/server"
-	"lockstep/sim"
+	"lockstep/peers/mysqltest"
 )
 
 // wait is the time for which a statement waits for a user lock. A caller that waits longer sends
@@ -40,9 +32,9 @@ const (
 // told that its session is over.
 var GetLock = locktest.Subject{
 	Name: "mysql-get-lock", About: "MySQL: GET_LOCK on a connection of its own",
-	Servers: server.Servers(), State: session,
+	Servers: mysqltest.Servers(), State: mysqltest.UserLock(nil),
 	Open: func(p *locktest.Process) (locktest.Client, error) {
-		return &client{DB: open(p), handle: func(c *client, name string) handle { return &held{db: c.DB, name: name} }}, nil
+		return &client{DB: mysqltest.NewDB(p), handle: func(c *client, name string) handle { return &held{db: c.DB, name: name} }}, nil
 	},
 }
 
@@ -50,9 +42,9 @@ var GetLock = locktest.Subject{
 // common mistake: raystack/frontier issue 1918, jackc/tern issue 146.
 var GetLockPool = locktest.Subject{
 	Name: "mysql-get-lock-pool", About: "MySQL: GET_LOCK and RELEASE_LOCK through the pool",
-	Servers: server.Servers(), State: session,
+	Servers: mysqltest.Servers(), State: mysqltest.UserLock(nil),
 	Open: func(p *locktest.Process) (locktest.Client, error) {
-		return &client{DB: open(p), handle: func(c *client, name string) handle { return &pooled{db: c.DB, name: name} }}, nil
+		return &client{DB: mysqltest.NewDB(p), handle: func(c *client, name string) handle { return &pooled{db: c.DB, name: name} }}, nil
 	},
 }
 
@@ -69,50 +61,12 @@ var GetLockPool = locktest.Subject{
 // its renewals fail, before the lease is over, and the counter grows as long as the row is kept.
 var RowLock = locktest.Subject{
 	Name: "mysql-row", About: "MySQL: a row with an owner, an expiry and a token",
-	Servers: server.Servers(), Lease: lease, Renewed: true, RenewEvery: lease / 3, State: row,
+	Servers: mysqltest.Servers(), Lease: lease, Renewed: true, RenewEvery: lease / 3, State: mysqltest.Row(nil),
 	Open: func(p *locktest.Process) (locktest.Client, error) {
-		return &client{DB: open(p), handle: func(c *client, name string) handle {
+		return &client{DB: mysqltest.NewDB(p), handle: func(c *client, name string) handle {
 			return &rowLock{p: p, db: c.DB, name: name, tries: p.Sim().Instant(), renewals: p.Sim().Instant()}
 		}}, nil
 	},
-}
-
-// session is the State of a user lock.
-func session(s locktest.Snapshot, lock string) *locktest.State {
-	owner, waiting := sim.Streaming(s.Server(0)).(*server.Server).Holder(lock)
-	if owner == "" && len(waiting) == 0 {
-		return nil
-	}
-	return &locktest.State{Owner: owner, Expires: -1, Queue: waiting}
-}
-
-// row is the State of a lock in a row.
-func row(s locktest.Snapshot, lock string) *locktest.State {
-	r := sim.Streaming(s.Server(0)).(*server.Server).Row(lock)
-	if r == nil || r.Owner == "" || r.Expires <= 0 {
-		return nil
-	}
-	return &locktest.State{Owner: r.Owner, Expires: s.Now() + r.Expires, Token: int64(r.Token)}
-}
-
-// open makes the pool of connections of a process. Arguments become part of the statement's
-// text, so that a statement is one round trip.
-func open(p *locktest.Process) *sql.DB {
-	c := mysql.NewConfig()
-	c.User, c.Net, c.Addr, c.DBName = "root", "tcp", p.Addr(0), server.Database
-	c.InterpolateParams, c.Logger = true, &mysql.NopLogger{}
-	c.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
-		return p.DialContext(ctx, network, addr)
-	}
-	// The driver sends the process number and the platform of the program to the server. The
-	// padding gives the message the same length for all of them.
-	told := strconv.Itoa(os.Getpid()) + runtime.GOOS + runtime.GOARCH
-	c.ConnectionAttributes = "pad:" + strings.Repeat("-", max(60-len(told), 0))
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		panic(err) // the configuration is the same in every run
-	}
-	return sql.OpenDB(connector)
 }
 
 // handle is a lock that can end its connections.

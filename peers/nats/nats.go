@@ -31,16 +31,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net"
-	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"lockstep/locktest"
-	"lockstep/peers/nats/server"
-	"lockstep/sim"
+	"lockstep/peers/natstest"
 )
 
 const (
@@ -71,181 +67,32 @@ type way struct {
 }
 
 func subject(name, about string, w way) locktest.Subject {
-	b := server.Bucket{KeyValueConfig: jetstream.KeyValueConfig{Bucket: bucket, TTL: lease}, OnTime: w.onTime}
+	b := natstest.Bucket{KeyValueConfig: jetstream.KeyValueConfig{Bucket: bucket, TTL: lease}, OnTime: w.onTime}
 	if w.ownTTL {
 		b.TTL, b.LimitMarkerTTL = 0, time.Second
 	}
 	return locktest.Subject{
-		Name: name, About: about, Servers: server.Servers(b), Lease: lease, Renewed: true, RenewEvery: lease / 3, State: state,
+		Name: name, About: about, Servers: natstest.Servers(b), Lease: lease, Renewed: true, RenewEvery: lease / 3, State: natstest.Value(nil),
 		Open: func(p *locktest.Process) (locktest.Client, error) {
-			// The client's pool of timers is only for requests without a context. The locks make
-			// none.
-			p.Sim().TimersLeft(func() bool { return false })
-			return &client{p: p, way: w}, nil
+			return client{natstest.NewClient(p, bucket), w}, nil
 		},
 	}
 }
 
-// state reads the entry of a lock.
-func state(s locktest.Snapshot, lock string) *locktest.State {
-	e, ok := sim.Streaming(s.Server(0)).(*server.Server).Entry(lock)
-	if !ok {
-		return nil
-	}
-	st := &locktest.State{Owner: e.Value, Expires: -1}
-	if !e.Ends.IsZero() {
-		st.Expires = s.Now() + time.Until(e.Ends)
-	}
-	return st
-}
-
 type client struct {
-	p      *locktest.Process
-	way    way
-	mu     sync.Mutex // held for moments only
-	closed bool
-	locks  []*lock
+	*natstest.Client
+	way way
 }
 
-func (c *client) Lock(name string) (locktest.Lock, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	l := &lock{c: c, name: name, closed: c.closed}
-	c.locks = append(c.locks, l)
-	return l, nil
+func (c client) Lock(name string) (locktest.Lock, error) {
+	return &lock{way: c.way, name: name, nats: c.ForLock(name)}, nil
 }
 
-// Close implements locktest.Client.
-func (c *client) Close() error {
-	c.mu.Lock()
-	c.closed = true
-	locks := c.locks
-	c.mu.Unlock()
-	for _, l := range locks {
-		l.close()
-	}
-	return nil
-}
-
-// lock has a connection of its own, so that the world knows that its requests are for its thread.
 type lock struct {
-	c    *client
+	way  way
 	name string
-
-	mu     sync.Mutex // held for moments only
-	link   *link      // the newest one
-	closed bool
-
+	nats *natstest.Connection
 	hold *hold // the newest one; nil: given up
-}
-
-// link is a connection. The client of NATS must not reconnect by itself: meanwhile it holds a mutex
-// for which its callers wait, and simulated time does not pass then.
-type link struct {
-	p     *locktest.Process
-	ready chan struct{} // closed when the rest is there
-	nc    *nats.Conn
-	kv    jetstream.KeyValue
-	err   error
-
-	mu     sync.Mutex // held for moments only
-	socket net.Conn   // nil: not dialled yet
-	over   bool       // no call waits for it any more
-}
-
-// Dial implements nats.CustomDialer.
-func (k *link) Dial(network, addr string) (net.Conn, error) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.over {
-		return nil, errGivenUp
-	}
-	c, err := k.p.DialContext(context.Background(), network, addr)
-	k.socket = c
-	return c, err
-}
-
-var errGivenUp = errors.New("nobody waits for the connection any more")
-
-// giveUp ends a link, so that it sends nothing more for a call that is over.
-func (k *link) giveUp() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.over = true
-	if k.socket != nil {
-		_ = k.socket.Close()
-	}
-}
-
-// connect begins a connection.
-func (l *lock) connect() *link {
-	k := &link{p: l.c.p, ready: make(chan struct{})}
-	go l.c.p.Serves(l.name, func() {
-		defer close(k.ready)
-		if k.nc, k.err = nats.Connect("nats://"+l.c.p.Addr(0), nats.SetCustomDialer(k), nats.NoReconnect()); k.err != nil {
-			return
-		}
-		js, err := jetstream.New(k.nc)
-		if err == nil {
-			k.kv, err = js.KeyValue(context.Background(), bucket)
-		}
-		if k.err = err; err != nil {
-			k.nc.Close()
-		}
-	})
-	return k
-}
-
-// ended reports whether a link can no longer be used.
-func (k *link) ended() bool {
-	select {
-	case <-k.ready:
-		return k.err != nil || k.nc.IsClosed()
-	default:
-		return false
-	}
-}
-
-var errClosed = errors.New("the client is closed")
-
-// keys returns the bucket on a connection that is open.
-func (l *lock) keys(ctx context.Context) (jetstream.KeyValue, error) {
-	// Otherwise the select below would choose by chance between a ready connection and the end of
-	// the call.
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	if l.closed {
-		l.mu.Unlock()
-		return nil, errClosed
-	}
-	if l.link == nil || l.link.ended() {
-		l.link = l.connect()
-	}
-	k := l.link
-	l.mu.Unlock()
-	select {
-	case <-k.ready:
-		return k.kv, k.err
-	case <-ctx.Done():
-		k.giveUp()
-		return nil, ctx.Err()
-	}
-}
-
-// close ends the connection, and all work of the lock.
-func (l *lock) close() {
-	l.mu.Lock()
-	l.closed = true
-	k := l.link
-	l.mu.Unlock()
-	if k != nil {
-		<-k.ready
-		if k.nc != nil {
-			k.nc.Close()
-		}
-	}
 }
 
 // hold is the key from its creation to its end.
@@ -262,12 +109,12 @@ type hold struct {
 
 // TryLock implements locktest.TryLocker.
 func (l *lock) TryLock(ctx context.Context) (bool, error) {
-	kv, err := l.keys(ctx)
+	kv, err := l.nats.KeyValue(ctx)
 	if err != nil {
 		return false, err
 	}
 	var own []jetstream.KVCreateOpt
-	if l.c.way.ownTTL {
+	if l.way.ownTTL {
 		own = append(own, jetstream.KeyTTL(lease))
 	}
 	owner, sent := rand.Text(), time.Now()
@@ -347,7 +194,7 @@ func earlier(a, b time.Time) time.Time {
 // such as that of a renewal whose answer was lost, but still the value of the hold, it makes the
 // change once more. ErrNotHeld says that the key is gone, or that another client has it.
 func (l *lock) change(ctx context.Context, h *hold, make func(jetstream.KeyValue) error) error {
-	kv, err := l.keys(ctx)
+	kv, err := l.nats.KeyValue(ctx)
 	if err != nil {
 		return err
 	}
@@ -373,7 +220,7 @@ func (l *lock) Unlock(ctx context.Context) error {
 	if h == nil {
 		return locktest.ErrNotHeld
 	}
-	if h.isLost() && !l.c.way.blind {
+	if h.isLost() && !l.way.blind {
 		l.hold = nil
 		return locktest.ErrNotHeld // another hold may have the revision by now
 	}
@@ -388,7 +235,7 @@ func (l *lock) Unlock(ctx context.Context) error {
 		return ctx.Err()
 	}
 	err := l.change(ctx, h, func(kv jetstream.KeyValue) error {
-		if l.c.way.blind {
+		if l.way.blind {
 			return kv.Delete(ctx, l.name)
 		}
 		return kv.Delete(ctx, l.name, jetstream.LastRevision(h.revision))
@@ -396,7 +243,7 @@ func (l *lock) Unlock(ctx context.Context) error {
 	if err == nil || errors.Is(err, locktest.ErrNotHeld) {
 		l.hold = nil
 	}
-	if err == nil && l.c.way.blind && h.isLost() {
+	if err == nil && l.way.blind && h.isLost() {
 		return errGone
 	}
 	return err

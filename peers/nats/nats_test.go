@@ -1,7 +1,6 @@
 package nats
 
 import (
-	"errors"
 	"testing"
 
 	"lockstep/locktest"
@@ -41,19 +40,4 @@ func TestBlind(t *testing.T) {
 
 func TestKeyTTL(t *testing.T) {
 	locktest.Run(t, KeyTTL, locktest.Options{Faults: "none", Runs: 50, Accept: append([]string{existing, again}, endless...), Scenarios: stories})
-}
-
-// A lock of a client that is closed connects no more.
-func TestALockOfAClosedClient(t *testing.T) {
-	c := &client{}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	l, err := c.Lock("orders")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Lock(t.Context()); !errors.Is(err, errClosed) {
-		t.Errorf("its Lock returns %v", err)
-	}
 }

@@ -18,30 +18,19 @@
 package zookeeper
 
 import (
-	"cmp"
 	"context"
-	"encoding/binary"
 	"errors"
-	"net"
-	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"lockstep/locktest"
-	"lockstep/peers/zookeeper/server"
+	"lockstep/peers/zookeepertest"
 )
 
 // timeout is the timeout of a session. The session ends up to a tick later.
 const timeout = 10 * time.Second
-
-// ping is the interval at which the client renews its session. It waits two thirds of the timeout
-// to hear from the server, and sends a ping after half of that time (go-zookeeper/zk 1.0.4,
-// conn.go, lines 345, 346 and 763).
-const ping = timeout * 2 / 3 / 2
 
 // Lock is the lock as its documentation shows it: a failed call is tried again in the same session.
 // Nothing tells a holder that its session has ended, and nothing ends a wait.
@@ -53,128 +42,59 @@ var Closing = subject("zookeeper-closing", "ZooKeeper: the Lock of go-zookeeper/
 
 func subject(name, about string, closing bool) locktest.Subject {
 	return locktest.Subject{
-		Name: name, About: about, Servers: server.Servers(1), Lease: timeout + server.Tick, Renewed: true, RenewEvery: ping, State: first,
-		Kept:     func(lock string) []string { return []string{"/" + lock} },
-		Open:     func(p *locktest.Process) (locktest.Client, error) { return &client{p: p, closing: closing}, nil },
+		Name: name, About: about, Servers: zookeepertest.Servers(1), Lease: zookeepertest.Lease(timeout), Renewed: true, RenewEvery: zookeepertest.RenewEvery(timeout),
+		State: zookeepertest.First(nil),
+		Kept:  func(lock string) []string { return []string{"/" + lock} },
+		Open: func(p *locktest.Process) (locktest.Client, error) {
+			return client{zookeepertest.NewClient(p), closing}, nil
+		},
 		Promises: locktest.Promises{NotWaitBound: "Lock takes no context and no time: nothing ends its wait"},
 	}
 }
 
-// first is the State of a lock. The holder is the child with the lowest number, and the others wait
-// in the order of their numbers. This is the state of the server, whether or not the clients know
-// it.
-func first(s locktest.Snapshot, lock string) *locktest.State {
-	nodes := s.Server(0).(*server.Server).Children("/" + lock)
-	slices.SortFunc(nodes, func(a, b server.Node) int { return cmp.Compare(number(a.Path), number(b.Path)) })
-	var out *locktest.State
-	for _, n := range nodes {
-		if out == nil {
-			out = &locktest.State{Owner: n.Path, Expires: n.Ends}
-			continue
-		}
-		out.Queue = append(out.Queue, n.Path)
-	}
-	return out
-}
-
-// number returns the number with which the server ends the name of a sequential node.
-func number(path string) string { return path[strings.LastIndexByte(path, '-')+1:] }
-
 type client struct {
-	p       *locktest.Process
+	*zookeepertest.Client
 	closing bool
-	locks   []*lock
 }
 
-func (c *client) Lock(name string) (locktest.Lock, error) {
-	l := &lock{c: c, name: name, number: len(c.locks)}
-	c.locks = append(c.locks, l)
+func (c client) Lock(name string) (locktest.Lock, error) {
+	l := &lock{sessions: c.ForLock(name), name: name}
 	if c.closing {
 		return told{l}, nil
 	}
 	return l, nil
 }
 
-func (c *client) Close() error {
-	for _, l := range c.locks {
-		l.close()
-	}
-	return nil
-}
-
 type lock struct {
-	c      *client
-	name   string
-	number int // among the locks of the client
-	conn   *zk.Conn
-	zk     *zk.Lock // made anew for each acquire
-	link   *link    // of the session
-	// closing is set while the session is being closed.
-	closing *atomic.Bool
+	sessions *zookeepertest.Sessions
+	name     string
+	zk       *zk.Lock // of the newest acquire
+	link     *link    // of the newest session
 }
 
-// socket is a connection that carries only the request to close once the session is being closed.
-// The library decides by chance whether it still sends other requests then. In either case it tells
-// the caller that the connection is closed.
-type socket struct {
-	net.Conn
-	closing *atomic.Bool
-}
-
-func (s socket) Write(b []byte) (int, error) {
-	const opClose = 0xfffffff5 // -11, after the length and the number of the request
-	if s.closing.Load() && len(b) >= 12 && binary.BigEndian.Uint32(b[8:]) != opClose {
-		return len(b), nil
+// open returns a session. It begins one if none is open.
+func (l *lock) open() (*zk.Conn, error) {
+	if conn := l.sessions.Conn(); conn != nil {
+		return conn, nil
 	}
-	return s.Conn.Write(b)
-}
-
-// close ends the session.
-func (l *lock) close() {
-	if l.conn != nil && l.closing.CompareAndSwap(false, true) {
-		l.conn.Close()
-		l.conn, l.zk = nil, nil
-	}
-}
-
-// quiet is the logger of a session.
-type quiet struct{}
-
-func (quiet) Printf(string, ...any) {}
-
-// open begins a session.
-func (l *lock) open() (err error) {
-	p, link, closing := l.c.p, &link{lost: make(chan struct{})}, new(atomic.Bool)
-	l.link, l.closing = link, closing
-	p.Serves(l.name, func() {
-		l.conn, _, err = zk.Connect([]string{p.Addr(0)}, timeout, zk.WithLogger(quiet{}), zk.WithLogInfo(false),
-			zk.WithDialer(func(network, addr string, _ time.Duration) (net.Conn, error) {
-				conn, err := p.DialContext(context.Background(), network, addr)
-				if err != nil {
-					// A real dial takes time to fail. Meanwhile the caller hands its request over. Without the
-					// yield it would race with the library, which then fails the requests that it has.
-					p.Sim().Yield(l.number)
-				}
-				return socket{conn, closing}, err
-			}),
-			zk.WithEventCallback(func(e zk.Event) { link.became(e.State) }))
-	})
-	return err
+	l.link = &link{lost: make(chan struct{})}
+	became := l.link.became
+	conn, _, err := l.sessions.Connect(timeout, func(e zk.Event) { became(e.State) })
+	return conn, err
 }
 
 func (l *lock) Lock(context.Context) error {
-	if l.conn == nil {
-		if err := l.open(); err != nil {
-			return err
-		}
+	conn, err := l.open()
+	if err != nil {
+		return err
 	}
-	l.zk = zk.NewLock(l.conn, "/"+l.name, zk.WorldACL(zk.PermAll))
+	l.zk = zk.NewLock(conn, "/"+l.name, zk.WorldACL(zk.PermAll))
 	return l.zk.Lock()
 }
 
 func (l *lock) Unlock(context.Context) error {
-	if l.zk == nil {
-		return locktest.ErrNotHeld
+	if l.zk == nil || l.sessions.Conn() == nil {
+		return locktest.ErrNotHeld // the session is closed, and with it the node
 	}
 	err := l.zk.Unlock()
 	if errors.Is(err, zk.ErrNotLocked) || errors.Is(err, zk.ErrNoNode) {
@@ -238,7 +158,7 @@ func (l told) Unlock(ctx context.Context) error {
 // ended closes the session if err says that a call has failed.
 func (l told) ended(err error) error {
 	if err != nil {
-		l.close()
+		l.sessions.Close()
 	}
 	return err
 }
