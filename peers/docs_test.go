@@ -165,3 +165,35 @@ func TestTheLockOnEtcdOfTheDocumentation(t *testing.T) {
 		t.Errorf("a lock that deletes the key of another passes:\n%s", text)
 	}
 }
+
+// The locks on ZooKeeper, MySQL and NATS that docs/servers.md links pass in a module outside of this
+// one, with the commands of the page. Each fails without its comparison, since it then ends the hold of
+// another.
+func TestTheLocksOnOtherServersOfTheDocumentation(t *testing.T) {
+	const page = "../docs/servers.md"
+	dir, commands := outside(t, page, "package shop\n")
+	shown := map[string]string{}
+	for _, file := range []string{
+		"zookeepertest/orders_test.go", "zookeepertest/single_test.go", "mysqltest/orders_test.go", "mysqltest/userlock_test.go", "natstest/orders_test.go",
+	} {
+		if !strings.Contains(read(t, page), "](../peers/"+file+")") {
+			t.Errorf("%s does not link %s", page, file)
+		}
+		shown[file] = strings.Replace(read(t, file), "package "+filepath.Dir(file)+"_test\n", "package shop\n", 1)
+		write(t, filepath.Join(dir, file), shown[file])
+	}
+	must(t, dir, nil, commands)
+	for _, l := range []struct{ file, compares, blind, finding string }{
+		{"zookeepertest/single_test.go", "node.EphemeralOwner != l.session", "node.EphemeralOwner == 0", "single breaks misdelete: "},
+		{"mysqltest/orders_test.go", "AND owner = ? AND expires > NOW(6)", "AND '' <> ? AND expires > NOW(6)", "orders breaks misdelete: "},
+		{"natstest/orders_test.go", ", jetstream.LastRevision(l.revision))", ")", "orders breaks misdelete: "},
+	} {
+		if strings.Count(shown[l.file], l.compares) != 1 {
+			t.Fatalf("%s does not compare as this test expects", l.file)
+		}
+		write(t, filepath.Join(dir, l.file), strings.Replace(shown[l.file], l.compares, l.blind, 1))
+		if text, passed := shell(dir, nil, "go test ./"+filepath.Dir(l.file)+" -run /stories"); passed || !strings.Contains(text, l.finding) {
+			t.Errorf("%s passes without its comparison; want %q in:\n%s", l.file, l.finding, text)
+		}
+	}
+}

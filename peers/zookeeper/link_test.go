@@ -18,7 +18,7 @@ func TestALossIsOfItsHold(t *testing.T) {
 	}
 	k := &link{lost: make(chan struct{})}
 	for _, s := range []zk.State{zk.StateHasSession, zk.StateDisconnected, zk.StateHasSession} {
-		k.became(s)
+		k.became(zk.Event{State: s})
 	}
 	if !over(k) {
 		t.Error("a loss ended no hold")
@@ -27,7 +27,7 @@ func TestALossIsOfItsHold(t *testing.T) {
 	if over(k) {
 		t.Error("a loss before the hold ended it")
 	}
-	k.became(zk.StateDisconnected)
+	k.became(zk.Event{State: zk.StateDisconnected})
 	k.begin()
 	if !over(k) {
 		t.Error("a hold that begins without a connection lasts")

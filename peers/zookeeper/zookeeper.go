@@ -72,19 +72,11 @@ type lock struct {
 	link     *link    // of the newest session
 }
 
-// open returns a session. It begins one if none is open.
-func (l *lock) open() (*zk.Conn, error) {
-	if conn := l.sessions.Conn(); conn != nil {
-		return conn, nil
-	}
-	l.link = &link{lost: make(chan struct{})}
-	became := l.link.became
-	conn, _, err := l.sessions.Connect(timeout, func(e zk.Event) { became(e.State) })
-	return conn, err
-}
-
 func (l *lock) Lock(context.Context) error {
-	conn, err := l.open()
+	if l.sessions.Conn() == nil {
+		l.link = &link{lost: make(chan struct{})}
+	}
+	conn, err := l.sessions.Connect(timeout, l.link.became)
 	if err != nil {
 		return err
 	}
@@ -111,14 +103,14 @@ type link struct {
 	over bool          // lost is closed
 }
 
-// became notes a state of the session.
-func (k *link) became(s zk.State) {
+// became notes the state of the session after an event.
+func (k *link) became(e zk.Event) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case s == zk.StateHasSession:
+	case e.State == zk.StateHasSession:
 		k.up = true
-	case s == zk.StateDisconnected && k.up:
+	case e.State == zk.StateDisconnected && k.up:
 		k.up = false
 		if !k.over {
 			k.over = true

@@ -3,7 +3,8 @@
 //
 // The runs of a session that only dials with [locktest.Process.DialContext] do not repeat. The library
 // decides by chance which requests it still sends while the session is being closed, and whether a
-// request that a caller hands over while a dial fails is sent later or fails, too. [Sessions] mends both.
+// request that a caller hands over while a dial fails is sent later or fails, too. And simulated time
+// does not pass if two goroutines close one connection. [Sessions] mends all this.
 package zookeepertest
 
 import (
@@ -47,7 +48,8 @@ func Children(s locktest.Snapshot, path string) []Node {
 
 // First returns the State of a lock for which each caller creates a sequential node. The node with the
 // lowest number has the lock, and the others wait in the order of their numbers. A node is known by its
-// path. Other nodes do not count. parent returns the path of the node above them; nil: "/" and the name
+// path and its session, since paths come again when the server has lost its data. Nodes that are not
+// sequential do not count. parent returns the path of the node above them; nil: "/" and the name
 // of the lock.
 //
 // The parent stays when everybody has left, so the subject lists its name or path in Kept.
@@ -59,10 +61,10 @@ func First(parent func(lock string) string) func(locktest.Snapshot, string) *loc
 		var st *locktest.State
 		for _, n := range nodes {
 			if st != nil {
-				st.Queue = append(st.Queue, n.Path)
+				st.Queue = append(st.Queue, n.Path+" "+session(n))
 				continue
 			}
-			st = &locktest.State{Owner: n.Path, Expires: ends(n)}
+			st = &locktest.State{Owner: n.Path + " " + session(n), Expires: ends(n)}
 		}
 		return st
 	}
@@ -77,7 +79,7 @@ func Single(path func(lock string) string) func(locktest.Snapshot, string) *lock
 		above := p[:max(strings.LastIndexByte(p, '/'), 1)]
 		for _, n := range Children(s, above) {
 			if n.Path == p {
-				return &locktest.State{Owner: strconv.FormatInt(n.Owner, 16), Expires: ends(n)}
+				return &locktest.State{Owner: session(n), Expires: ends(n)}
 			}
 		}
 		return nil
@@ -91,6 +93,8 @@ func orName(path func(lock string) string) func(lock string) string {
 	}
 	return path
 }
+
+func session(n Node) string { return strconv.FormatInt(n.Owner, 16) }
 
 // ends returns the Expires of a hold by a node.
 func ends(n Node) time.Duration {
@@ -148,13 +152,13 @@ type Sessions struct {
 	lock   string
 	number int // among those of the client
 
-	mu   sync.Mutex // held for moments only
-	open *session   // nil: none
+	mu   sync.Mutex  // held for moments only
+	open *connection // nil: none
 }
 
-// session is a session that is open, or is being closed.
-type session struct {
-	conn    *zk.Conn
+// connection is that of a session that is open, or is being closed.
+type connection struct {
+	*zk.Conn
 	closing atomic.Bool
 }
 
@@ -163,12 +167,17 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// Connect is zk.Connect in the world, with an event callback, which may be nil. It must not be called
-// while a session is open. Close of s ends the session; do not call Close of the connection.
-func (s *Sessions) Connect(timeout time.Duration, told zk.EventCallback) (conn *zk.Conn, events <-chan zk.Event, err error) {
-	begun := &session{}
+// Connect returns the connection of the session that is open. If none is open, it begins a session of
+// this timeout, and told hears the events of the session. told may be nil. Close of s ends the session;
+// do not call Close of the connection.
+func (s *Sessions) Connect(timeout time.Duration, told zk.EventCallback) (*zk.Conn, error) {
+	if conn := s.Conn(); conn != nil {
+		return conn, nil
+	}
+	begun := &connection{}
+	var err error
 	s.p.Serves(s.lock, func() {
-		conn, events, err = zk.Connect([]string{s.p.Addr(0)}, timeout, zk.WithLogger(quiet{}), zk.WithLogInfo(false),
+		begun.Conn, _, err = zk.Connect([]string{s.p.Addr(0)}, timeout, zk.WithLogger(quiet{}), zk.WithLogInfo(false),
 			zk.WithDialer(func(network, addr string, _ time.Duration) (net.Conn, error) {
 				c, err := s.p.DialContext(context.Background(), network, addr)
 				if err != nil {
@@ -181,13 +190,12 @@ func (s *Sessions) Connect(timeout time.Duration, told zk.EventCallback) (conn *
 			zk.WithEventCallback(told))
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	begun.conn = conn
 	s.mu.Lock()
 	s.open = begun
 	s.mu.Unlock()
-	return conn, events, nil
+	return begun.Conn, nil
 }
 
 // Conn returns the connection of the session that is open, or nil.
@@ -197,7 +205,7 @@ func (s *Sessions) Conn() *zk.Conn {
 	if s.open == nil {
 		return nil
 	}
-	return s.open.conn
+	return s.open.Conn
 }
 
 // Close ends the session that is open, if there is one.
@@ -208,7 +216,7 @@ func (s *Sessions) Close() {
 	if open == nil || !open.closing.CompareAndSwap(false, true) {
 		return
 	}
-	open.conn.Close()
+	open.Conn.Close()
 	s.mu.Lock()
 	s.open = nil
 	s.mu.Unlock()
