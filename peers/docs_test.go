@@ -172,6 +172,7 @@ func TestTheLockOnEtcdOfTheDocumentation(t *testing.T) {
 func TestTheLocksOnOtherServersOfTheDocumentation(t *testing.T) {
 	const page = "../docs/servers.md"
 	dir, commands := outside(t, page, "package shop\n")
+	alone := func(file string) string { return strings.TrimSuffix(file, "_test.go") + "/shop_test.go" }
 	shown := map[string]string{}
 	for _, file := range []string{
 		"zookeepertest/orders_test.go", "zookeepertest/single_test.go", "mysqltest/orders_test.go", "mysqltest/userlock_test.go", "natstest/orders_test.go",
@@ -180,7 +181,7 @@ func TestTheLocksOnOtherServersOfTheDocumentation(t *testing.T) {
 			t.Errorf("%s does not link %s", page, file)
 		}
 		shown[file] = strings.Replace(read(t, file), "package "+filepath.Dir(file)+"_test\n", "package shop\n", 1)
-		write(t, filepath.Join(dir, file), shown[file])
+		write(t, filepath.Join(dir, alone(file)), shown[file])
 	}
 	must(t, dir, nil, commands)
 	for _, l := range []struct{ file, compares, blind, finding string }{
@@ -191,8 +192,8 @@ func TestTheLocksOnOtherServersOfTheDocumentation(t *testing.T) {
 		if strings.Count(shown[l.file], l.compares) != 1 {
 			t.Fatalf("%s does not compare as this test expects", l.file)
 		}
-		write(t, filepath.Join(dir, l.file), strings.Replace(shown[l.file], l.compares, l.blind, 1))
-		if text, passed := shell(dir, nil, "go test ./"+filepath.Dir(l.file)+" -run /stories"); passed || !strings.Contains(text, l.finding) {
+		write(t, filepath.Join(dir, alone(l.file)), strings.Replace(shown[l.file], l.compares, l.blind, 1))
+		if text, passed := shell(dir, nil, "go test ./"+filepath.Dir(alone(l.file))+" -run /stories"); passed || !strings.Contains(text, l.finding) {
 			t.Errorf("%s passes without its comparison; want %q in:\n%s", l.file, l.finding, text)
 		}
 	}

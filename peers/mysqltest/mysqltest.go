@@ -26,7 +26,8 @@ import (
 // whose expiry is over, or whose owner is empty, or no row.
 const Table = server.Table
 
-// Servers returns one server, with user locks (GET_LOCK) and the table of locks.
+// Servers returns one server, with user locks (GET_LOCK) and the table of locks. It locks no rows:
+// SELECT ... FOR UPDATE does not wait for another transaction.
 func Servers() locktest.Servers { return server.Servers() }
 
 // UserLock returns the State of a lock that is a user lock of MySQL (GET_LOCK). Its hold has no lease.

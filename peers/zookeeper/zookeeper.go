@@ -42,7 +42,7 @@ var Closing = subject("zookeeper-closing", "ZooKeeper: the Lock of go-zookeeper/
 
 func subject(name, about string, closing bool) locktest.Subject {
 	return locktest.Subject{
-		Name: name, About: about, Servers: zookeepertest.Servers(1), Lease: zookeepertest.Lease(timeout), Renewed: true, RenewEvery: zookeepertest.RenewEvery(timeout),
+		Name: name, About: about, Servers: zookeepertest.Servers(), Lease: zookeepertest.Lease(timeout), Renewed: true, RenewEvery: zookeepertest.RenewEvery(timeout),
 		State: zookeepertest.First(nil),
 		Kept:  func(lock string) []string { return []string{"/" + lock} },
 		Open: func(p *locktest.Process) (locktest.Client, error) {

@@ -101,7 +101,7 @@ func (c client) Lock(name string) (locktest.Lock, error) {
 }
 
 var orders = locktest.Subject{
-	Name: "orders", Servers: zookeepertest.Servers(1), State: zookeepertest.First(nil),
+	Name: "orders", Servers: zookeepertest.Servers(), State: zookeepertest.First(nil),
 	Lease: zookeepertest.Lease(timeout), Renewed: true, RenewEvery: zookeepertest.RenewEvery(timeout),
 	Promises: locktest.Promises{NotWaitBound: "the requests of the library take no context"},
 	Kept:     func(lock string) []string { return []string{"/" + lock} },

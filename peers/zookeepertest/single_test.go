@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
 	"lockstep/locktest"
 	"lockstep/peers/zookeepertest"
 )
+
+const sessionTime = 10 * time.Second
 
 func path(lock string) string { return "/lock-of-" + lock }
 
@@ -21,7 +24,7 @@ type single struct {
 }
 
 func (l *single) Lock(ctx context.Context) error {
-	conn, err := l.sessions.Connect(timeout, nil)
+	conn, err := l.sessions.Connect(sessionTime, nil)
 	if err != nil {
 		return err
 	}
@@ -84,8 +87,8 @@ func (c singleClient) Lock(name string) (locktest.Lock, error) {
 }
 
 var singles = locktest.Subject{
-	Name: "single", Servers: zookeepertest.Servers(1), State: zookeepertest.Single(path),
-	Lease: zookeepertest.Lease(timeout), Renewed: true, RenewEvery: zookeepertest.RenewEvery(timeout),
+	Name: "single", Servers: zookeepertest.Servers(), State: zookeepertest.Single(path),
+	Lease: zookeepertest.Lease(sessionTime), Renewed: true, RenewEvery: zookeepertest.RenewEvery(sessionTime),
 	Promises: locktest.Promises{NotWaitBound: "the requests of the library take no context"},
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		return singleClient{zookeepertest.NewClient(p)}, nil

@@ -25,9 +25,8 @@ import (
 	"lockstep/peers/zookeeper/server"
 )
 
-// Servers returns n servers that know nothing of one another. [Sessions] and the functions that return
-// a State are about the first.
-func Servers(n int) locktest.Servers { return server.Servers(n) }
+// Servers returns one server.
+func Servers() locktest.Servers { return server.Servers(1) }
 
 // Lease returns the longest time for which a session of this timeout lasts after its client has sent
 // something: the server ends sessions at ticks of its clock.
@@ -47,12 +46,11 @@ func Children(s locktest.Snapshot, path string) []Node {
 }
 
 // First returns the State of a lock for which each caller creates a sequential node. The node with the
-// lowest number has the lock, and the others wait in the order of their numbers. A node is known by its
-// path and its session, since paths come again when the server has lost its data. Nodes that are not
+// lowest number has the lock, and the others wait in the order of their numbers. Nodes that are not
 // sequential do not count. parent returns the path of the node above them; nil: "/" and the name
 // of the lock.
 //
-// The parent stays when everybody has left, so the subject lists its name or path in Kept.
+// The parent stays when everybody has left, so the subject lists its path in Kept.
 func First(parent func(lock string) string) func(locktest.Snapshot, string) *locktest.State {
 	parent = orName(parent)
 	return func(s locktest.Snapshot, lock string) *locktest.State {
@@ -61,10 +59,10 @@ func First(parent func(lock string) string) func(locktest.Snapshot, string) *loc
 		var st *locktest.State
 		for _, n := range nodes {
 			if st != nil {
-				st.Queue = append(st.Queue, n.Path+" "+session(n))
+				st.Queue = append(st.Queue, owner(n))
 				continue
 			}
-			st = &locktest.State{Owner: n.Path + " " + session(n), Expires: ends(n)}
+			st = &locktest.State{Owner: owner(n), Expires: ends(n)}
 		}
 		return st
 	}
@@ -92,6 +90,16 @@ func orName(path func(lock string) string) func(lock string) string {
 		return func(lock string) string { return "/" + lock }
 	}
 	return path
+}
+
+// owner returns a text by which a sequential node is known. The path of a node that the library protects
+// has a part that was drawn for it. Another path may come again after the server has lost its data, but
+// not for the same session.
+func owner(n Node) string {
+	if strings.Contains(n.Path, "/_c_") {
+		return n.Path
+	}
+	return n.Path + " " + session(n)
 }
 
 func session(n Node) string { return strconv.FormatInt(n.Owner, 16) }
