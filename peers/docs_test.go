@@ -175,7 +175,8 @@ func TestTheLocksOnOtherServersOfTheDocumentation(t *testing.T) {
 	alone := func(file string) string { return strings.TrimSuffix(file, "_test.go") + "/shop_test.go" }
 	shown := map[string]string{}
 	for _, file := range []string{
-		"zookeepertest/orders_test.go", "zookeepertest/single_test.go", "mysqltest/orders_test.go", "mysqltest/userlock_test.go", "natstest/orders_test.go",
+		"zookeepertest/orders_test.go", "zookeepertest/single_test.go", "mysqltest/orders_test.go", "mysqltest/table_test.go", "mysqltest/userlock_test.go",
+		"natstest/orders_test.go",
 	} {
 		if !strings.Contains(read(t, page), "](../peers/"+file+")") {
 			t.Errorf("%s does not link %s", page, file)
@@ -187,6 +188,7 @@ func TestTheLocksOnOtherServersOfTheDocumentation(t *testing.T) {
 	for _, l := range []struct{ file, compares, blind, finding string }{
 		{"zookeepertest/single_test.go", "node.EphemeralOwner != l.session", "node.EphemeralOwner == 0", "single breaks misdelete: "},
 		{"mysqltest/orders_test.go", "AND owner = ? AND expires > NOW(6)", "AND '' <> ? AND expires > NOW(6)", "orders breaks misdelete: "},
+		{"mysqltest/table_test.go", "AND holder = ? AND", "AND '' <> ? AND", "leases breaks misdelete: "},
 		{"natstest/orders_test.go", ", jetstream.LastRevision(l.revision))", ")", "orders breaks misdelete: "},
 	} {
 		if strings.Count(shown[l.file], l.compares) != 1 {

@@ -20,8 +20,8 @@ func init() {
 	live.RegisterKind(&external.Kind{
 		Program: program, Needs: []live.Needed{{Program: program, Package: programPkg}, {Program: installer, Package: programPkg}},
 		Is: func(s sim.Server) bool {
-			_, ok := sim.Streaming(s).(*Server)
-			return ok
+			own, ok := sim.Streaming(s).(*Server)
+			return ok && len(own.schema) == 0 // it reads no other table than that of the locks
 		},
 		Begin: func(o external.Options) (live.Observed, error) {
 			r := &realServer{}

@@ -10,6 +10,7 @@ import (
 	"net"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -41,9 +42,15 @@ func init() {
 	log.Infof, log.Warningf, log.Errorf = quietf, quietf, quietf
 }
 
-// Servers returns one server with a table of locks.
-func Servers() locktest.Servers {
-	return locktest.Independent(1, port, func() sim.Server { return sim.Segments(&Server{}) })
+// Servers returns one server with the table of locks, and with what these statements make. It panics if
+// the server refuses one of them.
+func Servers(schema ...string) locktest.Servers {
+	if len(schema) > 0 {
+		if _, _, err := (&Server{schema: schema}).prepare(nil); err != nil {
+			panic(err)
+		}
+	}
+	return locktest.Independent(1, port, func() sim.Server { return sim.Segments(&Server{schema: schema}) })
 }
 
 // Table is the statement that makes the table of locks. A free lock is a row whose expiry
@@ -52,6 +59,7 @@ const Table = "CREATE TABLE locks (name VARCHAR(64) NOT NULL PRIMARY KEY, owner 
 
 // Server is MySQL. It implements sim.ClockedStream.
 type Server struct {
+	schema []string // statements that make more tables
 	setup  sim.Setup
 	starts int // how often it has started
 
@@ -75,11 +83,12 @@ type shown struct {
 
 // life is the server from one start to its end.
 type life struct {
-	number  int
-	engine  *sqle.Engine
-	server  *mysqlserver.Server
-	asked   *statements
-	session func() *sql.Context
+	number   int
+	engine   *sqle.Engine
+	provider *memory.DbProvider
+	server   *mysqlserver.Server
+	asked    *statements
+	session  func() *sql.Context
 }
 
 // hold is a user lock that a session has.
@@ -89,10 +98,11 @@ type hold struct {
 	name    string // see Holder
 }
 
-// Row is a row of the table of locks.
+// Row is a row of the table of locks, or of another table.
 type Row struct {
 	Owner   string
 	Expires time.Duration // from now, by the wall clock of the server; negative: it is over
+	Endless bool          // it has no expiry
 	Token   uint64
 }
 
@@ -104,29 +114,13 @@ func (s *Server) Boot(setup sim.Setup) error {
 
 // begin starts the server on the tables of data. Without data it makes them.
 func (s *Server) begin(data *memory.Database) error {
-	fresh := data == nil
-	if fresh {
-		data = memory.NewDatabase(Database)
-		data.EnablePrimaryKeyIndexes()
-	}
-	provider := memory.NewDBProvider(data)
 	s.starts++
-	l := &life{number: s.starts, engine: sqle.NewDefault(provider)}
-	l.asked = &statements{ProcessList: l.engine.ProcessList, locks: l.engine.LS, instant: s.setup.Instant, last: map[uint32]*statement{}}
-	l.engine.ProcessList = l.asked
-	l.session = func() *sql.Context {
-		ctx := s.context(context.Background(), sql.WithSession(memory.NewSession(sql.NewBaseSession(), provider)))
-		ctx.SetCurrentDatabase(Database)
-		return ctx
+	data, l, err := s.prepare(data)
+	if err != nil {
+		return err
 	}
-	if fresh {
-		if err := l.run(Table); err != nil {
-			return fmt.Errorf("mysql: %w", err)
-		}
-	}
-	var err error
 	l.server, err = mysqlserver.NewServer(mysqlserver.Config{Listener: listener{s.setup.Listen(), s.setup.Changed}},
-		l.engine, s.context, memory.NewSessionBuilder(provider), nil)
+		l.engine, s.context, memory.NewSessionBuilder(l.provider), nil)
 	if err != nil {
 		return fmt.Errorf("mysql: %w", err)
 	}
@@ -135,6 +129,33 @@ func (s *Server) begin(data *memory.Database) error {
 	s.mu.Unlock()
 	go func() { _ = l.server.Start() }()
 	return nil
+}
+
+// prepare makes what a start of the server needs before it serves: the tables, unless data has them, and
+// the engine.
+func (s *Server) prepare(data *memory.Database) (*memory.Database, *life, error) {
+	fresh := data == nil
+	if fresh {
+		data = memory.NewDatabase(Database)
+		data.EnablePrimaryKeyIndexes()
+	}
+	provider := memory.NewDBProvider(data)
+	l := &life{number: s.starts, engine: sqle.NewDefault(provider), provider: provider}
+	l.asked = &statements{ProcessList: l.engine.ProcessList, locks: l.engine.LS, instant: s.setup.Instant, last: map[uint32]*statement{}}
+	l.engine.ProcessList = l.asked
+	l.session = func() *sql.Context {
+		ctx := s.context(context.Background(), sql.WithSession(memory.NewSession(sql.NewBaseSession(), provider)))
+		ctx.SetCurrentDatabase(Database)
+		return ctx
+	}
+	if fresh {
+		for _, statement := range append([]string{Table}, s.schema...) {
+			if err := l.run(statement); err != nil {
+				return nil, nil, fmt.Errorf("mysql: %s: %w", statement, err)
+			}
+		}
+	}
+	return data, l, nil
 }
 
 // context makes the context of a statement, whose time is that of the server's wall clock.
@@ -153,18 +174,28 @@ func (s *Server) clock() time.Time {
 
 // run executes a statement that belongs to no session.
 func (l *life) run(statement string) error {
+	_, err := l.rows(statement)
+	return err
+}
+
+// rows executes a statement that belongs to no session, and returns its rows.
+func (l *life) rows(statement string) ([]sql.Row, error) {
 	ctx := l.session()
 	_, rows, _, err := l.engine.Query(ctx, statement)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for err == nil {
-		_, err = rows.Next(ctx)
+	var list []sql.Row
+	for {
+		r, err := rows.Next(ctx)
+		if err == io.EOF {
+			return list, rows.Close(ctx)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
 	}
-	if err != io.EOF {
-		return err
-	}
-	return rows.Close(ctx)
 }
 
 // end stops the server. It does not wait for the end.
@@ -200,9 +231,11 @@ func (s *Server) Stop() {
 }
 
 // Lacks implements sim.StreamServer.
-func (*Server) Lacks(f model.FaultSpec) string {
+func (s *Server) Lacks(f model.FaultSpec) string {
 	const has = "; it has a restart, a step of its wall clock and the deletion of keys"
 	switch {
+	case f.Kind == model.FaultKey && len(s.schema) > 0:
+		return "has no operator who knows the keys of other tables than that of the locks; it has a restart and a step of its wall clock"
 	case f.Kind == model.FaultKey && f.KeyDo != "delete":
 		return "has no operator who ends a lease" + has
 	case f.Server == model.ServerFailover:
@@ -293,7 +326,12 @@ func (s *Server) Row(lock string) *Row {
 		return nil
 	}
 	r := rows[i]
-	left := r[2].(time.Time).Sub(s.clock())
+	return &Row{Owner: r[1].(string), Expires: s.until(lock, r[2].(time.Time)), Token: r[3].(uint64)}
+}
+
+// until returns the time until the lease of a lock ends. The world reads the state again then.
+func (s *Server) until(lock string, end time.Time) time.Duration {
+	left := end.Sub(s.clock())
 	if left > 0 {
 		s.mu.Lock()
 		if t := s.ends[lock]; t != nil {
@@ -302,7 +340,45 @@ func (s *Server) Row(lock string) *Row {
 		s.ends[lock] = time.AfterFunc(left, s.setup.Changed)
 		s.mu.Unlock()
 	}
-	return &Row{Owner: r[1].(string), Expires: left, Token: r[3].(uint64)}
+	return left
+}
+
+// Select returns the row of a lock in any table, or nil if it has none. query has a question mark in the
+// place of the lock. It selects the owner, the expiry, and the token if there is one. Like Row it makes
+// the world read the state again when the lease ends.
+func (s *Server) Select(query, lock string) (*Row, error) {
+	s.mu.Lock()
+	l := s.now
+	s.mu.Unlock()
+	query = strings.Replace(query, "?", "'"+strings.ReplaceAll(lock, "'", "''")+"'", 1)
+	rows, err := l.rows(query)
+	if err != nil {
+		return nil, fmt.Errorf("mysql: %s: %w", query, err)
+	}
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	if len(rows) > 1 || len(rows[0]) < 2 || len(rows[0]) > 3 {
+		return nil, fmt.Errorf("mysql: %s returns %d rows of %d columns; want one row: the owner, the expiry and, if there is one, the token", query, len(rows), len(rows[0]))
+	}
+	r, out := rows[0], &Row{}
+	if r[0] != nil {
+		out.Owner = fmt.Sprint(r[0])
+	}
+	switch end := r[1].(type) {
+	case nil:
+		out.Endless = true
+	case time.Time:
+		out.Expires = s.until(lock, end)
+	default:
+		return nil, fmt.Errorf("mysql: %s: the expiry is %v, a %T, and no DATETIME", query, end, end)
+	}
+	if len(r) == 3 && r[2] != nil {
+		if out.Token, err = strconv.ParseUint(fmt.Sprint(r[2]), 10, 64); err != nil {
+			return nil, fmt.Errorf("mysql: %s: the token: %w", query, err)
+		}
+	}
+	return out, nil
 }
 
 // Holder returns the owner of a user lock ("" for none), and its waiters in the order of their

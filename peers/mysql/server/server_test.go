@@ -3,10 +3,13 @@ package server
 import (
 	"fmt"
 	"net"
+	"reflect"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"lockstep/model"
 	"lockstep/sim"
 )
 
@@ -25,18 +28,21 @@ func (l silent) Close() error {
 
 func (silent) Addr() net.Addr { return &net.TCPAddr{} }
 
+func setup(changed func()) sim.Setup {
+	return sim.Setup{
+		Listen:  func() net.Listener { return silent{make(chan struct{})} },
+		Changed: changed,
+		Instant: func() sim.Instant { return sim.Instant{} },
+	}
+}
+
 // The world reads the state at the end of the lease of each row, whatever row it read last.
 func TestTheWorldIsToldOfTheEndOfEachLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []time.Duration
 		began := time.Now()
 		s := &Server{}
-		err := s.Boot(sim.Setup{
-			Listen:  func() net.Listener { return silent{make(chan struct{})} },
-			Changed: func() { told = append(told, time.Since(began)) },
-			Instant: func() sim.Instant { return sim.Instant{} },
-		})
-		if err != nil {
+		if err := s.Boot(setup(func() { told = append(told, time.Since(began)) })); err != nil {
 			t.Fatal(err)
 		}
 		for name, seconds := range map[string]int{"orders": 1, "stock": 2} {
@@ -54,4 +60,61 @@ func TestTheWorldIsToldOfTheEndOfEachLease(t *testing.T) {
 		s.Stop()
 		synctest.Wait()
 	})
+}
+
+func TestSelectReadsAnyTable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := 0
+		s := &Server{schema: []string{"CREATE TABLE leases (resource VARCHAR(64), holder VARCHAR(64), until DATETIME(6), fence BIGINT)"}}
+		if err := s.Boot(setup(func() { told++ })); err != nil {
+			t.Fatal(err)
+		}
+		const query = "SELECT holder, until, fence FROM leases WHERE resource = ?"
+		for _, values := range []string{
+			"'it''s', 'a', TIMESTAMPADD(SECOND, 2, NOW(6)), 7", "'endless', 'b', NULL, 8", "'free', NULL, NULL, NULL", "'two', 'c', NULL, 1", "'two', 'd', NULL, 2", "'late', 'e', TIMESTAMPADD(SECOND, -1, NOW(6)), 9",
+		} {
+			s.must(s.now.run("INSERT INTO leases VALUES (" + values + ")"))
+		}
+		for _, c := range []struct {
+			query, lock string
+			want        *Row
+			refused     string
+		}{
+			{query, "it's", &Row{Owner: "a", Expires: 2 * time.Second, Token: 7}, ""},
+			{query, "endless", &Row{Owner: "b", Endless: true, Token: 8}, ""},
+			{query, "free", &Row{Endless: true}, ""},
+			{query, "late", &Row{Owner: "e", Expires: -time.Second, Token: 9}, ""},
+			{"SELECT holder, until FROM leases WHERE resource = ?", "it's", &Row{Owner: "a", Expires: 2 * time.Second}, ""},
+			{query, "nobody", nil, ""},
+			{query, "two", nil, "returns 2 rows of 3 columns"},
+			{"SELECT holder FROM leases WHERE resource = ?", "it's", nil, "returns 1 rows of 1 columns"},
+			{"SELECT holder, fence FROM leases WHERE resource = ?", "it's", nil, "and no DATETIME"},
+			{"SELECT holder, until, holder FROM leases WHERE resource = ?", "it's", nil, "the token"},
+			{"SELECT owner, until FROM leases WHERE resource = ?", "it's", nil, "owner"},
+		} {
+			got, err := s.Select(c.query, c.lock)
+			if (err != nil) != (c.refused != "") || err != nil && !strings.Contains(err.Error(), c.refused) || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%s for %s: %+v, %v; want %+v, %s", c.query, c.lock, got, err, c.want, c.refused)
+			}
+		}
+		before := told
+		time.Sleep(10 * time.Second)
+		if told != before+1 {
+			t.Errorf("the world is told %d times of the end of a lease", told-before)
+		}
+		if s.Lacks(model.FaultSpec{Kind: model.FaultKey, KeyDo: "delete"}) == "" {
+			t.Error("an operator deletes keys of a table that the server does not know")
+		}
+		s.Stop()
+		synctest.Wait()
+	})
+}
+
+func TestAWrongSchemaIsRefused(t *testing.T) {
+	defer func() {
+		if err, _ := recover().(error); err == nil || !strings.Contains(err.Error(), "CREATE TABEL leases") {
+			t.Errorf("Servers panics with %v", err)
+		}
+	}()
+	Servers("CREATE TABEL leases (resource VARCHAR(64))")
 }
