@@ -21,4 +21,7 @@ func builtinFiles() fs.FS {
 
 // Builtin loads the scenarios that come with the program, sorted by name. A program need not have the
 // locks that they name: Builtin leaves out such a lock, and a scenario that names no other.
-func Builtin() ([]*Scenario, error) { return collection{builtinName, builtinFiles()}.load() }
+func Builtin() ([]*Scenario, error) {
+	all, err := collection{builtinName, builtinFiles()}.load()
+	return withLocks(all), err
+}

@@ -55,13 +55,18 @@ func All() ([]*Scenario, error) {
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, loaded...)
+		all = append(all, withLocks(loaded)...)
 	}
 	return all, nil
 }
 
+// withLocks returns the scenarios that name a lock of the program.
+func withLocks(all []*Scenario) []*Scenario {
+	return slices.DeleteFunc(all, func(sc *Scenario) bool { return len(sc.Locks) == 0 })
+}
+
 // load loads the scenarios of a collection, sorted by name. Only built-in scenarios may name locks that
-// the program does not have.
+// the program does not have: the others in such a scenario are its locks, if there are any.
 func (c collection) load() ([]*Scenario, error) {
 	partial := c.name == builtinName
 	var all []*Scenario
@@ -77,9 +82,7 @@ func (c collection) load() ([]*Scenario, error) {
 		if err != nil {
 			return err
 		}
-		if len(sc.Locks) > 0 {
-			all = append(all, sc)
-		}
+		all = append(all, sc)
 		return nil
 	})
 	if err != nil {
@@ -152,7 +155,8 @@ func Tagged(tag string) ([]*Scenario, error) {
 
 // Find loads the registered scenario of that name. A name that several collections have is
 // that of the built-in scenario; the others are written COLLECTION/NAME. If there is no
-// scenario of the name, Find loads the file.
+// scenario of the name, Find loads the file. A built-in scenario has no Locks if the program has none of
+// the locks that it names.
 func Find(nameOrFile string) (*Scenario, error) {
 	all, err := All()
 	if err != nil {
@@ -179,13 +183,20 @@ func Find(nameOrFile string) (*Scenario, error) {
 		return nil, fmt.Errorf("several scenarios have the name %s; take one of %s", nameOrFile, strings.Join(full, ", "))
 	}
 	text, err := input.Read(nameOrFile, "name a scenario, or the file of one")
-	if err != nil {
-		if _, there := os.Stat(nameOrFile); errors.Is(there, fs.ErrNotExist) && !strings.ContainsAny(nameOrFile, "./\\") {
-			return nil, &UnknownError{Name: nameOrFile, Meant: nearest.Near(nameOrFile, names), Known: len(names), LeftOut: leftOut(nameOrFile)}
-		}
+	if err == nil {
+		return Parse(path.Clean(nameOrFile), text, subject.Find)
+	}
+	if _, there := os.Stat(nameOrFile); !errors.Is(there, fs.ErrNotExist) || strings.ContainsAny(nameOrFile, "./\\") {
 		return nil, err
 	}
-	return Parse(path.Clean(nameOrFile), text, subject.Find)
+	builtin, err := collection{builtinName, builtinFiles()}.load()
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(builtin, func(sc *Scenario) bool { return sc.Name == nameOrFile }); i >= 0 {
+		return builtin[i], nil
+	}
+	return nil, &UnknownError{Name: nameOrFile, Meant: nearest.Near(nameOrFile, names), Known: len(names)}
 }
 
 // An UnknownError says that no registered scenario has a name, and no file either.
@@ -193,26 +204,10 @@ type UnknownError struct {
 	Name  string
 	Meant string // the name that may have been meant; "": none
 	Known int    // how many scenarios are registered
-	// LeftOut reports that there is a built-in scenario of the name, and that the program has none of its
-	// locks.
-	LeftOut bool
 }
 
 func (e *UnknownError) Error() string {
-	if e.LeftOut {
-		return fmt.Sprintf("this program has none of the locks that the built-in scenario %s names", e.Name)
-	}
 	return nearest.Unknown(fmt.Sprintf("no scenario %q and no such file", e.Name), e.Meant)
-}
-
-// leftOut reports whether Builtin leaves out the scenario of that name.
-func leftOut(name string) bool {
-	found := false
-	_ = fs.WalkDir(builtinFiles(), ".", func(file string, d fs.DirEntry, err error) error { // it is embedded
-		found = found || err == nil && strings.TrimSuffix(path.Base(file), ".yaml") == name && !d.IsDir()
-		return err
-	})
-	return found
 }
 
 // fullName returns the name that no other registered scenario has.

@@ -250,7 +250,7 @@ func tableError(ctx context.Context, err error, kept string) error {
 	case ctx.Err() != nil || errors.As(err, &wrong):
 		return err
 	default:
-		return unplayedError{fmt.Errorf("%w%s", err, kept)}
+		return fmt.Errorf("%w%s", err, kept)
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios"
+	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -427,6 +428,9 @@ func covered(p *explore.Plan, given *pflag.FlagSet, w planWords) (*strategy.Sear
 		s.Scenario, err = scenarios.Parse("small.yaml", []byte(strategy.SmallCase(l)), subject.Find)
 	} else {
 		s.Scenario, err = findScenario(p.Case)
+	}
+	if err == nil {
+		err = play.Applies(s.Scenario, l)
 	}
 	return s, err
 }

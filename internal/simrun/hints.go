@@ -80,10 +80,6 @@ func hints(err error) (all []string) {
 				add("the program in peers/ knows %s: (cd peers && go run ./%s ...) in a clone of this project", PeersLocks[i].Name, ours)
 			}
 		case *scenarios.UnknownError:
-			if err.LeftOut {
-				add("a program that imports locktest/redistest has them")
-				continue
-			}
 			add("%s list names all %d scenarios", program(), err.Known)
 		}
 	}

@@ -311,8 +311,10 @@ func liveError(ctx context.Context, err error) error {
 		return usageError{err}
 	case ctx.Err() != nil:
 		return interruptedError("; a run that did not end is not judged")
+	case err == nil || failedIO(err):
+		return err
 	}
-	return err
+	return unplayedError{err}
 }
 
 // tally says how often each verdict came, the most frequent first.

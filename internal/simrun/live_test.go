@@ -275,7 +275,7 @@ func TestLiveExitCodes(t *testing.T) {
 		{"no run", &fakeLive{}, "live misdelete --runs 0", exitUsage, "--runs 0"},
 		{"not possible", &fakeLive{refuses: "setnx-cad"}, "live misdelete --lock setnx-cad", exitUsage, ":7: not possible live: a reason"},
 		{"something is missing", &fakeLive{fails: unusableError{errors.New("there is no server")}}, "live misdelete --lock setnx-cad", exitUsage, "there is no server"},
-		{"a defect of ours", &fakeLive{fails: errors.New("broken")}, "live misdelete --lock setnx-cad", exitDefect, "broken"},
+		{"a run that cannot be played", &fakeLive{fails: errors.New("the server died")}, "live misdelete --lock setnx-cad", exitIO, "simrun: the server died"},
 		{"a hidden command", nil, "live-client", exitUsage, "call simrun live"},
 		{"a program without live", nil, "live misdelete", exitUsage, "this program does not play live"},
 		{"both worlds agree", &fakeLive{}, "agree misdelete --lock setnx-del --runs 2", exitOK, "2 of 2 live runs agree"},

@@ -206,6 +206,9 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 	var pairs []*pair
 	for _, sc := range chosen {
 		these := on
+		if len(these) == 0 && len(sc.Locks) == 0 {
+			problems = append(problems, fmt.Errorf("this program has none of the locks that the built-in scenario %s names; name one of its own with --lock, or import locktest/redistest, which has them", sc.Name))
+		}
 		if len(these) == 0 {
 			for _, name := range sc.Locks {
 				l, err := subject.Find(name)
@@ -219,8 +222,10 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 			}
 		}
 		for _, l := range these {
-			if first, err := subject.Find(sc.Locks[0]); tag != "" && len(on) > 0 && (err != nil || first.Fair != l.Fair) {
-				continue // with a tag, a fair lock plays only the scenarios about fair locks, and vice versa
+			if tag != "" && len(on) > 0 {
+				if first, err := subject.Find(sc.Locks[0]); err != nil || first.Fair != l.Fair {
+					continue // a fair lock plays only the scenarios about fair locks, and vice versa
+				}
 			}
 			p := &pair{sc: sc, lock: l, from: sc.SeedFirst, to: sc.SeedLast}
 			if seeds != "" {
