@@ -86,7 +86,7 @@ func (l *lock) Lock(context.Context) error {
 
 func (l *lock) Unlock(context.Context) error {
 	if l.zk == nil || l.sessions.Conn() == nil {
-		return locktest.ErrNotHeld // the session is closed, and with it the node
+		return locktest.ErrNotHeld // the session was closed
 	}
 	err := l.zk.Unlock()
 	if errors.Is(err, zk.ErrNotLocked) || errors.Is(err, zk.ErrNoNode) {
