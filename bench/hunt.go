@@ -38,11 +38,20 @@ const (
 )
 
 // huntLimits bound the processor time of one hunt. All hunts have the first limit. If the median of
-// a bug is beyond a limit, its hunts that met nothing are repeated with the next limit, until the
-// bug is met or half of its hunts have met nothing, which puts the median beyond that limit, too. Once
-// more than half of the hunts have met the bug, no other one goes on past the median. So the easy
+// a bug is beyond a limit, the hunts of the baseline that met nothing are repeated with the next limit,
+// until the bug is met or half of them have met nothing, which puts the median beyond that limit, too.
+// Once more than half of the hunts have met the bug, no other one goes on past the median. So the easy
 // bugs have their medians soon, and little time is spent on the slow half of any hunts.
 var huntLimits = []time.Duration{250 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second, time.Minute}
+
+// limitsOf returns the limits of the strategy with the index k. The first limit compares the strategies;
+// the others would take hours for each, to tell how long a campaign takes by default.
+func limitsOf(k int, limits []time.Duration) []time.Duration {
+	if k > 0 {
+		return limits[:1]
+	}
+	return limits
+}
 
 // quarries returns the bugs of the track record, the planted bugs, and the known defects of the
 // locks that the program adds to Lockstep's own.
@@ -261,19 +270,25 @@ func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, k
 		once = b.huntOnce
 	}
 	kept := processorTime()
-	for _, limit := range limits {
+	for n, limit := range limits {
+		var hunters []string // the strategies that have this limit
+		for k, name := range huntStrategies {
+			if n < len(limitsOf(k, limits)) {
+				hunters = append(hunters, name)
+			}
+		}
 		open := map[int]bool{} // by the index in all: the median is not known
-		for i, h := range all {
+		for i, h := range all[:len(hunters)*len(quarries)] {
 			if _, runs := h.median(); runs == 0 || len(h.Runs) < seeds {
 				open[i] = true
 			}
 		}
 		for seed := range seeds {
 			if b.Progress != nil {
-				b.Progress(fmt.Sprintf("hunts of at most %v, seed %d of %d: %d of %d medians are not known", limit, seed+1, seeds, len(open), len(all)))
+				b.Progress(fmt.Sprintf("hunts of at most %v, seed %d of %d: %d of %d medians are not known", limit, seed+1, seeds, len(open), len(hunters)*len(quarries)))
 			}
 			for _, ground := range grounds(quarries) {
-				for k, name := range huntStrategies {
+				for k, name := range hunters {
 					of := all[k*len(quarries):][:len(quarries)]
 					var prey []int // the bugs that this campaign hunts
 					var hunting []quarry
@@ -315,53 +330,53 @@ func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, k
 // longHunt is the longest median that is wanted of any bug.
 const longHunt = time.Minute
 
-// huntSection returns the section of the hunts so far: all has the bugs of each strategy. A strategy
-// has goals when it has hunted each bug with each seed and the median of each is known, or beyond
-// the last limit.
+// huntSection returns the section of the hunts so far: all has the bugs of each strategy. The hunts of a
+// strategy are all played when each bug was hunted with each seed, and each median is known, or
+// beyond the last limit of the strategy. The baseline has a goal then.
 func huntSection(all []hunted, bugs, seeds int, limits []time.Duration) section {
-	last := limits[len(limits)-1]
 	s := section{
 		Title: "Time to bug",
 		Text: []string{fmt.Sprintf("Processor time (and runs) until a campaign first meets the bug, in the median of %d seeds; nobody tells it which fault to use: "+
-			"all faults, profile full. The strategy plain draws each run anew; it is the baseline, and the default. A cell with > has a median beyond that.", seeds)},
+			"all faults, profile full. The strategy plain draws each run anew; it is the baseline, and the default. A cell with > has a median beyond that. "+
+			"Only plain hunts for longer than %s.", seeds, span(float64(limits[0])))},
 		Head: append([]string{"bug", "lock"}, huntStrategies...),
 	}
-	sums := make([]time.Duration, len(huntStrategies))
-	whole := make([]bool, len(huntStrategies))
-	var missed []string // by the baseline
 	for k, name := range huntStrategies {
-		of := all[k*bugs:][:bugs]
-		whole[k] = true
-		long, least, hunts := 0, seeds, 0
-		for _, h := range of {
+		last := limitsOf(k, limits)[len(limitsOf(k, limits))-1]
+		sum, whole := time.Duration(0), true
+		least, hunts, met, within := seeds, 0, 0, 0
+		var missed []string
+		for _, h := range all[k*bugs:][:bugs] {
 			used, runs := h.median()
-			sums[k] += used
+			sum += used
 			least = min(least, len(h.Runs))
 			hunts += len(h.Runs)
-			whole[k] = whole[k] && len(h.Runs) == seeds && (runs > 0 || used >= last)
-			if runs == 0 || used > longHunt {
-				long++
-				if k == 0 {
-					missed = append(missed, h.Bug)
+			for i, runs := range h.Runs {
+				if runs > 0 && h.Used[i] <= limits[0] {
+					met++
 				}
 			}
+			if runs > 0 && used <= limits[0] {
+				within++
+			}
+			whole = whole && len(h.Runs) == seeds && (runs > 0 || used >= last)
+			if runs == 0 || used > longHunt {
+				missed = append(missed, h.Bug)
+			}
 		}
-		switch {
-		case hunts == 0:
+		if hunts == 0 {
 			s.After = append(s.After, "No bug was hunted with "+name+".")
 			continue
-		case !whole[k]:
-			s.After = append(s.After, fmt.Sprintf("The hunts with %s are not all played: each bug was hunted with at least %d of %d seeds. The medians are of these.", name, least, seeds))
+		}
+		s.After = append(s.After, fmt.Sprintf("Within %s, %s met the bug in %d of %d hunts, and has %d of %d medians.", span(float64(limits[0])), name, met, hunts, within, bugs))
+		if !whole {
+			s.After[len(s.After)-1] += fmt.Sprintf(" Its hunts are not all played: each bug was hunted with at least %d of %d seeds. The medians are of these.", least, seeds)
 			continue
 		}
-		s.After = append(s.After, fmt.Sprintf("Sum of the medians with %s: %s.", name, span(float64(sums[k]))))
 		if k == 0 {
-			why := "Beyond that: " + strings.Join(missed, "; ") + "."
-			s.Goals = append(s.Goals, goal{"bugs that " + name + " meets within " + longHunt.String() + " of a processor, in the median", strconv.Itoa(bugs), strconv.Itoa(bugs - long), long == 0, why})
-			continue
-		}
-		if whole[0] {
-			s.After[len(s.After)-1] += fmt.Sprintf(" That is %s of the baseline.", digits(float64(sums[k])/float64(sums[0])))
+			s.After[0] += fmt.Sprintf(" The sum of its medians is %s, if those beyond %s count as %[2]s.", span(float64(sum)), span(float64(last)))
+			s.Goals = append(s.Goals, goal{"bugs that " + name + " meets within " + longHunt.String() + " of a processor, in the median", strconv.Itoa(bugs),
+				strconv.Itoa(bugs - len(missed)), len(missed) == 0, "Beyond that: " + strings.Join(missed, "; ") + "."})
 		}
 	}
 	for i := range bugs {
