@@ -3,6 +3,7 @@ package locktest
 import (
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,8 +17,8 @@ type story struct {
 	// applies returns why the story does not apply to the subject; "": it does.
 	applies func(s Subject, o offers) string
 	// steps and faults are parts of a scenario file. In them {N} is the lease times N,
-	// rounded to milliseconds.
-	processes, steps, faults string
+	// rounded to milliseconds. eachServer is a fault that each server has: {server} is its number.
+	processes, steps, faults, eachServer string
 }
 
 func always(Subject, offers) string { return "" }
@@ -125,6 +126,51 @@ var stories = []story{
   b/1: [{at: {0.1}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]`,
 	},
 	{
+		name: "unlock-in-two-steps", applies: leased,
+		about:     "The second request of an unlock, if it sends one, comes when the lease is over and another has the lock.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.9}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: unlock, nth: 2}, do: delay, for: {1.5}}`,
+	},
+	{
+		name: "two-threads-of-one-process", applies: always,
+		about:     "A thread unlocks twice, and the second unlock comes when another thread of its process has the lock.",
+		processes: "{a: {threads: 2}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {unlock: orders}, {at: {0.2}}, {unlock: orders}]
+  a/2: [{at: {0.1}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]
+  b/1: [{at: {0.25}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		name: "hold-of-another-thread", applies: always,
+		// The first lock of a/2 may fail, since the restart has ended its connection.
+		about:     "The servers lose their data while a thread has the lock. Another thread of its process takes it, and must keep it when the first one unlocks.",
+		processes: "{a: {threads: 2}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.4}}, {unlock: orders}]
+  a/2: [{at: {0.25}}, {lock: orders}, {unlock: orders}, {at: {0.3}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]
+  b/1: [{at: {0.45}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.2}, server: restart}`,
+	},
+	{
+		name:  "try-of-a-held-lock",
+		about: "A thread tries the lock while another has it. It must be told at once, and not wait.",
+		applies: func(_ Subject, o offers) string {
+			if !o.try {
+				return "the lock has no TryLock"
+			}
+			return ""
+		},
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.6}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {try_lock: {name: orders, want: busy}}]`,
+	},
+	{
 		name: "slow-network", applies: leased,
 		about:     "Every message takes a tenth of the lease, so that a hold is a good part over when its holder learns of it.",
 		processes: "{a: {}, b: {}}",
@@ -144,17 +190,17 @@ var stories = []story{
 	},
 	{
 		name: "renewal-that-fails-once", applies: renewed,
-		about:     "The holder is cut off for a while in which one renewal is due. It must keep its hold.",
+		about:     "The first renewal is lost, and the next ones would come through. The holder must keep its hold.",
 		processes: "{a: {}, b: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
   b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
-		faults: `
-  - {at: {0.3}, partition: a, for: {0.1}}`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: renew, nth: 1}, from: {0.05}, do: drop}`,
 	},
 	{
 		name:  "hold-given-up-in-time-to-renew",
-		about: "The holder is cut off for a while in which one renewal is due. The server keeps the hold, and the next renewals would come through. The lock must not give the hold up.",
+		about: "The first renewal is lost, and the next ones would come through. The server keeps the hold, and the lock must not give it up.",
 		applies: func(s Subject, o offers) string {
 			switch {
 			case !s.Renewed:
@@ -170,8 +216,8 @@ var stories = []story{
 		steps: `
   a/1: [{lock: orders}, {sleep: {3}}, {unlock: {name: orders, want: [released, unknown]}}]
   b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
-		faults: `
-  - {at: {0.3}, partition: a, for: {0.1}}`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: renew, nth: 1}, from: {0.05}, do: drop}`,
 	},
 	{
 		name: "server-restarts-without-its-data", applies: always,
@@ -256,19 +302,23 @@ var leasePattern = regexp.MustCompile(`\{[0-9.]+\}`)
 
 // scenario returns the story as a scenario for a subject.
 func (s story) scenario(lock Subject) *scenarios.Scenario {
-	sc, err := scenarios.Parse(s.name+".yaml", []byte(s.text(lock.Name, lock.Lease)), scenarios.AnyLock)
+	sc, err := scenarios.Parse(s.name+".yaml", []byte(s.text(lock.Name, lock.Lease, len(lock.Servers.Nodes()))), scenarios.AnyLock)
 	if err != nil {
 		panic("locktest: " + err.Error())
 	}
 	return sc
 }
 
-// text writes the story as a scenario file for a lock with that lease.
-func (s story) text(lock string, lease time.Duration) string {
+// text writes the story as a scenario file for a lock with that lease on so many servers.
+func (s story) text(lock string, lease time.Duration, servers int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "lockstep: 1\nname: %s\nabout: %q\nlocks: [%q]\nprocesses: %s\nsteps:%s\n", s.name, s.about, lock, s.processes, s.steps)
-	if s.faults != "" {
-		fmt.Fprintf(&b, "faults:%s\n", s.faults)
+	faults := s.faults
+	for i := range servers {
+		faults += strings.ReplaceAll(s.eachServer, "{server}", strconv.Itoa(i+1))
+	}
+	if faults != "" {
+		fmt.Fprintf(&b, "faults:%s\n", faults)
 	}
 	if lease == 0 {
 		lease = pace

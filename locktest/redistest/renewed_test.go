@@ -1,6 +1,7 @@
 package redistest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"testing"
@@ -15,10 +16,11 @@ import (
 
 // watched is a setnx whose watchdog renews the lease until the unlock.
 type watched struct {
-	lock setnx // which has no TryLock here
-	once bool  // the first error ends the renewals
-	quit bool  // the first error closes lost, too
-	idle bool  // it never renews, and closes lost shortly before the lease is over
+	lock setnx         // which has no TryLock here
+	once bool          // the first error ends the renewals
+	quit bool          // the first error closes lost, too
+	idle bool          // it never renews, and closes lost shortly before the lease is over
+	part time.Duration // it renews so many times in a lease; 0: three times
 	stop context.CancelFunc
 	lost chan struct{} // closed by a renewal that meets another's hold, or none
 }
@@ -47,7 +49,7 @@ func (l *watched) renew(held context.Context, value string, lost chan struct{}) 
 		select {
 		case <-held.Done():
 			return
-		case <-time.After(lease / 3):
+		case <-time.After(lease / cmp.Or(l.part, 3)):
 			n, err := l.lock.rdb.Eval(held, compareAndExpire, []string{l.lock.name}, value, lease.Milliseconds()).Int()
 			if err == nil && n == 0 || err != nil && l.quit && held.Err() == nil {
 				close(lost)
@@ -119,6 +121,10 @@ func TestALockThatRenewsUntilAnError(t *testing.T) {
 		t.Fatalf("it passed:\n%s", text)
 	}
 	mustContain(t, text, "renews until an error breaks mutual-exclusion: ", "renewal-that-fails-once")
+	for _, name := range []string{"renews twice in a lease until an error", "renews four times in a lease until an error"} {
+		text, _ := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=1", "-test.run=^TestJudged$/stories")
+		mustContain(t, text, "--- FAIL: TestJudged/stories/renewal-that-fails-once")
+	}
 	s := wrong["renews until an error"]
 	s.RenewEvery = s.Lease
 	locktest.Run(t, s, locktest.Options{Runs: 1, Faults: "none"})
