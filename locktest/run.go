@@ -197,6 +197,7 @@ func Run(t *testing.T, s Subject, o Options) {
 
 func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
 	t.Helper()
+	showLabels()
 	if err := s.check(); err != nil {
 		t.Fatal("locktest:", err)
 	}
@@ -398,6 +399,7 @@ func (r *runner) read(t *testing.T, file string) (*play.Recording, *scenarios.Sc
 func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 	t.Helper()
 	rec, sc, lock := r.read(t, file)
+	playing("the recording " + file)
 	v, diverged := play.Replay(h, rec, sc, lock)
 	fingerprint := strings.TrimSuffix(filepath.Base(file), ".lockstep")
 	if diverged != "" {
@@ -435,6 +437,7 @@ func (r *runner) story(t *testing.T, st story) {
 		t.Skip("n/a: ", why)
 	}
 	r.skipIfLate(t)
+	playing("the story " + st.name)
 	sc := st.scenario(r.s)
 	r.on(t, func(h *sim.Host) {
 		t.Helper()
@@ -602,6 +605,7 @@ func (r *runner) scenarios(files []string) {
 			r.on(t, func(h *sim.Host) {
 				t.Helper()
 				for seed := sc.SeedFirst; seed <= sc.SeedLast; seed++ {
+					playing(fmt.Sprintf("the scenario %s, seed %d", file, seed))
 					r.scenario(t, play.RunTwice(h, sc, r.lock, seed))
 				}
 			})
@@ -705,8 +709,12 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	most := r.limit.shrinking(cmp.Or(r.o.Shrink, 10*time.Second))
 	player := explore.HereOn(h, r.plan, r.lock, func() bool { return r.limit.over() || spent+r.limit.now().Sub(began) > most })
 	defer player.Close()
+	next := func(index int) {
+		playing(fmt.Sprintf("schedule number %d of -lockstep.seed=%d -lockstep.profile=%s", index+1, r.plan.Seed, r.plan.Profile))
+	}
 	var runs []explore.Run
 	whole := true
+	next(0)
 	for family := 0; whole && family < r.plan.Families(); family++ {
 		if whole = r.limit.before(most); !whole {
 			break
@@ -715,6 +723,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 			if runs = append(runs, one); len(runs) < r.plan.Runs && !r.limit.before(most) {
 				return errTimeOver
 			}
+			next(len(runs))
 			return nil
 		})
 		switch {
@@ -760,6 +769,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 			t.Logf("limit, %s (%s): %s. Not promised here: %s", g.Judge, counted.Of(g.Count, "run"), g.Why, g.Excuse)
 			continue
 		}
+		playing(fmt.Sprintf("schedule number %d of -lockstep.seed=%d -lockstep.profile=%s, which is made small", g.Least.Index+1, r.plan.Seed, r.plan.Profile))
 		began = r.limit.now()
 		small, err := player.Shrink(explore.ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: shrinkRuns})
 		spent += r.limit.now().Sub(began)

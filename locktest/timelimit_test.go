@@ -69,7 +69,9 @@ func TestARunStopsBeforeItsTimeout(t *testing.T) {
 		t.Fatal(err)
 	}
 	const unmet = "the accepted finding tidy.bug.never.seen did not occur"
-	late := func(timeout string) string { return ": the test would have met its -timeout of " + timeout + "; give a larger one" }
+	late := func(timeout string) string {
+		return ": the test would have met its -timeout of " + timeout + "; give a larger one"
+	}
 	for _, c := range []struct {
 		what, short string // see TestShort
 		runs        int
