@@ -414,7 +414,7 @@ func TestAScenarioOfAnUnknownLockIsNotSkipped(t *testing.T) {
 
 func TestOneScheduleIsNotSeveral(t *testing.T) {
 	text, _ := outcome(t, t.TempDir(), "exists-then-set, mended", nil, "-lockstep.runs=1", "-test.run=TestJudged/explore")
-	mustContain(t, text, " 1 schedule of exists-then-set: ")
+	mustContain(t, text, " 1 schedule of exists-then-set with the profile simple: ")
 }
 
 // A glob that matches nothing is told before anything is played.
