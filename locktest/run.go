@@ -424,7 +424,15 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 		t.Logf("locktest: %s holds in the schedule that broke it before; the verdict is %s. Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it", r.s.Name, v.Word)
 		return
 	}
-	r.fail(t, failure{fingerprint: fingerprint, verdict: v, finding: f, file: file, how: "it was recorded in " + file})
+	r.fail(t, failure{fingerprint: fingerprint, verdict: v, finding: f, file: file, story: storyOf(fingerprint), how: "it was recorded in " + file})
+}
+
+// storyOf returns the story in the fingerprint of a failure; "": it is of no story.
+func storyOf(fingerprint string) string {
+	if parts := strings.Split(fingerprint, "."); parts[0] == ofStory && len(parts) == 3 {
+		return parts[1]
+	}
+	return ""
 }
 
 // story plays one story.
@@ -605,6 +613,10 @@ func (r *runner) scenarios(files []string) {
 			r.on(t, func(h *sim.Host) {
 				t.Helper()
 				for seed := sc.SeedFirst; seed <= sc.SeedLast; seed++ {
+					if seed > sc.SeedFirst && r.limit.over() {
+						r.errorf(t, "locktest: %s was not played with the seeds from %d to %d: %s; give a larger one", file, seed, sc.SeedLast, r.limit.why())
+						return
+					}
 					playing(fmt.Sprintf("the scenario %s, seed %d", file, seed))
 					r.scenario(t, play.RunTwice(h, sc, r.lock, seed))
 				}

@@ -32,7 +32,7 @@ func TestTheClassClockStrikesTheClockOfTheProcess(t *testing.T) {
 			s.Open = func(p *locktest.Process) (locktest.Client, error) {
 				return anyClient{redis.NewClient(redistest.Options(p, 0)), func(rdb *redis.Client, name string) locktest.Lock {
 					return &clocked{setnx{rdb: rdb, name: name}, func() {
-						if d := p.Now().Sub(time.Now()).Abs(); d > 10*time.Millisecond {
+						if d := time.Until(p.Now()).Abs(); d > 10*time.Millisecond {
 							apart = true
 						}
 					}}

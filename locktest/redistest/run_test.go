@@ -290,6 +290,11 @@ func TestAStoryThatFailsAsAnEarlierOneIsShort(t *testing.T) {
 	if passed || strings.Count(told, "the story ") != len(short)+1 || strings.Count(told, "hint: ") != 2 || len(short) < 3 {
 		t.Fatalf("%d stories are short; want at least 3, one whole, and no hint twice:\n%s", len(short), text)
 	}
+	second, _ := outcome(t, dir, subject, nil, "-lockstep.runs=1", "-lockstep.faults=none")
+	second, _, _ = strings.Cut(second, "=== RUN   TestJudged/stories")
+	if again := strings.Count(second, ", which is shown above\n"); again != len(short) {
+		t.Errorf("of the recordings of these stories %d are short, want %d:\n%s", again, len(short), second)
+	}
 	for _, m := range short {
 		again, _ := outcome(t, dir, subject, nil, "-lockstep.replay="+m[2])
 		mustContain(t, again, "hint: ", timeline)
