@@ -329,7 +329,7 @@ func recovered(t *testing.T, f func()) (panicked any) {
 
 func (r *runner) host(t *testing.T) *sim.Host {
 	h := sim.GuestHost(t)
-	h.StillAfter = *flags.hang
+	h.StillAfter = r.limit.standing(*flags.hang)
 	return h
 }
 
@@ -722,6 +722,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	player := explore.HereOn(h, r.plan, r.lock, func() bool { return r.limit.over() || spent+r.limit.now().Sub(began) > most })
 	defer player.Close()
 	next := func(index int) {
+		h.StillAfter = r.limit.standing(*flags.hang)
 		playing(fmt.Sprintf("schedule number %d of -lockstep.seed=%d -lockstep.profile=%s", index+1, r.plan.Seed, r.plan.Profile))
 	}
 	var runs []explore.Run

@@ -12,7 +12,8 @@ import (
 // a word about what was found. It decides only where the Run stops. No verdict depends on it.
 type timeLimit struct {
 	now    func() time.Time
-	latest time.Time // the instant at which the Run is to be over; zero: there is no limit
+	latest time.Time     // the instant at which the Run is to be over; zero: there is no limit
+	free   time.Duration // after latest
 	// timeout is the -timeout that the user knows.
 	timeout time.Duration
 }
@@ -24,7 +25,8 @@ const reserve = 3 * time.Second
 // free, but at least reserve, or a quarter if the time is short.
 func newTimeLimit(now func() time.Time, deadline time.Time, timeout time.Duration) timeLimit {
 	whole := deadline.Sub(now())
-	return timeLimit{now, deadline.Add(-max(whole/10, min(whole/4, reserve))), timeout}
+	free := max(whole/10, min(whole/4, reserve))
+	return timeLimit{now, deadline.Add(-free), free, timeout}
 }
 
 // timeLimitOf returns the limit of a Run of a test that begins now.
@@ -54,6 +56,15 @@ func (l timeLimit) shrinking(most time.Duration) time.Duration {
 		return most
 	}
 	return min(most, max(l.latest.Sub(l.now())/4, 0))
+}
+
+// standing returns the time after which a world that stands still is given up: most, but less if the test would
+// meet its -timeout before.
+func (l timeLimit) standing(most time.Duration) time.Duration {
+	if l.latest.IsZero() {
+		return most
+	}
+	return min(most, max(l.latest.Sub(l.now()), l.free/2, time.Second/4))
 }
 
 // why is the reason why something was not played.

@@ -19,6 +19,9 @@ func TestATimeLimitLeavesTime(t *testing.T) {
 		if latest, shrinking := limit.latest.Sub(begun), limit.shrinking(10*time.Second); latest != c.latest || shrinking != c.shrinking {
 			t.Errorf("%v: the run may last for %v, of which making failures small takes %v; want %v and %v", c.timeout, latest, shrinking, c.latest, c.shrinking)
 		}
+		if standing := limit.standing(time.Hour); standing != c.latest || limit.standing(time.Second) != time.Second {
+			t.Errorf("%v: a world may stand still for %v, want %v", c.timeout, standing, c.latest)
+		}
 		now = begun.Add(c.latest - time.Second)
 		if limit.over() || limit.before(time.Second) || !limit.before(time.Second-1) {
 			t.Errorf("%v: a second before the end there is no second", c.timeout)
@@ -27,8 +30,11 @@ func TestATimeLimitLeavesTime(t *testing.T) {
 		if !limit.over() || limit.shrinking(time.Second) != 0 {
 			t.Errorf("%v: the time does not end", c.timeout)
 		}
+		if standing := limit.standing(time.Hour); standing != (c.timeout-c.latest)/2 {
+			t.Errorf("%v: at the end a world may stand still for %v, want half of what stays free", c.timeout, standing)
+		}
 	}
-	if none := (timeLimit{now: time.Now}); none.over() || none.shrinking(time.Minute) != time.Minute {
+	if none := (timeLimit{now: time.Now}); none.over() || none.standing(time.Hour) != time.Hour || none.shrinking(time.Minute) != time.Minute {
 		t.Error("a test without a -timeout has a limit")
 	}
 }
