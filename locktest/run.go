@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -39,8 +40,10 @@ type Options struct {
 	Runs int
 	// Seed seeds the exploration; 0 is 1.
 	Seed uint64
-	// Profile says what the callers may do: "simple", with one thread in each process, or "full"; ""
-	// is simple. docs/commands.md has the whole difference.
+	// Profile says what the callers may do. "simple" has one thread in each process. "orderly" has
+	// several threads, which share a client, and more kinds of calls. In "full" processes also close
+	// their clients before the end. "" is simple. A lock whose handles share something within a
+	// process needs orderly or full. docs/locktest.md has the whole difference.
 	Profile string
 	// Shrink is the real time for making failures small; 0 is 10 s.
 	Shrink time.Duration
@@ -56,19 +59,21 @@ type Options struct {
 }
 
 var flags struct {
-	runs   *int
-	seed   *uint64
-	faults *string
-	replay *string
-	live   *int
-	report *string
-	hang   *time.Duration
+	runs    *int
+	seed    *uint64
+	faults  *string
+	profile *string
+	replay  *string
+	live    *int
+	report  *string
+	hang    *time.Duration
 }
 
 func init() {
 	flags.runs = flag.Int("lockstep.runs", 0, "explore so many schedules per lock, instead of the number that the test asks for")
 	flags.seed = flag.Uint64("lockstep.seed", 0, "explore with this seed, instead of the one that the test asks for")
 	flags.faults = flag.String("lockstep.faults", "", "explore under these classes of faults, separated by commas, instead of those that the test asks for")
+	flags.profile = flag.String("lockstep.profile", "", "explore with callers of this profile, simple, orderly or full, instead of the one that the test asks for")
 	flags.replay = flag.String("lockstep.replay", "", "only replay this recording")
 	flags.live = flag.Int("lockstep.live", 0, "play the recording of -lockstep.replay so many times on a real server, too")
 	flags.hang = flag.Duration("lockstep.hang", 10*time.Second, "fail a test whose world stands still for so long, in real time")
@@ -112,6 +117,12 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	if *flags.faults != "" {
 		o.Faults, faults = *flags.faults, "-lockstep.faults"
 	}
+	profile := "Options.Profile"
+	if given["lockstep.profile"] {
+		o.Profile, profile = *flags.profile, "-lockstep.profile"
+	} else if o.Profile == "" {
+		o.Profile = string(draw.Simple)
+	}
 	p := explore.Plan{World: sim.Version, Lock: lock, Strategy: explore.DefaultStrategy, Seed: max(o.Seed, 1), Runs: o.Runs, Profile: draw.Profile(o.Profile)}
 	switch {
 	case o.Runs < 0:
@@ -119,11 +130,8 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	case o.Runs == 0:
 		p.Runs = 200
 	}
-	if p.Profile == "" {
-		p.Profile = draw.Simple
-	}
-	if _, err := draw.ParseProfile(string(p.Profile)); err != nil {
-		return p, fmt.Errorf("Options.Profile: %w", err)
+	if _, err := draw.ParseProfile(o.Profile); err != nil {
+		return p, fmt.Errorf("%s: %w", profile, err)
 	}
 	for _, fingerprint := range o.Accept {
 		if err := checkFingerprint(fingerprint); err != nil {
@@ -178,9 +186,18 @@ func checkReport(dir string) error {
 // testdata/lockstep, plays the stories of the literature that apply to the lock, and
 // explores schedules under faults. A bug fails the test, see the package comment; a limit
 // is logged.
+//
+// Run stops before the test meets the -timeout of go test, and shows what it found until then. Real time
+// decides only how much is played, and not how it is judged. Run then fails the test even if it
+// found nothing: a part of what the test asked for was not played, and a pass would hide that.
 func Run(t *testing.T, s Subject, o Options) {
 	t.Helper()
-	at := callerOfRun()
+	run(t, s, o, callerOfRun(), timeLimitOf(t))
+}
+
+func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
+	t.Helper()
+	showLabels()
 	if err := s.check(); err != nil {
 		t.Fatal("locktest:", err)
 	}
@@ -193,6 +210,7 @@ func Run(t *testing.T, s Subject, o Options) {
 		t.Fatal("locktest:", err)
 	}
 	r := newRunner(t, s, o, plan, at)
+	r.limit = limit
 	if !r.open() {
 		return
 	}
@@ -233,8 +251,10 @@ func Run(t *testing.T, s Subject, o Options) {
 			t.Helper()
 			r.explore(t, h)
 		})
-		r.explored = true
 	})
+	if r.unplayed > 0 {
+		r.errorf(t, "locktest: %d of the recordings, stories and scenarios of %s were not played: %s; give a larger one", r.unplayed, s.Name, limit.why())
+	}
 	for _, fingerprint := range o.Accept {
 		if r.explored && !r.met[fingerprint] {
 			t.Logf("locktest: the accepted finding %s did not occur; remove it from Options.Accept if it is mended", fingerprint)
@@ -254,13 +274,16 @@ type runner struct {
 	lock     *subject.Subject
 	met      map[string]bool // fingerprints
 	panicked map[string]bool // the places of panics that were shown
-	explored bool
+	shown    []shownStory
+	explored bool // to the end
+	limit    timeLimit
+	unplayed int // recordings, stories and scenarios for which no time remained
 	// pointless is the reason why nothing else can be judged; "": go on.
 	pointless string
 }
 
 func newRunner(t *testing.T, s Subject, o Options, plan explore.Plan, at place) *runner {
-	return &runner{t: t, s: s, o: o, plan: plan, at: at, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}, panicked: map[string]bool{}}
+	return &runner{t: t, s: s, o: o, plan: plan, at: at, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}, panicked: map[string]bool{}, limit: timeLimit{now: time.Now}}
 }
 
 // open finds out what the lock offers. It fails the test and returns false if the lock
@@ -306,7 +329,7 @@ func recovered(t *testing.T, f func()) (panicked any) {
 
 func (r *runner) host(t *testing.T) *sim.Host {
 	h := sim.GuestHost(t)
-	h.StillAfter = *flags.hang
+	h.StillAfter = r.limit.standing(*flags.hang)
 	return h
 }
 
@@ -332,6 +355,7 @@ func (r *runner) recordings() {
 	for _, file := range files {
 		r.t.Run("recording/"+strings.TrimSuffix(filepath.Base(file), ".lockstep"), func(t *testing.T) {
 			t.Helper()
+			r.skipIfLate(t)
 			r.on(t, func(h *sim.Host) {
 				t.Helper()
 				r.replay(t, h, file)
@@ -375,6 +399,7 @@ func (r *runner) read(t *testing.T, file string) (*play.Recording, *scenarios.Sc
 func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 	t.Helper()
 	rec, sc, lock := r.read(t, file)
+	playing("the recording " + file)
 	v, diverged := play.Replay(h, rec, sc, lock)
 	fingerprint := strings.TrimSuffix(filepath.Base(file), ".lockstep")
 	if diverged != "" {
@@ -399,7 +424,15 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 		t.Logf("locktest: %s holds in the schedule that broke it before; the verdict is %s. Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it", r.s.Name, v.Word)
 		return
 	}
-	r.fail(t, failure{fingerprint: fingerprint, verdict: v, finding: f, file: file, how: "it was recorded in " + file})
+	r.fail(t, failure{fingerprint: fingerprint, verdict: v, finding: f, file: file, story: storyOf(fingerprint), how: "it was recorded in " + file})
+}
+
+// storyOf returns the story in the fingerprint of a failure; "": it is of no story.
+func storyOf(fingerprint string) string {
+	if parts := strings.Split(fingerprint, "."); parts[0] == ofStory && len(parts) == 3 {
+		return parts[1]
+	}
+	return ""
 }
 
 // story plays one story.
@@ -411,6 +444,8 @@ func (r *runner) story(t *testing.T, st story) {
 	if why := st.applies(r.s, r.offers); why != "" {
 		t.Skip("n/a: ", why)
 	}
+	r.skipIfLate(t)
+	playing("the story " + st.name)
 	sc := st.scenario(r.s)
 	r.on(t, func(h *sim.Host) {
 		t.Helper()
@@ -438,7 +473,7 @@ func (r *runner) story(t *testing.T, st story) {
 			return
 		}
 		if found && v.Word != play.VerdictNondeterministic {
-			r.fail(t, failure{fingerprint: ofStory + "." + st.name + "." + f.Judge, verdict: v, finding: f, how: "the story " + st.name + ": " + st.about})
+			r.fail(t, failure{fingerprint: ofStory + "." + st.name + "." + f.Judge, verdict: v, finding: f, story: st.name, how: "the story " + st.name + ": " + st.about})
 			return
 		}
 		r.rest(t, v)
@@ -574,9 +609,15 @@ func (r *runner) scenarios(files []string) {
 			if err := play.Applies(sc, r.lock); err != nil {
 				t.Skip("n/a: ", err)
 			}
+			r.skipIfLate(t)
 			r.on(t, func(h *sim.Host) {
 				t.Helper()
 				for seed := sc.SeedFirst; seed <= sc.SeedLast; seed++ {
+					if seed > sc.SeedFirst && r.limit.over() {
+						r.errorf(t, "locktest: %s was not played with the seeds from %d to %d: %s; give a larger one", file, seed, sc.SeedLast, r.limit.why())
+						return
+					}
+					playing(fmt.Sprintf("the scenario %s, seed %d", file, seed))
 					r.scenario(t, play.RunTwice(h, sc, r.lock, seed))
 				}
 			})
@@ -638,16 +679,17 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 
 // firstBug returns the first bug of a run, or the first one that a preferred judge finds, if there is one.
 func firstBug(v play.Verdict, preferred ...string) (judges.Finding, bool) {
-	bug := func(f judges.Finding) bool { return f.Class == judges.ClassBug && f.Verdict != judges.Undecided }
-	i := slices.IndexFunc(v.Findings, func(f judges.Finding) bool { return bug(f) && slices.Contains(preferred, f.Judge) })
+	i := slices.IndexFunc(v.Findings, func(f judges.Finding) bool { return isBug(f) && slices.Contains(preferred, f.Judge) })
 	if i < 0 {
-		i = slices.IndexFunc(v.Findings, bug)
+		i = slices.IndexFunc(v.Findings, isBug)
 	}
 	if i < 0 {
 		return judges.Finding{}, false
 	}
 	return v.Findings[i], true
 }
+
+func isBug(f judges.Finding) bool { return f.Class == judges.ClassBug && f.Verdict != judges.Undecided }
 
 // shrinkRuns bounds the runs in which one failure is made small. The time usually ends
 // first.
@@ -675,20 +717,32 @@ func oddOf(r explore.Run) odd {
 func (r *runner) explore(t *testing.T, h *sim.Host) {
 	t.Helper()
 	var spent time.Duration
-	most := r.o.Shrink
-	if most == 0 {
-		most = 10 * time.Second
-	}
-	began := time.Now()
-	player := explore.HereOn(h, r.plan, r.lock, func() bool { return spent+time.Since(began) > most })
+	var began time.Time
+	most := r.limit.shrinking(cmp.Or(r.o.Shrink, 10*time.Second))
+	player := explore.HereOn(h, r.plan, r.lock, func() bool { return r.limit.over() || spent+r.limit.now().Sub(began) > most })
 	defer player.Close()
+	next := func(index int) {
+		h.StillAfter = r.limit.standing(*flags.hang)
+		playing(fmt.Sprintf("schedule number %d of -lockstep.seed=%d -lockstep.profile=%s", index+1, r.plan.Seed, r.plan.Profile))
+	}
 	var runs []explore.Run
-	for family := 0; family*explore.FamilyRuns < r.plan.Runs; family++ {
+	whole := true
+	next(0)
+	for family := 0; whole && family < r.plan.Families(); family++ {
+		if whole = r.limit.before(most); !whole {
+			break
+		}
 		err := player.Family(family, nil, func(one explore.Run) error {
-			runs = append(runs, one)
+			if runs = append(runs, one); len(runs) < r.plan.Runs && !r.limit.before(most) {
+				return errTimeOver
+			}
+			next(len(runs))
 			return nil
 		})
-		if err != nil {
+		switch {
+		case errors.Is(err, errTimeOver):
+			whole = false
+		case err != nil:
 			t.Fatal("locktest:", err)
 		}
 	}
@@ -697,7 +751,10 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	if len(total.Groups) > 0 {
 		several = " (a schedule with several findings counts once here, by the worst, and below with each of them)"
 	}
-	t.Logf("%s of %s: %s%s", counted.Of(total.Runs, "schedule"), r.s.Name, words(total.Words), several)
+	t.Logf("%s of %s with the profile %s: %s%s", counted.Of(total.Runs, "schedule"), r.s.Name, r.plan.Profile, cmp.Or(words(total.Words), "none was played"), several)
+	if !whole {
+		r.errorf(t, "locktest: played %d of %s: %s; give a larger one, or ask for fewer schedules with -lockstep.runs", len(runs), counted.Of(r.plan.Runs, "schedule"), r.limit.why())
+	}
 	alike := map[odd]int{}
 	for _, one := range total.Odd {
 		alike[oddOf(one)]++
@@ -709,7 +766,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		}
 		switch n := alike[key]; {
 		case n > 1:
-			r.errorf(t, "locktest: %d of %s of %s, run %d the first, are %s: %s", n, counted.Of(r.plan.Runs, "run"), r.s.Name, one.Index, one.Word, text)
+			r.errorf(t, "locktest: %d of %s of %s, run %d the first, are %s: %s", n, counted.Of(len(runs), "run"), r.s.Name, one.Index, one.Word, text)
 		case n == 1:
 			r.errorf(t, "locktest: run %d of %s is %s: %s", one.Index, r.s.Name, one.Word, text)
 		}
@@ -725,9 +782,10 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 			t.Logf("limit, %s (%s): %s. Not promised here: %s", g.Judge, counted.Of(g.Count, "run"), g.Why, g.Excuse)
 			continue
 		}
-		began = time.Now()
+		playing(fmt.Sprintf("schedule number %d of -lockstep.seed=%d -lockstep.profile=%s, which is made small", g.Least.Index+1, r.plan.Seed, r.plan.Profile))
+		began = r.limit.now()
 		small, err := player.Shrink(explore.ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: shrinkRuns})
-		spent += time.Since(began)
+		spent += r.limit.now().Sub(began)
 		if err != nil {
 			t.Errorf("locktest: %v", err)
 			continue
@@ -741,9 +799,10 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		failures = merge(failures, f)
 	}
 	for _, f := range failures {
-		f.how = fmt.Sprintf("%d of %s do, the first is number %d; made small to %s", len(f.schedules), counted.Of(r.plan.Runs, "schedule"), slices.Min(slices.Collect(maps.Keys(f.schedules)))+1, counted.Of(f.size, "event"))
+		f.how = fmt.Sprintf("%d of %s do, the first is number %d; made small to %s", len(f.schedules), counted.Of(len(runs), "schedule"), slices.Min(slices.Collect(maps.Keys(f.schedules)))+1, counted.Of(f.size, "event"))
 		r.fail(t, f)
 	}
+	r.explored = whole
 }
 
 // again plays the least of a group of failures again, as it was made small.
@@ -800,6 +859,47 @@ type failure struct {
 	size        int          // in events
 	how         string       // in which schedules, for people
 	file        string       // the recording; "": it is to be written
+	story       string       // the story that showed it; "": none
+}
+
+// kind is what the failures of one mistake have in common.
+type kind struct {
+	judge  string
+	class  judges.Class
+	op     string
+	origin explored.Origin
+}
+
+// shownStory is a story whose failure was shown whole.
+type shownStory struct {
+	name string
+	kind kind   // of the failure
+	hint string // of the failure
+	// bugs are the kinds of all bugs of the story.
+	bugs map[kind]bool
+}
+
+// shownBefore returns the story that was shown whole and failed as this one does, and with the same bugs or
+// more. If there is none, it returns false, and remembers this story, which is to be shown whole.
+func (r *runner) shownBefore(f failure, hint string, h *sim.Host) (shownStory, bool) {
+	namer := explored.NewNamer(h, f.verdict)
+	kindOf := func(found judges.Finding) kind {
+		origin, _ := explored.OriginOf(namer, found)
+		return kind{found.Judge, found.Class, explored.OpOf(f.verdict, found), origin}
+	}
+	this := shownStory{f.story, kindOf(f.finding), hint, map[kind]bool{}}
+	for _, found := range f.verdict.Findings {
+		if isBug(found) {
+			this.bugs[kindOf(found)] = true
+		}
+	}
+	for _, before := range r.shown {
+		if before.kind == this.kind && !slices.ContainsFunc(slices.Collect(maps.Keys(this.bugs)), func(k kind) bool { return !before.bugs[k] }) {
+			return before, true
+		}
+	}
+	r.shown = append(r.shown, this)
+	return shownStory{}, false
 }
 
 // fail fails the test for a bug, unless the bug is accepted. It keeps the recording and
@@ -818,17 +918,27 @@ func (r *runner) fail(t *testing.T, f failure) {
 	}
 	text := &bytes.Buffer{}
 	fmt.Fprintf(text, "%s breaks %s: %s\n", r.s.Name, f.finding.Judge, sentence.Finding(f.finding))
-	cause := explored.PartingOf(explored.NewNamer(r.host(t), f.verdict), f.finding)
-	if cause != "" {
+	host, panics := r.host(t), f.verdict.Played.Panics
+	cause, hint := explored.PartingOf(explored.NewNamer(host, f.verdict), f.finding), hintOf(f.finding, f.verdict.Played.Trace)
+	var before shownStory
+	short := false
+	if f.story != "" && len(panics) == 0 {
+		before, short = r.shownBefore(f, hint, host)
+	}
+	if cause != "" && !short {
 		fmt.Fprintf(text, "cause: %s\n", cause)
 	}
-	if hint := hintOf(f.finding, f.verdict.Played.Trace); hint != "" {
+	if hint != "" && hint != before.hint {
 		fmt.Fprintf(text, "hint: %s\n", hint)
 	}
-	if panics := f.verdict.Played.Panics; len(panics) > 0 { // the finding may follow from it
-		fmt.Fprintln(text, r.panicText(panics[0]))
+	if short {
+		fmt.Fprintf(text, "as in the story %s, which is shown above\n", before.name)
+	} else {
+		if len(panics) > 0 { // the finding may follow from it
+			fmt.Fprintln(text, r.panicText(panics[0]))
+		}
+		fmt.Fprintln(text, f.how)
 	}
-	fmt.Fprintln(text, f.how)
 	file, err := f.file, error(nil)
 	if file == "" {
 		if file, err = r.keep(f); err != nil {
@@ -838,10 +948,12 @@ func (r *runner) fail(t *testing.T, f failure) {
 	replay := fmt.Sprintf("go test %s-run '%s' -lockstep.replay=%s", testedPackage(), patternOf(r.t.Name()), file)
 	page := r.page(f.verdict, replay)
 	page.Cause = cause
-	short := page
-	short.Findings = []judges.Finding{f.finding}
-	fmt.Fprintf(text, "\n%s\n", strings.TrimRight(report.Shortened(short, timelineEvents), "\n"))
-	fmt.Fprintf(text, "\nfingerprint: %s\nreplay:      %s\nrecording:   %s\n", f.fingerprint, replay, file)
+	if !short {
+		one := page
+		one.Findings = []judges.Finding{f.finding}
+		fmt.Fprintf(text, "\n%s\n\n", strings.TrimRight(report.Shortened(one, timelineEvents), "\n"))
+	}
+	fmt.Fprintf(text, "fingerprint: %s\nreplay:      %s\nrecording:   %s\n", f.fingerprint, replay, file)
 	if dir := *flags.report; dir != "" {
 		if at, err := writePage(dir, f.fingerprint, page); err != nil {
 			fmt.Fprintf(text, "page:        could not be written: %v\n", err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"lockstep/internal/nearest"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
@@ -43,7 +44,11 @@ func ParseProfile(name string) (Profile, error) {
 	if p := Profile(name); slices.Contains(Profiles, p) {
 		return p, nil
 	}
-	return "", fmt.Errorf("%q is no profile; write simple, orderly or full", name)
+	known := make([]string, len(Profiles))
+	for i, p := range Profiles {
+		known[i] = string(p)
+	}
+	return "", fmt.Errorf("unknown profile %q; %s", name, nearest.Known(name, known))
 }
 
 // Scenario is a scenario that was drawn.

@@ -89,6 +89,19 @@ type closing struct {
 
 func (c closing) Close() error { return c.close(c.anyClient) }
 
+// bursts panics in a goroutine that a Lock of one name starts.
+type bursts struct {
+	setnx
+	at string
+}
+
+func (l *bursts) Lock(ctx context.Context) error {
+	if l.name == l.at {
+		go panic("in a goroutine of the lock")
+	}
+	return l.setnx.Lock(ctx)
+}
+
 func waitsForEver(anyClient) error {
 	var renewals sync.WaitGroup
 	renewals.Add(1)
@@ -115,6 +128,8 @@ func init() {
 	add("does not look at its context", func(l setnx) locktest.Lock { return &deaf{l} }, nil)
 	add("blocks for ever", func(l setnx) locktest.Lock { return &stubborn{l} }, nil)
 	add("sleeps in the system", func(l setnx) locktest.Lock { return &asleep{l} }, nil)
+	add("bursts in a story", func(l setnx) locktest.Lock { return &bursts{l, "orders"} }, nil)
+	add("bursts in a schedule", func(l setnx) locktest.Lock { return &bursts{l, "x"} }, nil)
 	add("reads a pipe", func(l setnx) locktest.Lock { return &piped{l} }, nil)
 	add("uses a real socket", func(l setnx) locktest.Lock { return &real{l} }, nil)
 	add("panics in Close", plain, func(anyClient) error { panic("the adapter's own panic") })
@@ -159,5 +174,17 @@ func TestCloseIsCalledOnce(t *testing.T) {
 		if text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=10"); !passed {
 			t.Errorf("it failed:\n%s", text)
 		}
+	}
+}
+
+// A panic in a goroutine of the lock ends the binary. The stack says what was played.
+func TestAPanicInAGoroutineSaysWhatWasPlayed(t *testing.T) {
+	t.Parallel()
+	for name, played := range map[string]string{
+		"bursts in a story":    "the story one-after-the-other",
+		"bursts in a schedule": "schedule number 1 of -lockstep.seed=7 -lockstep.profile=simple",
+	} {
+		text, _ := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=3", "-lockstep.seed=7")
+		mustContain(t, text, "panic: in a goroutine of the lock", `labels:{"lockstep": "`+played+`"}]:`)
 	}
 }

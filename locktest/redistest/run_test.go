@@ -220,7 +220,7 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 		}
 		return n
 	}
-	bugs := regexp.MustCompile(`schedules of exists-then-set: .*?(\d+) bug`).FindStringSubmatch(text)
+	bugs := regexp.MustCompile(`schedules of exists-then-set with the profile simple: .*?(\d+) bug`).FindStringSubmatch(text)
 	for _, m := range regexp.MustCompile(`(\d+) of \d+ schedules do`).FindAllStringSubmatch(text, -1) {
 		if number(m[1]) > number(bugs[1]) {
 			t.Errorf("a failure is in %s schedules, and a bug in %s", m[1], bugs[1])
@@ -275,6 +275,32 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 		t.Errorf("the lock is mended, and the test failed:\n%s", again)
 	}
 	mustContain(t, again, "holds in the schedule that broke it before", "Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it")
+}
+
+// A story that fails as an earlier one did, and with the same bugs, is told in short. Nothing of it is lost: its
+// recording shows it whole, and so does its subtest alone. A story that fails for another cause is whole, as
+// TestAnAnswerThatTheRunRefutesHasAHint checks.
+func TestAStoryThatFailsAsAnEarlierOneIsShort(t *testing.T) {
+	t.Parallel()
+	const subject, timeline = "does not tell that it freed nothing", "unlock orders: released"
+	dir := t.TempDir()
+	text, passed := outcome(t, dir, subject, nil, "-lockstep.runs=1", "-lockstep.faults=none")
+	told, _, _ := strings.Cut(text, "=== RUN   TestJudged/explore")
+	short := regexp.MustCompile(`breaks linearizable: orders: .*\s+(?:hint: .*\s+)?as in the story pause-past-the-lease, which is shown above\s+fingerprint: story\.(\S+)\.linearizable\s+replay: .*\s+recording: +(\S+)`).FindAllStringSubmatch(told, -1)
+	if passed || strings.Count(told, "the story ") != len(short)+1 || strings.Count(told, "hint: ") != 2 || len(short) < 3 {
+		t.Fatalf("%d stories are short; want at least 3, one whole, and no hint twice:\n%s", len(short), text)
+	}
+	second, _ := outcome(t, dir, subject, nil, "-lockstep.runs=1", "-lockstep.faults=none")
+	second, _, _ = strings.Cut(second, "=== RUN   TestJudged/stories")
+	if again := strings.Count(second, ", which is shown above\n"); again != len(short) {
+		t.Errorf("of the recordings of these stories %d are short, want %d:\n%s", again, len(short), second)
+	}
+	for _, m := range short {
+		again, _ := outcome(t, dir, subject, nil, "-lockstep.replay="+m[2])
+		mustContain(t, again, "hint: ", timeline)
+		alone, _ := outcome(t, t.TempDir(), subject, nil, "-test.run=^TestJudged$/^stories$/^"+m[1]+"$")
+		mustContain(t, alone, "hint: ", "the story "+m[1]+": ", timeline)
+	}
 }
 
 // A failure that is gone when it has been made small is not shown as if it had been seen. It fails the test.
@@ -393,7 +419,7 @@ func TestAScenarioOfAnUnknownLockIsNotSkipped(t *testing.T) {
 
 func TestOneScheduleIsNotSeveral(t *testing.T) {
 	text, _ := outcome(t, t.TempDir(), "exists-then-set, mended", nil, "-lockstep.runs=1", "-test.run=TestJudged/explore")
-	mustContain(t, text, " 1 schedule of exists-then-set: ")
+	mustContain(t, text, " 1 schedule of exists-then-set with the profile simple: ")
 }
 
 // A glob that matches nothing is told before anything is played.
@@ -558,6 +584,8 @@ func TestFlagsAreChecked(t *testing.T) {
 		"-lockstep.runs=-1":                 "-lockstep.runs is -1; it must be at least 1",
 		"-lockstep.runs=0":                  "-lockstep.runs is 0; it must be at least 1",
 		"-lockstep.hang=-1s":                "-lockstep.hang is -1s; it must be more than 0s",
+		"-lockstep.profile=orderley":        `-lockstep.profile: unknown profile "orderley"; did you mean "orderly"? known: simple, orderly, full`,
+		"-lockstep.profile=":                `-lockstep.profile: unknown profile ""; known: simple, orderly, full`,
 		"-lockstep.replay=":                 "-lockstep.replay is empty; give it a recording",
 		"-lockstep.live=0":                  "-lockstep.live is 0; it must be at least 1",
 		"-lockstep.live=3":                  "-lockstep.live plays the recording that -lockstep.replay names; give it one",
