@@ -136,7 +136,7 @@ func hintOfReleased(run *trace.Run, call *trace.Call) string {
 
 // hintOfFreed is about an unlock that freed the hold of another thread.
 func hintOfFreed(holder string) string {
-	return "Unlock freed the hold of " + holder + "; it must free a hold only if the value on the server is that of its own hold, and each hold needs a value of its own"
+	return "Unlock freed the hold of " + holder + "; it must free a hold only if the value on the server is that of its own hold, compare and free in one request, such as a script, and each hold needs a value of its own"
 }
 
 // hintOfHolder is about an unlock of a thread that still held the lock by its calls.

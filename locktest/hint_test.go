@@ -109,7 +109,7 @@ func TestTheHintOfAnUnlockThatFreesAnothersHold(t *testing.T) {
 	} {
 		want := ""
 		if c.want {
-			want = "Unlock freed the hold of b/1; it must free a hold only if the value on the server is that of its own hold, and each hold needs a value of its own"
+			want = "Unlock freed the hold of b/1; it must free a hold only if the value on the server is that of its own hold, compare and free in one request, such as a script, and each hold needs a value of its own"
 		}
 		got := hintOf(judges.Finding{Judge: model.JudgeMisdelete, Facts: model.Facts{Lock: "l"}, Detail: judges.Misdelete{Verb: string(c.verb), Change: c.change, Owner: "b/1"}}, nil)
 		if got != want {
