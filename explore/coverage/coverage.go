@@ -223,7 +223,7 @@ func (o Opening) Direction() string {
 
 // Openings returns the openings of a run, in the order of their beginnings.
 func Openings(t *index.Run) []Opening {
-	w := &walk{run: t, nth: map[*index.Command]int{}}
+	w := newWalk(t)
 	w.count()
 	byThread := map[string][]*index.Call{}
 	var threads []string
@@ -243,9 +243,50 @@ func Openings(t *index.Run) []Opening {
 
 // A walk reads the calls of one run and lists its openings.
 type walk struct {
-	run *index.Run
-	nth map[*index.Command]int
-	out []Opening
+	run   *index.Run
+	nth   map[*index.Command]int
+	locks map[string]*lockCalls
+	out   []Opening
+}
+
+func newWalk(t *index.Run) *walk {
+	return &walk{run: t, nth: map[*index.Command]int{}, locks: map[string]*lockCalls{}}
+}
+
+// lockCalls are the calls on one lock.
+type lockCalls struct {
+	threads []string // that have called
+	of      map[string][]*index.Call
+	turns   []int64 // the instants at which one of them began or left, sorted
+}
+
+// callsOn returns the calls on a lock. A run may have thousands, and each state asks for some of them.
+func (w *walk) callsOn(lock string) *lockCalls {
+	l := w.locks[lock]
+	if l == nil {
+		l = &lockCalls{of: map[string][]*index.Call{}}
+		for _, c := range w.run.CallsOn(lock) {
+			if l.of[c.Caller] == nil {
+				l.threads = append(l.threads, c.Caller)
+			}
+			l.of[c.Caller] = append(l.of[c.Caller], c)
+			l.turns = append(l.turns, c.AtNs, w.left(c))
+		}
+		slices.Sort(l.turns)
+		w.locks[lock] = l
+	}
+	return l
+}
+
+// latest returns the last call of a thread that has begun at an instant; nil: there is none. A thread
+// makes one call after the other, so no earlier one is still waiting.
+func (l *lockCalls) latest(thread string, atNs int64) *index.Call {
+	calls := l.of[thread]
+	n, _ := slices.BinarySearchFunc(calls, atNs+1, func(c *index.Call, atNs int64) int { return cmp.Compare(c.AtNs, atNs) })
+	if n == 0 {
+		return nil
+	}
+	return calls[n-1]
 }
 
 // end returns the instant at which the calm begins, in which there are no faults, or the
@@ -313,9 +354,13 @@ func (w *walk) turns(lock string, from, to int64) []int64 {
 	for _, c := range w.changes(lock, from, to) {
 		note(c.AtNs)
 	}
-	for _, c := range w.run.CallsOn(lock) {
-		note(c.AtNs)
-		note(w.left(c))
+	turns := w.callsOn(lock).turns
+	n, _ := slices.BinarySearch(turns, from)
+	for _, atNs := range turns[n:] {
+		if atNs >= to {
+			break
+		}
+		note(atNs)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -373,12 +418,13 @@ func (w *walk) left(c *index.Call) int64 { return min(c.ReturnedNs(), w.run.Gone
 // waiters returns the words about the waiters that the thread of a call finds at an instant. A place
 // in the queue counts only if its name is that of a thread, since a server may not tell the thread.
 func (w *walk) waiters(call *index.Call, s *model.LockState, atNs int64) Waiters {
-	calls := w.run.CallsOn(call.Lock)
-	waits := func(c *index.Call) bool {
-		return c.Action.Acquires() && c.AtNs <= atNs && atNs < w.left(c) && s.Owner != c.Caller
+	calls := w.callsOn(call.Lock)
+	waits := func(thread string) bool {
+		c := calls.latest(thread, atNs)
+		return c != nil && c.Action.Acquires() && atNs < w.left(c) && s.Owner != thread
 	}
 	found := NobodyWaits
-	if slices.ContainsFunc(calls, func(c *index.Call) bool { return c.Caller != call.Caller && waits(c) }) {
+	if slices.ContainsFunc(calls.threads, func(thread string) bool { return thread != call.Caller && waits(thread) }) {
 		found = AnotherWaits
 	}
 	ahead := s.Queue
@@ -387,13 +433,12 @@ func (w *walk) waiters(call *index.Call, s *model.LockState, atNs int64) Waiters
 		ahead = ahead[:place]
 	}
 	for _, thread := range ahead {
-		by := func(c *index.Call) bool { return c.Caller == thread }
 		switch {
-		case slices.ContainsFunc(calls, func(c *index.Call) bool { return by(c) && waits(c) }):
+		case waits(thread):
 			if place >= 0 {
 				found = WaiterAhead
 			}
-		case slices.ContainsFunc(calls, func(c *index.Call) bool { return by(c) && c.AtNs <= atNs }):
+		case calls.latest(thread, atNs) != nil:
 			return DeadAhead
 		}
 	}
@@ -525,7 +570,7 @@ func Cells(t *index.Run, openings []Opening) []int {
 	for _, e := range t.Interrupts {
 		at(Interrupt, e.AtNs, func(o Opening) bool { return o.Thread == e.Text })
 	}
-	w := &walk{run: t}
+	w := newWalk(t)
 	for i := range t.Record.Events {
 		e := &t.Record.Events[i]
 		if e.Kind != model.KindHit {
