@@ -3,7 +3,7 @@ package lockreport;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** An interrupted acquire that is granted all the same is renewed for nobody (2714, 4368). */
+/** An interrupted acquire that is granted after all is renewed for nobody (2714, 4368). */
 class R2714Test {
     @RepeatedTest(3)
     void lease() throws Exception {

@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** An attempt without a lease takes the one that its lock object was last given, also a longer one than the watchdog's (4818). */
+/** An attempt without a lease takes the last lease of its lock object, even if it is longer than the watchdog's (4818). */
 class R4818LongTest {
     @RepeatedTest(3)
     void lease() throws Exception {

@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A hold without lease starts with the lease that its lock object was last given, and may end before the first renewal (4818). */
+/** A hold without a lease starts with the last lease of its lock object, and may end before the first renewal (4818). */
 class R4818Test {
     @RepeatedTest(3)
     void mutualExclusion() throws Exception {

@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A tryLock whose answer does not come in time answers false, and its acquire may hold the lock all the same (7223, 7224). */
+/** A tryLock without an answer in time returns false, but its acquire may hold the lock (7223, 7224). */
 class R7223Test {
     @RepeatedTest(3)
     void linearizable() throws Exception {

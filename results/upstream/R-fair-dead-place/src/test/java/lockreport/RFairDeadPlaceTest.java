@@ -3,7 +3,7 @@ package lockreport;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A dead waiter's place is kept for the time to live that the hold had when it came, however soon that was given up, and for its wait besides. */
+/** A dead waiter keeps its place for the time to live of the hold that it met, and its own wait, even if that hold was given up early. */
 class RFairDeadPlaceTest {
     @RepeatedTest(3)
     void liveness() throws Exception {

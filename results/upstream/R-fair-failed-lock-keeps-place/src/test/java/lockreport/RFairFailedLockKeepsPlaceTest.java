@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** Lock() that ends with an error keeps its place in the queue, and its thread comes back to it (acquireFailed is not called). */
+/** A lock() that ends with an error keeps its place in the queue, and its thread comes back to it (acquireFailed is not called). */
 class RFairFailedLockKeepsPlaceTest {
     @RepeatedTest(3)
     void tidy() throws Exception {

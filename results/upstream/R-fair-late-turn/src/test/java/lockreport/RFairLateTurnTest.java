@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** An acquire that arrives when its lock() has ended with an error takes the turn of its thread, and the place of the call that waits by then. */
+/** An acquire arrives after its lock() has ended with an error, and takes the turn and the place of the next call of its thread. */
 class RFairLateTurnTest {
     @RepeatedTest(3)
     void fifo() throws Exception {

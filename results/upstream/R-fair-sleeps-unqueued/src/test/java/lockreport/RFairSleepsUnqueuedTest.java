@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A waiter that was thrown out of the queue while it slept is woken by no unlock, and sleeps on what it was told. */
+/** A waiter that was thrown out of the queue while it slept is not woken by an unlock, and sleeps for the time that it was told. */
 class RFairSleepsUnqueuedTest {
     @RepeatedTest(3)
     void liveness() throws Exception {

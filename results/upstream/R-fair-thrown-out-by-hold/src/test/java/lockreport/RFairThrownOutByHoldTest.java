@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A waiter sleeps on what it was told past its own deadline, where a hold outlasts the wait of its place, and is thrown out of the queue. */
+/** A waiter sleeps past its own deadline, because the hold lasts longer than the wait of its place, and is thrown out of the queue. */
 class RFairThrownOutByHoldTest {
     @RepeatedTest(3)
     void fifo() throws Exception {

@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A waiter that was thrown out of the queue and queues again is told the deadline of the one before it, and sleeps so long, past the end of the hold. */
+/** A waiter that was thrown out and queues again is told the deadline of the waiter before it, and sleeps past the end of the hold. */
 class RFairToldNeighboursDeadlineTest {
     @RepeatedTest(3)
     void liveness() throws Exception {

@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** Who has a deadline and no place in the queue is not queued again, and no unlock wakes it. */
+/** A waiter with a deadline but without a place is not queued again, and no unlock wakes it. */
 class RFairUnplacedTest {
     @RepeatedTest(3)
     void liveness() throws Exception {

@@ -3,7 +3,7 @@ package lockreport;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** Behind a dead waiter of a free lock the next one is told to wait 0 ms, and asks again at once, until that one's deadline (since 3.32.0). */
+/** Behind a dead waiter of a free lock the next waiter is told to wait 0 ms, and asks again at once, until the dead one's deadline (since 3.32.0). */
 class RFairZeroWaitBehindDeadTest {
     @RepeatedTest(3)
     void traffic() throws Exception {

@@ -3,7 +3,7 @@ package lockreport;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A force_unlock that is sent again ends the next owner's hold too, or answers that there was none. */
+/** A force_unlock that is sent again also ends the next owner's hold, or answers that there was no hold. */
 class RForceUnlockResendTest {
     @RepeatedTest(3)
     void linearizable() throws Exception {

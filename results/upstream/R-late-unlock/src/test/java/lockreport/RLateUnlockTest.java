@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** An unlock that was given up as unknown arrives later and takes a level of a later hold of its thread (an owner is client and thread, not one acquisition). */
+/** An unlock of unknown outcome arrives late and takes a level of a later hold of its thread (an owner is client and thread, not one acquisition). */
 class RLateUnlockTest {
     @RepeatedTest(3)
     void mutualExclusion() throws Exception {

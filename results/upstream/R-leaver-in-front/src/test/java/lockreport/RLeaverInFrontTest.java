@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A try of the fair lock whose time is over stands in the queue until it has left, and others are refused meanwhile although the lock is free. */
+/** A timed try of the fair lock whose time is over stays in the queue until its leave command runs, and others are refused although the lock is free. */
 class RLeaverInFrontTest {
     @RepeatedTest(3)
     void linearizable() throws Exception {

@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** An unlock that leaves levels gives the hold the lease that its lock object keeps: the watchdog's, where the object is another one or was released meanwhile. */
+/** An unlock that leaves levels gives the hold the lease of its lock object: the watchdog's, if it is another object or was released meanwhile. */
 class RPartialUnlockLeaseTest {
     @RepeatedTest(3)
     void mutualExclusion() throws Exception {

@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** Entering again with a lease gives the whole hold that lease, and a level without lease ends with it. */
+/** A re-entry with a lease gives the whole hold that lease, and a level without a lease ends with it. */
 class RReentryCutsLeaseTest {
     @RepeatedTest(3)
     void mutualExclusion() throws Exception {

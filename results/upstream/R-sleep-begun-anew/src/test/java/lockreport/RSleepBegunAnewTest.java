@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** An interrupt of a lock() that takes none makes it sleep its whole time anew, past the end of the hold. */
+/** An interrupt of an uninterruptible lock() makes it start its sleep again, past the end of the hold. */
 class RSleepBegunAnewTest {
     @RepeatedTest(3)
     void liveness() throws Exception {

@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A waiter sleeps on the time to live that it was told, although that hold was given up or its lease cut short: an unlock wakes one thread of a client, and the end of a lease nobody. */
+/** A waiter sleeps for the time to live of a hold that has ended early: an unlock wakes only one thread per client, and the end of a lease wakes nobody. */
 class RSleepsOnOldLeaseTest {
     @RepeatedTest(3)
     void liveness() throws Exception {

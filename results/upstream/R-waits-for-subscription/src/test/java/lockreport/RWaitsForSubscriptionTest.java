@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A waiter asks for nothing until its subscription is confirmed, however free the lock is. */
+/** A waiter does not ask for the lock until its subscription is confirmed, even if the lock is free. */
 class RWaitsForSubscriptionTest {
     @RepeatedTest(3)
     void liveness() throws Exception {

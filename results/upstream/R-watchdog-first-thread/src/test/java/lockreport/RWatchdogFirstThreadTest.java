@@ -3,7 +3,7 @@ package lockreport;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** The watchdog asks for the first thread of a client only: one whose hold others had ended keeps it from renewing the next. */
+/** The watchdog asks only for the first thread of a client: if others ended that thread's hold, the next thread's hold is not renewed. */
 class RWatchdogFirstThreadTest {
     @RepeatedTest(3)
     void lease() throws Exception {

@@ -3,7 +3,7 @@ package lockreport;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A renewal that was lost, late or could not leave, or had to ask for replicas first, is sent, or arrives, when the lock was unlocked meanwhile. */
+/** A renewal that was lost, late, unable to leave, or waiting for replicas reaches the server after the unlock. */
 class RWatchdogLateRenewalTest {
     @RepeatedTest(3)
     void lease() throws Exception {

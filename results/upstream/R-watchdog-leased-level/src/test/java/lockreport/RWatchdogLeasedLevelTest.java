@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** An unlock of a level with a lease takes a level off the watchdog, which renews the levels without one no longer. */
+/** An unlock of a level with a lease takes a level from the watchdog, which then no longer renews the levels without a lease. */
 class RWatchdogLeasedLevelTest {
     @RepeatedTest(3)
     void lease() throws Exception {

@@ -5,7 +5,7 @@ import static java.util.concurrent.TimeUnit.MILLISECONDS;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A hold that others ended leaves its levels with the watchdog, which renews the thread's next hold, whatever its lease, and when it is given up. */
+/** A hold that others ended leaves its levels with the watchdog, which renews the thread's next hold, whatever its lease, even after it is given up. */
 class RWatchdogLevelsLeftTest {
     @RepeatedTest(3)
     void lease() throws Exception {

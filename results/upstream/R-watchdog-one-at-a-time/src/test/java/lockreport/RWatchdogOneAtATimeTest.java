@@ -3,7 +3,7 @@ package lockreport;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** No renewal is sent before the one before has its answer, so that a lost one costs the response timeout, which a short watchdog timeout does not outlast. */
+/** The next renewal waits for the answer to the last one, so a lost renewal costs the response timeout, which may exceed a short watchdog timeout. */
 class RWatchdogOneAtATimeTest {
     @RepeatedTest(3)
     void lease() throws Exception {

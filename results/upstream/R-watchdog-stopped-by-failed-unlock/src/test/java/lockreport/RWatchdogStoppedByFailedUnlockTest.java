@@ -3,7 +3,7 @@ package lockreport;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** An unlock that failed stops the renewal although the hold stays (since 3.8.1). */
+/** An unlock that failed stops the renewals although the hold stays (since 3.8.1). */
 class RWatchdogStoppedByFailedUnlockTest {
     @RepeatedTest(3)
     void lease() throws Exception {

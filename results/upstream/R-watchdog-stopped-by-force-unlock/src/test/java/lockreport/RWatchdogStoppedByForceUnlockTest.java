@@ -3,7 +3,7 @@ package lockreport;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A force_unlock ends the renewal of its client's hold before it is sent, and the hold stays when it fails. */
+/** A force_unlock ends the renewals of its own client's hold before it is sent, and if it fails the hold stays without renewals. */
 class RWatchdogStoppedByForceUnlockTest {
     @RepeatedTest(3)
     void lease() throws Exception {

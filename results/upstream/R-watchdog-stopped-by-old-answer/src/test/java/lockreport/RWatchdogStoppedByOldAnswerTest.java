@@ -3,7 +3,7 @@ package lockreport;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** A renewal that found nothing is answered when the thread has locked again, and ends the renewal of the new hold. */
+/** The late answer of a renewal that found no hold ends the renewals of the thread's new hold. */
 class RWatchdogStoppedByOldAnswerTest {
     @RepeatedTest(3)
     void lease() throws Exception {

@@ -3,7 +3,7 @@ package lockreport;
 import org.junit.jupiter.api.RepeatedTest;
 import org.redisson.api.RedissonClient;
 
-/** An unlock that is interrupted goes on, and the renewal goes on until it is answered. */
+/** An interrupted unlock is still under way, and the renewals go on until it is answered. */
 class RWatchdogUntilAnswerTest {
     @RepeatedTest(3)
     void lease() throws Exception {
