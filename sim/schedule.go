@@ -106,6 +106,15 @@ func (s *schedule) add(atNs int64, c Class, run func()) {
 	s.events.push(e)
 }
 
+// lastSeq is a seq that comes after all others.
+const lastSeq = 1<<56 - 1
+
+// addLook plans run at the slot of nominal time atNs, after the expiries of that slot. It leaves the
+// nanoseconds of all other events as they are.
+func (s *schedule) addLook(atNs int64, run func()) {
+	s.events.push(&event{slot: atNs / slotNs * slotNs, class: classExpiry, seq: lastSeq, run: run})
+}
+
 // addTo is add for an event that a line carries in order. Without a line it does the same as add. p
 // is set for a message that may be lost or late.
 func (s *schedule) addTo(line string, atNs int64, c Class, run func(), p *parcel) {

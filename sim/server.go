@@ -503,6 +503,37 @@ func (n *node) observe(m *message) {
 		}
 		n.w.change(n.w.held, name, n.w.owners.Name(name, state, by), m)
 	}
+	n.w.lookAtTheEnd()
+}
+
+// lookAtTheEnd plans to read the locks of Config.State when the next of their holds ends by its
+// ExpiresMs. Servers that end holds have a tick then. But a lock may also keep the end of a hold in a
+// value, and no server ends the hold.
+func (w *World) lookAtTheEnd() {
+	const ms = int64(time.Millisecond)
+	next, now := int64(0), w.now()
+	for _, name := range w.cfg.Locks {
+		s := w.held[name]
+		if !s.Held() || s.ExpiresMs < 0 {
+			continue
+		}
+		// The end is within the millisecond.
+		for _, at := range []int64{s.ExpiresMs * ms, (s.ExpiresMs + 1) * ms} {
+			if at > now && (next == 0 || at < next) {
+				next = at
+			}
+		}
+	}
+	if next == 0 || next == w.lookNs {
+		return
+	}
+	w.lookNs = next
+	w.sched.addLook(next, func() {
+		if w.lookNs == next { // no other look was planned since
+			w.lookNs = 0
+			w.nodes[0].observe(nil)
+		}
+	})
 }
 
 // change records the state s of a lock if it differs from the one in states.

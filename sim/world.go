@@ -87,6 +87,7 @@ type World struct {
 	lineage   *lineage                    // nil: clients say which operation a request belongs to
 	owners    *Owners                     // nil: states name threads
 	held      map[string]*model.LockState // the last result of Config.State
+	lookNs    int64                       // when the locks of Config.State are read next; 0: no time is planned
 	writers   map[int][]string            // see Result; nil if the host is not traced
 	processes []*Process
 	threads   [threadDone + 1]int // of the processes that live, by state
