@@ -97,7 +97,7 @@ func quarries(h *sim.Host) ([]quarry, error) {
 	return all, nil
 }
 
-// grounds groups the indices of the quarries by lock. One campaign hunts all bugs of a lock.
+// grounds returns the indices of the quarries, a list for each lock. One campaign hunts all bugs of a lock.
 func grounds(quarries []quarry) (all [][]int) {
 	at := map[string]int{}
 	for i, q := range quarries {
@@ -342,7 +342,8 @@ func huntSection(all []hunted, bugs, seeds int, limits []time.Duration) section 
 		Head: append([]string{"bug", "lock"}, huntStrategies...),
 	}
 	for k, name := range huntStrategies {
-		last := limitsOf(k, limits)[len(limitsOf(k, limits))-1]
+		own := limitsOf(k, limits)
+		last := own[len(own)-1]
 		sum, whole := time.Duration(0), true
 		least, hunts, met, within := seeds, 0, 0, 0
 		var missed []string

@@ -23,7 +23,8 @@ var showLabels = sync.OnceFunc(func() {
 	_ = os.Setenv(name, was+setting+"=1")
 })
 
-// playing labels the calling goroutine, and those that it and they start from now on, with what is played.
+// playing gives the calling goroutine a label that names the run. Goroutines that are started in the run inherit
+// the label.
 func playing(what string) {
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("lockstep", what)))
 }

@@ -189,7 +189,7 @@ func checkReport(dir string) error {
 //
 // Run stops before the test meets the -timeout of go test, and shows what it found until then. Real time
 // decides only how much is played, and not how it is judged. Run then fails the test even if it
-// found nothing: a part of what the test asked for was not played, and a pass would hide that.
+// found nothing, since a pass would hide that a part was not played.
 func Run(t *testing.T, s Subject, o Options) {
 	t.Helper()
 	run(t, s, o, callerOfRun(), timeLimitOf(t))
@@ -862,7 +862,7 @@ type failure struct {
 	story       string       // the story that showed it; "": none
 }
 
-// kind is what the failures of one mistake have in common.
+// kind identifies a mistake: all its failures have the same kind.
 type kind struct {
 	judge  string
 	class  judges.Class

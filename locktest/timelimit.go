@@ -18,7 +18,7 @@ type timeLimit struct {
 	timeout time.Duration
 }
 
-// reserve is what a short -timeout leaves for the last run and for the texts of the failures.
+// reserve is the time that stays free for the last run and for the texts of the failures.
 const reserve = 3 * time.Second
 
 // newTimeLimit returns the limit of a Run that begins now. A tenth of the time until the deadline stays
@@ -50,7 +50,8 @@ func (l timeLimit) before(left time.Duration) bool {
 // over reports whether nothing remains of the time.
 func (l timeLimit) over() bool { return !l.before(0) }
 
-// shrinking returns the time for making failures small: most, but at most a quarter of what remains.
+// shrinking returns the time for making failures small. It is the smaller of most and a quarter of the time that
+// remains.
 func (l timeLimit) shrinking(most time.Duration) time.Duration {
 	if l.latest.IsZero() {
 		return most

@@ -66,7 +66,7 @@ func withLocks(all []*Scenario) []*Scenario {
 }
 
 // load loads the scenarios of a collection, sorted by name. Only built-in scenarios may name locks that
-// the program does not have: the others in such a scenario are its locks, if there are any.
+// the program does not have. Such a scenario has only the other locks, and may have none.
 func (c collection) load() ([]*Scenario, error) {
 	partial := c.name == builtinName
 	var all []*Scenario

@@ -206,10 +206,10 @@ func choose(names []string, tag string, locks []string, seeds string) ([]*pair, 
 	var pairs []*pair
 	for _, sc := range chosen {
 		these := on
-		if len(these) == 0 && len(sc.Locks) == 0 {
-			problems = append(problems, fmt.Errorf("this program has none of the locks that the built-in scenario %s names; name one of its own with --lock, or import locktest/redistest, which has them", sc.Name))
-		}
 		if len(these) == 0 {
+			if len(sc.Locks) == 0 {
+				problems = append(problems, fmt.Errorf("this program has none of the locks that the built-in scenario %s names; name one of its own with --lock, or import locktest/redistest, which has them", sc.Name))
+			}
 			for _, name := range sc.Locks {
 				l, err := subject.Find(name)
 				if err != nil {

@@ -11,8 +11,8 @@ import (
 	"lockstep/locktest/redistest"
 )
 
-// sharing is a client that keeps the value of a hold by the name of its lock, for all its handles. So a thread
-// gives up the hold of another thread of its process.
+// sharing is a client whose handles share one table of values, by the name of the lock. So a thread gives up the
+// hold of another thread of its process.
 type sharing struct {
 	anyClient
 	values *sync.Map

@@ -19,8 +19,9 @@ func TestGetLock(t *testing.T) {
 }
 
 // The processes of drawn schedules have one thread each, which always gets its own connection from
-// the pool. The stories show the two bugs of the pool, and so do those of locktest with two threads
-// in one process: the two have one session, so that both get the lock, and one unlocks for the other.
+// the pool. The stories of this package show the two bugs of the pool. Two stories of locktest show
+// one of them: two threads of a process get one session, so that both get the lock, and one unlocks
+// for the other.
 func TestGetLockPool(t *testing.T) {
 	shared := []string{"story.two-threads-of-one-process.mutual-exclusion", "story.hold-of-another-thread.mutual-exclusion"}
 	locktest.Run(t, GetLockPool, locktest.Options{Accept: slices.Concat(waitsOn, shared), Scenarios: stories})
