@@ -999,6 +999,7 @@ func (x *libraryCase) drift(tasks int, wait, hold time.Duration, within func(i i
 	var all sync.WaitGroup
 	for n := range 3 {
 		all.Go(func() {
+			time.Sleep(time.Duration(n) * time.Microsecond) // so that thread n takes the n-th task
 			for {
 				select {
 				case <-interrupted.Done():
