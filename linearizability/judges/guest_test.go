@@ -162,6 +162,18 @@ func TestAThreadIsNotToldOfAnEndThatIsNone(t *testing.T) {
 			30403 server expire -> free
 			90000 server leave`
 	}
+	const greeted = `
+			0     a greeting hit hold
+			0     a/1 invoke lock
+			30000 a greeting comes
+			30000 a/1 send acquire
+			30001 a/1 exec acquire -> a/1 1 60001
+			30002 a/1 deliver acquire
+			30002 a/1 return granted
+			30100 a/1 told
+			60001 server expire -> free
+			90000 server leave`
+	longAgo := strings.NewReplacer("30100 a/1 told", "50000 a/1 renews\n\t\t\t60001 a/1 told", "60001 server", "80001 server").Replace(greeted)
 	counted := watchedLock
 	counted.Traits.Uncounted = false
 	endless := watchedLock
@@ -232,6 +244,10 @@ func TestAThreadIsNotToldOfAnEndThatIsNone(t *testing.T) {
 			90000 server leave`},
 		{rule: "the attempt began with another command", lock: watchedLock, record: granted("400")},
 		{rule: "which was over before the attempt began", lock: watchedLock, record: granted("401"), finds: "lease bug: a/1 was told at 20.200s that its hold on l is gone"},
+		{rule: "the greeting of a server was late, and the client counts the lease from before", lock: watchedLock, record: greeted},
+		{rule: "it was late, and that is long ago", lock: watchedLock, record: longAgo, finds: "lease bug: a/1 was told at 60.001s that its hold on l is gone"},
+		{rule: "a message on a channel was late", lock: watchedLock, record: strings.NewReplacer("greeting hit", "push hit", "greeting comes", "woken").Replace(greeted),
+			finds: "lease bug: a/1 was told at 30.100s that its hold on l is gone"},
 		{rule: "the unlock of an inner level shortened the hold", lock: counted, record: `
 			0     a/1 takes lease=30000
 			5000  a/1 invoke lock lease=30000

@@ -369,8 +369,9 @@ func (r *run) attemptBegan(o *trace.Call) int64 {
 	return at
 }
 
-// disturbing returns the times in which a fault lasted, or in which a client of the process had not
-// yet noticed that a fault had met one of its commands.
+// disturbing returns the times in which a fault lasted, in which a client of the process had not yet
+// noticed that a fault had met one of its commands, or in which it waited for a greeting that a fault
+// had met.
 func (r *run) disturbing(process string) []span {
 	var out []span
 	for _, t := range r.Faults {
@@ -385,6 +386,9 @@ func (r *run) disturbing(process string) []span {
 			to = m.AtNs + int64(r.Record.Params.GiveUp)
 		}
 		out = append(out, span{m.AtNs, to})
+	}
+	for _, x := range r.lateGreetings(process) {
+		out = append(out, x.span)
 	}
 	return out
 }

@@ -253,8 +253,13 @@ func (r *run) heldConnections(process string) []heldConnection {
 		}
 		out = append(out, heldConnection{span{m.AtNs, to}, faultsThatMet(m), false})
 	}
-	// A message that the server sends by itself and on no channel, such as its greeting, begins a
-	// connection or belongs to its stream.
+	return append(out, r.lateGreetings(process)...)
+}
+
+// lateGreetings returns the times in which a fault held up a message that a server sends by itself
+// and on no channel, such as its greeting. It begins a connection, or belongs to its stream.
+func (r *run) lateGreetings(process string) []heldConnection {
+	var out []heldConnection
 	for i, e := range r.Pushes {
 		if e.Kind != model.KindHit || e.Process != process {
 			continue

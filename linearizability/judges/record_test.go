@@ -40,6 +40,7 @@ import (
 //	9    b push lost dropped                  # a published message that never came to b
 //	9    b push hit                           # one that fault 1 puts off; hit hold: until it ends
 //	9    b greeting hit hold                  # push, of a message on no channel
+//	9    b greeting comes                     # the one that was put off
 //	9    b woken                              # one that came, the one put off if there was one
 //	10   c/1 interrupts b/1
 //	11   a/1 read stock 100
@@ -368,6 +369,10 @@ func (b *recorder) add(l recordLine) {
 			b.late = e.Msg
 			e.Kind, e.Fault, e.Do, e.Text = model.KindHit, 1, cmp.Or(strings.Join(l.words[1:], " "), "delay"), "delay of a message"
 			e.Why = ""
+		}
+		if word(0) == "comes" {
+			e.Kind, e.Msg, e.Why = model.KindDeliver, b.push(), ""
+			b.late = 0
 		}
 	case "interrupts":
 		e.Kind, e.Phase, e.Text, e.Met = model.KindUse, "interrupt", word(0), true
