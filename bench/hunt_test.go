@@ -13,6 +13,7 @@ import (
 
 	"lockstep/bench/command"
 	"lockstep/explore"
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
@@ -268,6 +269,30 @@ func TestAHuntGoesOn(t *testing.T) {
 		}
 		if !reflect.DeepEqual(r.all[0].Section, want.all[0].Section) {
 			t.Errorf("interrupted after %d hunts: %+v, want %+v", first, r.all[0].Section, want.all[0].Section)
+		}
+	}
+}
+
+// It goes on with the hunts on a lock in whose records older judges find the same.
+func TestAHuntGoesOnWithOtherJudges(t *testing.T) {
+	now := measurement{Part: "hunt", Versions: explore.CurrentVersions()}
+	for _, name := range []string{plainLock, "redisson-handle@4.7.0"} {
+		lock, err := subject.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same := judges.VersionOf(lock.Traits)
+		for version, kept := range map[int]int{same: 1, same - 1: 0} {
+			before := measurement{Part: "hunt", Versions: now.Versions, Unfinished: true, Hunted: []hunted{{Lock: name}}}
+			before.Versions.Judges = version
+			r := &report{all: []measurement{before}}
+			if got := r.unfinished(now); got == nil || len(got.Hunted) != kept {
+				t.Errorf("hunts on %s with judges %d: it goes on with %+v", name, version, got)
+			}
+			r.all[0].Versions.World--
+			if r.unfinished(now) != nil {
+				t.Errorf("hunts on %s: it goes on with those of another world", name)
+			}
 		}
 	}
 }

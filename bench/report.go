@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lockstep/explore"
+	"lockstep/scenarios/subject"
 )
 
 // measurement has the figures of one part, measured in one call. It is a line of the data beside the page.
@@ -33,9 +34,9 @@ type measurement struct {
 }
 
 // goesOn reports whether m, which begins now, goes on with the unfinished measurement before: the
-// same machine measures the same with the same program.
+// same machine measures the same in the same world.
 func (m measurement) goesOn(before measurement) bool {
-	return before.Unfinished && before.Part == m.Part && before.Versions == m.Versions && before.Rounds == m.Rounds && before.Quick == m.Quick && slices.Equal(before.Machine, m.Machine)
+	return before.Unfinished && before.Part == m.Part && before.Versions.Recorded() == m.Versions.Recorded() && before.Rounds == m.Rounds && before.Quick == m.Quick && slices.Equal(before.Machine, m.Machine)
 }
 
 // report holds the last measurement of each part, in the order of the parts.
@@ -70,13 +71,19 @@ func (r *report) put(m measurement) {
 	slices.SortFunc(r.all, func(x, y measurement) int { return cmp.Compare(place(x), place(y)) })
 }
 
-// unfinished returns the measurement with which m goes on, or nil.
+// unfinished returns the measurement with which m goes on, or nil. It leaves out the hunts on locks to
+// which a change of the judges or of the names since matters.
 func (r *report) unfinished(m measurement) *measurement {
-	if i := slices.IndexFunc(r.all, m.goesOn); i >= 0 {
-		before := r.all[i]
-		return &before
+	i := slices.IndexFunc(r.all, m.goesOn)
+	if i < 0 {
+		return nil
 	}
-	return nil
+	before := r.all[i]
+	before.Hunted = slices.DeleteFunc(slices.Clone(before.Hunted), func(h hunted) bool {
+		lock, err := subject.Find(h.Lock)
+		return err != nil || before.Versions.Raised(m.Versions, lock) != m.Versions
+	})
+	return &before
 }
 
 // WriteData implements command.Report.

@@ -10,6 +10,7 @@ import (
 	"lockstep/explore/draw"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -26,6 +27,22 @@ var noVersions = Versions{NotUsed, NotUsed, NotUsed, NotUsed}
 // CurrentVersions returns the versions of this program.
 func CurrentVersions() Versions {
 	return Versions{World: sim.Version, Judges: judges.Version, Names: known.Newest(), Draw: draw.Version}
+}
+
+// Raised returns v with the versions of judges and names of now, if nothing that matters to one of
+// these locks has changed since v. It returns v if there are no locks.
+func (v Versions) Raised(now Versions, locks ...*subject.Subject) Versions {
+	judged, named := 0, 0
+	for _, l := range locks {
+		judged, named = max(judged, judges.VersionOf(l.Traits)), max(named, known.VersionOf(l))
+	}
+	if 0 < judged && judged <= v.Judges && v.Judges < now.Judges {
+		v.Judges = now.Judges
+	}
+	if 0 < named && named <= v.Names && v.Names < now.Names {
+		v.Names = now.Names
+	}
+	return v
 }
 
 // Played leaves out the versions that do not matter to the verdicts of given scenarios.

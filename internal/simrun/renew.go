@@ -21,7 +21,6 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/survey"
 	"lockstep/internal/nearest"
-	"lockstep/known"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 )
@@ -35,9 +34,9 @@ type part struct {
 	file string
 	// uses are the versions that it depends on.
 	uses explore.Versions
-	// namesFrom is the oldest version of the list of defects that names its findings as this
-	// program does; 0: only this program's version does.
-	namesFrom int
+	// locks are the locks that it is about. It is as old as the last change that matters to one
+	// of them. Nil: any change matters.
+	locks []*subject.Subject
 	// foreign reports whether it is about a lock that this program does not know.
 	foreign bool
 	// absent reports whether the folder does not have it yet.
@@ -165,6 +164,14 @@ func (a *app) renew(in invocation, r *renewal, only []string, check, older bool)
 // comes after the parts that it summarizes. Campaigns are listed if the folder has them.
 func (r *renewal) parts() ([]part, error) {
 	now := explore.CurrentVersions()
+	var planted []*subject.Subject
+	for _, b := range subject.PlantedBugs() {
+		lock, err := subject.Find(subject.PlantedPrefix + b.Name)
+		if err != nil {
+			return nil, err
+		}
+		planted = append(planted, lock)
+	}
 	all := []part{
 		{name: "verdicts", file: versionsFile, uses: now.Played(), write: func(r *renewal) error { return r.command("run", "--out", r.dir) }},
 		{name: "track-record", file: versionsFile, uses: now.Played(), write: func(r *renewal) error {
@@ -173,7 +180,7 @@ func (r *renewal) parts() ([]part, error) {
 		{name: "six-properties", file: versionsFile, uses: now.Played(), write: func(r *renewal) error {
 			return r.output("six-properties.md", "matrix", "--tag", "six-properties", "--format", "markdown")
 		}},
-		{name: "kill", file: versionsFile, uses: now, namesFrom: known.Version, write: func(r *renewal) error {
+		{name: "kill", file: versionsFile, uses: now, locks: planted, write: func(r *renewal) error {
 			return r.command("kill", "--jobs", strconv.Itoa(r.jobs), "-o", filepath.Join(r.dir, "kill-table.md"))
 		}},
 	}
@@ -207,7 +214,7 @@ func (r *renewal) parts() ([]part, error) {
 		for _, file := range found {
 			name := kind.folder + "/" + filepath.Base(filepath.Dir(file))
 			all = append(all, part{
-				name: name, file: name + "/" + explore.VerdictsFile, uses: now, namesFrom: r.namesFrom(name), foreign: r.foreign(name),
+				name: name, file: name + "/" + explore.VerdictsFile, uses: now, locks: r.locks(name), foreign: r.foreign(name),
 				write: func(r *renewal) error { return r.campaign(name) },
 			})
 		}
@@ -344,13 +351,10 @@ func (r *renewal) versions(p part) (v explore.Versions, err error) {
 	if missing := v.Missing(p.uses); missing != "" {
 		return v, fmt.Errorf("%s says nothing of the versions of %s: %s", p.file, p.name, missing)
 	}
-	switch {
-	case p.namesFrom > 0 && p.namesFrom <= v.Names && v.Names < p.uses.Names:
-		v.Names = p.uses.Names // no defect of the part's lock has changed since
-	case p.foreign && v.Names > p.uses.Names:
+	if p.foreign && v.Names > p.uses.Names {
 		v.Names = p.uses.Names // the program that wrote it knows the defects of more locks
 	}
-	return v, nil
+	return v.Raised(p.uses, p.locks...), nil
 }
 
 // older returns the parts that an older program wrote or that do not name their versions,
@@ -680,15 +684,16 @@ func (r *renewal) foreign(name string) bool {
 	return err != nil
 }
 
-// namesFrom returns part.namesFrom of a campaign; 0 if it cannot be read or its lock is unknown.
-func (r *renewal) namesFrom(name string) int {
+// locks returns the lock of a campaign as part.locks; nil if the campaign cannot be read or its lock is
+// unknown.
+func (r *renewal) locks(name string) []*subject.Subject {
 	plan, _, err := explore.ReadCampaign(filepath.Join(r.dir, name))
 	if err != nil {
-		return 0
+		return nil
 	}
 	lock, err := subject.Find(plan.Lock)
 	if err != nil {
-		return 0
+		return nil
 	}
-	return known.VersionOf(lock)
+	return []*subject.Subject{lock}
 }

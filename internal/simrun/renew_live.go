@@ -47,12 +47,13 @@ const peersAgreementFile = "agreement-peers.md"
 func (r *renewal) liveParts() []part {
 	now := explore.CurrentVersions()
 	var java, fair []string
+	var releases []*subject.Subject // which java and fair stand for
 	for _, l := range subject.All() {
 		switch l.Family() {
 		case "redisson":
-			java = append(java, libraryLock+"@"+l.Release)
+			java, releases = append(java, libraryLock+"@"+l.Release), append(releases, l)
 		case "redisson-fair":
-			fair = append(fair, libraryFairLock+"@"+l.Release)
+			fair, releases = append(fair, libraryFairLock+"@"+l.Release), append(releases, l)
 		}
 	}
 	java = append(java, fair...)
@@ -71,10 +72,10 @@ func (r *renewal) liveParts() []part {
 		}
 	}
 	all := []part{
-		{name: "agreement", file: versionsFile, uses: now.Played(), live: java, write: agree("agreement.md", "2", nil, java)},
+		{name: "agreement", file: versionsFile, uses: now.Played(), locks: releases, live: java, write: agree("agreement.md", "2", nil, java)},
 		{name: "agreement-ports", file: versionsFile, uses: now.Played(), live: ports, write: agree("agreement-ports.md", "1", builtin, nil)},
 		{name: "agreement-planted", file: versionsFile, uses: now.Played(), live: buggy, write: agree("agreement-planted.md", "2", []string{"--planted"}, nil)},
-		{name: "upstream", file: versionsFile, uses: upstreamVersions(), live: java, write: func(r *renewal) error {
+		{name: "upstream", file: versionsFile, uses: upstreamVersions(), locks: releases, live: java, write: func(r *renewal) error {
 			return r.command("upstream", "--release", library, "--runs", "2", "--out", filepath.Join(r.dir, "upstream"), "--results", r.dir)
 		}},
 	}

@@ -15,6 +15,7 @@ import (
 	"lockstep/explore"
 	"lockstep/internal/filetest"
 	"lockstep/known"
+	"lockstep/linearizability/judges"
 	"lockstep/scenarios/subject"
 )
 
@@ -278,14 +279,13 @@ func TestResultsOfAnOlderProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := explore.CurrentVersions()
-	older := now
-	older.Judges--
 	lock, err := subject.Find("setnx-del")
 	if err != nil {
 		t.Fatal(err)
 	}
-	enough, tooOld := now, now
-	enough.Names = known.VersionOf(lock)
+	enough, older, tooOld := now, now, now
+	enough.Judges, enough.Names = judges.VersionOf(lock.Traits), known.VersionOf(lock)
+	older.Judges = enough.Judges - 1
 	tooOld.Names = enough.Names - 1
 	field := func(versions any) string {
 		text, err := json.Marshal(versions)
@@ -300,8 +300,8 @@ func TestResultsOfAnOlderProgram(t *testing.T) {
 		says        string
 	}{
 		{"the same", field(now), exitOK, "0 of 2 parts are older"},
-		{"older judges", field(older), exitOK, fmt.Sprintf("explore/one: judges %d, and the program has %d", now.Judges-1, now.Judges)},
-		{"names of a list in which only other locks differ", field(enough), exitOK, "0 of 2 parts are older"},
+		{"older judges", field(older), exitOK, fmt.Sprintf("explore/one: judges %d, and the program has %d", older.Judges, now.Judges)},
+		{"judges that find the same and names of a list in which only other locks differ", field(enough), exitOK, "0 of 2 parts are older"},
 		{"older names", field(tooOld), exitOK, fmt.Sprintf("explore/one: names %d, and the program has %d", tooOld.Names, now.Names)},
 		{"not all versions", field(now.Played()), exitUsage, "says nothing of the versions of explore/one: names, drawing"},
 		{"no number", field(map[string]string{"world": "x"}), exitUsage, "verdicts.jsonl:"},
