@@ -16,6 +16,7 @@ import (
 	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
+	"lockstep/scenarios/story"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -51,6 +52,7 @@ const (
 	DefaultStrategy    = strategy.NamePlain
 	StrategyAimed      = strategy.NameAimed
 	StrategyTaPCT      = strategy.NameTaPCT
+	StrategyTold       = strategy.NameTold
 	StrategyExhaustive = "exhaustive"
 )
 
@@ -203,11 +205,21 @@ func (p Plan) next(index int, before []Run) task {
 	return t
 }
 
-// Draw draws the scenario of a run, whatever the runs before it found, and returns the text
-// with the seed that it was drawn from.
+// Draw draws the scenario that the strategy plain plays as a run, and returns the text with the seed
+// that it was drawn from.
 func (p Plan) Draw(index int, l *subject.Subject) (seed uint64, text string) {
 	seed = p.seedOf(index)
 	return seed, draw.New(sim.NewSeeded(seed), l, p.Profile, p.Faults).Text
+}
+
+// anew draws the scenario of a run that aims at nothing: a story, if its family has one for it.
+func (p Plan) anew(index int, c sim.Chooser, l *subject.Subject, f *family) draw.Scenario {
+	if p.strategy().Tells() {
+		if s, ok := f.story(p, l, index%FamilyRuns); ok {
+			return p.tell(c, l, s)
+		}
+	}
+	return draw.New(c, l, p.Profile, p.Faults)
 }
 
 // draw returns the run of a task with its scenario. A run that is to aim at cells is drawn anew
@@ -228,7 +240,7 @@ func (p Plan) draw(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 		}
 		c = sim.NewSeeded(own)
 	}
-	return Run{Index: t.index, Seed: own, From: -1, Estimate: t.estimate, Scenario: draw.New(c, l, p.Profile, p.Faults)}, nil
+	return Run{Index: t.index, Seed: own, From: -1, Estimate: t.estimate, Scenario: p.anew(t.index, c, l, f)}, nil
 }
 
 // mostSteps is the number of steps after which a drawn run is undecided. The longest runs of
@@ -329,6 +341,10 @@ type family struct {
 	// openings of that run; -1: it has played none.
 	last     int
 	openings []coverage.Opening
+	// stories are those with which the family begins, as far as they were chosen: chosen is the
+	// number of stories that were looked at.
+	stories []story.Story
+	chosen  int
 }
 
 func newFamily() *family {

@@ -9,6 +9,7 @@ import (
 	"lockstep/internal/nearest"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
+	"lockstep/scenarios/story"
 )
 
 // The first words of the fingerprints of failures that were not drawn.
@@ -27,8 +28,8 @@ func checkFingerprint(fingerprint string) error {
 	switch {
 	case parts[0] == ofStory && len(parts) == 3:
 		var names []string
-		for _, s := range stories {
-			names = append(names, s.name)
+		for _, s := range story.Basic {
+			names = append(names, s.Name)
 		}
 		return errors.Join(known("story", parts[1], names), known("judge", last, model.Judges))
 	case parts[0] == ofScenario && len(parts) == 3, parts[0] == ofInput && len(parts) == 2:

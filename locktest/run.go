@@ -27,6 +27,7 @@ import (
 	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
+	"lockstep/scenarios/story"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -234,8 +235,8 @@ func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
 	r.recordings()
 	t.Run("stories", func(t *testing.T) {
 		t.Helper()
-		for _, st := range stories {
-			t.Run(st.name, func(t *testing.T) {
+		for _, st := range story.Basic {
+			t.Run(st.Name, func(t *testing.T) {
 				t.Helper()
 				r.story(t, st)
 			})
@@ -436,17 +437,17 @@ func storyOf(fingerprint string) string {
 }
 
 // story plays one story.
-func (r *runner) story(t *testing.T, st story) {
+func (r *runner) story(t *testing.T, st story.Story) {
 	t.Helper()
 	if r.pointless != "" {
 		t.Skip("n/a: ", r.pointless)
 	}
-	if why := st.applies(r.s, r.offers); why != "" {
+	if why := st.Lacks(r.told()); why != "" {
 		t.Skip("n/a: ", why)
 	}
 	r.skipIfLate(t)
-	playing("the story " + st.name)
-	sc := st.scenario(r.s)
+	playing("the story " + st.Name)
+	sc := st.Scenario(r.told())
 	r.on(t, func(h *sim.Host) {
 		t.Helper()
 		h.MostSteps = storySteps
@@ -473,12 +474,15 @@ func (r *runner) story(t *testing.T, st story) {
 			return
 		}
 		if found && v.Word != play.VerdictNondeterministic {
-			r.fail(t, failure{fingerprint: ofStory + "." + st.name + "." + f.Judge, verdict: v, finding: f, story: st.name, how: "the story " + st.name + ": " + st.about})
+			r.fail(t, failure{fingerprint: ofStory + "." + st.Name + "." + f.Judge, verdict: v, finding: f, story: st.Name, how: "the story " + st.Name + ": " + st.About})
 			return
 		}
 		r.rest(t, v)
 	})
 }
+
+// told returns what a story must know of the lock.
+func (r *runner) told() story.Lock { return story.Of(r.lock, 0) }
 
 // storySteps limits a story, which has some hundred steps, or some thousand if waiters ask often.
 const storySteps = 100_000
@@ -514,12 +518,12 @@ func (r *runner) misfit(v play.Verdict) string {
 		return fmt.Sprintf("the story %s did not end within %d steps; a story waits for leases, and a Lease of %v is too long for a lock that asks so often. Judge it with a shorter one", v.Scenario.Name, storySteps, r.s.Lease)
 	case returned && !sent:
 		return "its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext, as that of redistest.NewClient does"
-	case granted && !held && r.servers().showsNameless() && v.Scenario.Name == stories[0].name:
+	case granted && !held && r.servers().showsNameless() && v.Scenario.Name == story.Basic[0].Name:
 		return "its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or, if it writes none, another mark of the hold, such as its session or its revision"
-	case granted && !held && r.s.State != nil && v.Scenario.Name == stories[0].name:
+	case granted && !held && r.s.State != nil && v.Scenario.Name == story.Basic[0].Name:
 		return "its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes"
 	}
-	if v.Scenario.Name == stories[0].name {
+	if v.Scenario.Name == story.Basic[0].Name {
 		if why := r.otherLease(v.Played.Record); why != "" {
 			return why
 		}
@@ -564,21 +568,13 @@ func (r *runner) renewsUnsaid(rec *model.Record) string {
 	return ""
 }
 
-// longHold is a story that is played only to see whether the lock renews its lease.
-var longHold = story{
-	name: "hold-past-the-lease", about: "A process holds the lock for longer than a lease, and nothing fails.",
-	processes: "{a: {}}",
-	steps: `
-  a/1: [{lock: orders}, {sleep: {1.5}}, {unlock: orders}]`,
-}
-
-// renewsInALongHold is renewsUnsaid for one play of longHold. A lock of which two plays differ is not
+// renewsInALongHold is renewsUnsaid for one play of story.LongHold. A lock of which two plays differ is not
 // played further, so a later story cannot show that the subject is wrong, too.
 func (r *runner) renewsInALongHold(h *sim.Host) string {
 	if r.s.Renewed || r.s.Lease == 0 {
 		return ""
 	}
-	return r.renewsUnsaid(play.Play(h, longHold.scenario(r.s), r.lock, sim.NewSeeded(1)).Record)
+	return r.renewsUnsaid(play.Play(h, story.LongHold.Scenario(r.told()), r.lock, sim.NewSeeded(1)).Record)
 }
 
 // scenarios plays scenario files.

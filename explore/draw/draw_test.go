@@ -77,28 +77,6 @@ func stepKinds(sc *scenarios.Scenario) map[string]bool {
 	return found
 }
 
-// classesOf returns the classes for which a fault can have been drawn.
-func classesOf(f scenarios.Fault) []Class {
-	switch f.Kind {
-	case model.FaultCrash:
-		return []Class{ClassCrash}
-	case model.FaultPause:
-		return []Class{ClassPause}
-	case model.FaultPartition:
-		return []Class{ClassPartition}
-	case model.FaultWallClock:
-		return []Class{ClassClock}
-	case model.FaultServer:
-		return []Class{ClassServer}
-	case model.FaultKey:
-		return []Class{ClassOperator}
-	}
-	if f.When.Script == "renew" && (f.Do == "drop" || f.Do == "error") {
-		return []Class{ClassNetwork, ClassWatchdog}
-	}
-	return []Class{ClassNetwork}
-}
-
 // kindOfDrawn returns the name of a fault's kind in the drawing.
 func kindOfDrawn(f scenarios.Fault) string {
 	switch f.Kind {
@@ -126,7 +104,7 @@ func TestWhatIsDrawnLoads(t *testing.T) {
 			t.Fatalf("seed %d is not for %s:\n%s", seed, l.Name, text)
 		}
 		for _, f := range sc.Faults {
-			if !slices.ContainsFunc(classesOf(f), func(c Class) bool { return slices.Contains(classes, c) }) {
+			if !slices.ContainsFunc(ClassesOf(f), func(c Class) bool { return slices.Contains(classes, c) }) {
 				t.Fatalf("seed %d: %s is of no class of %v", seed, f.String(), classes)
 			}
 		}

@@ -87,6 +87,28 @@ var faultKinds = map[Class][]string{
 	ClassInterrupt: {"interrupt"},
 }
 
+// ClassesOf returns the classes for which a fault can have been drawn.
+func ClassesOf(f scenarios.Fault) []Class {
+	switch f.Kind {
+	case model.FaultCrash:
+		return []Class{ClassCrash}
+	case model.FaultPause:
+		return []Class{ClassPause}
+	case model.FaultPartition:
+		return []Class{ClassPartition}
+	case model.FaultWallClock:
+		return []Class{ClassClock}
+	case model.FaultServer:
+		return []Class{ClassServer}
+	case model.FaultKey:
+		return []Class{ClassOperator}
+	}
+	if f.When.Script == model.RoleRenew && (f.Do == "drop" || f.Do == "error") {
+		return []Class{ClassNetwork, ClassWatchdog}
+	}
+	return []Class{ClassNetwork}
+}
+
 // serverClock is the kind of a step of the wall clock of servers. It is drawn for a lock on
 // several servers: a lock on one relies on the clock of that server.
 const serverClock = "server_clock"

@@ -9,10 +9,11 @@ const (
 	NamePlain = "plain"
 	NameAimed = "aimed"
 	NameTaPCT = "tapct"
+	NameTold  = "told"
 )
 
 // Names are the names of the strategies that draw runs.
-var Names = []string{NamePlain, NameAimed, NameTaPCT}
+var Names = []string{NamePlain, NameAimed, NameTaPCT, NameTold}
 
 // ScheduleSeeded is the name that recordings have for a schedule whose decisions are all drawn
 // from a seed.
@@ -24,6 +25,8 @@ type Strategy interface {
 	// faults added. They are added at moments at which no run of the family had a fault of their
 	// kind. All other runs are drawn anew; the run before one that aims is always drawn anew.
 	Aims(index int) bool
+	// Tells reports whether a family begins with the stories of package story.
+	Tells() bool
 	// Chooser returns the chooser that draws the schedule of a run. estimate is the number of
 	// decisions to expect of it.
 	Chooser(seed uint64, estimate int) sim.Chooser
@@ -45,6 +48,8 @@ func New(name string, depth int) (Strategy, bool) {
 		return tapct{depth: depth}, true
 	case NameAimed:
 		return aimed{}, true
+	case NameTold:
+		return teller{}, true
 	}
 	return nil, false
 }
@@ -53,6 +58,7 @@ func New(name string, depth int) (Strategy, bool) {
 type plain struct{}
 
 func (plain) Aims(int) bool                          { return false }
+func (plain) Tells() bool                            { return false }
 func (plain) Chooser(seed uint64, _ int) sim.Chooser { return sim.NewSeeded(seed) }
 func (plain) Schedule() string                       { return ScheduleSeeded }
 func (plain) Bound(int, int) float64                 { return 0 }
@@ -75,3 +81,8 @@ func (t tapct) Bound(actors, decisions int) float64 {
 type aimed struct{ plain }
 
 func (aimed) Aims(index int) bool { return index%2 == 1 }
+
+// teller tells known stories first, and then draws each run anew.
+type teller struct{ plain }
+
+func (teller) Tells() bool { return true }

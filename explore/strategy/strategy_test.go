@@ -22,7 +22,7 @@ func TestStrategiesHaveNames(t *testing.T) {
 }
 
 func TestWhichRunsAim(t *testing.T) {
-	for name, want := range map[string]int{NamePlain: 0, NameTaPCT: 0, NameAimed: 50} { // of a hundred
+	for name, want := range map[string]int{NamePlain: 0, NameTaPCT: 0, NameAimed: 50, NameTold: 0} { // of a hundred
 		s, _ := New(name, 2)
 		aims := 0
 		for index := range 100 {

@@ -54,7 +54,7 @@ func (a *app) exploreCommand() *cobra.Command {
 			"A campaign with faults ends before its last run when it is full: its faults have met each cell that they can meet, and the last 300 runs met no new one. With --keep-going it plays on. " +
 			"A cell is an operation, the holder of the lock at that time, a moment of the operation, and a kind of fault.\n" +
 			"The strategies: plain draws each run anew. Aimed adds faults to every second run, at moments that had no fault yet. Tapct orders messages by chance, to find bugs that need --depth orderings of messages. " +
-			"Exhaustive plays all schedules of two clients, or of --scenario. With --faults network it also plays the schedules in which one message is lost.",
+			"Told tells stories of known failures first, and then draws as plain does; it finds most bugs sooner. Exhaustive plays all schedules of two clients, or of --scenario. With --faults network it also plays the schedules in which one message is lost.",
 		examples: []string{
 			"explore --lock setnx-del --faults pause --runs 300", "explore --lock setnx-del --faults network --strategy exhaustive",
 			"explore --lock setnx-cad --faults all --runs 100 --out campaign",
@@ -264,7 +264,7 @@ func texts[W ~string](words []W) (all []string) {
 // planFlags declares the options of explore that determine a plan.
 func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 	drawnFlags(f, p, w)
-	oneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the runs are chosen, see above: plain, aimed, tapct or exhaustive")
+	oneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the runs are chosen, see above: plain, aimed, tapct, told or exhaustive")
 	f.StringVar(&p.Case, "scenario", "", "with --strategy exhaustive: the `SCENARIO` or file to play")
 }
 

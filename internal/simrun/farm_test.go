@@ -62,7 +62,7 @@ func TestFarmRefusesBadInput(t *testing.T) {
 	for _, c := range []struct{ args, standing, want string }{
 		{"", "", "--dir is missing"},
 		{"--dir DIR", "", "--lock is missing"},
-		{"--dir DIR --lock setnx-del --strategy exhaustive", "", "--strategy exhaustive: known are plain, aimed, tapct"},
+		{"--dir DIR --lock setnx-del --strategy exhaustive", "", "--strategy exhaustive: known are plain, aimed, tapct, told"},
 		{"--dir DIR --lock setnx-del --scenario inventory-small", "", "unknown option --scenario"},
 		{"--dir DIR --lock setnx-del --workers -1", "", "--workers -1: from 0"},
 		{"--dir DIR --lock setnx-del --ahead 0", "", "--ahead 0: from 1"},

@@ -1,0 +1,90 @@
+package explore
+
+import (
+	"slices"
+	"time"
+
+	"lockstep/explore/draw"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/story"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// story returns the story that is the n-th run of the family, counted from 0. A family begins with the
+// stories that apply to the lock and have only what the faults and the profile of the plan allow. It
+// reports false if there are no more.
+func (f *family) story(p Plan, l *subject.Subject, n int) (s story.Story, ok bool) {
+	for of := story.Of(l, toldWatchdogs[0]); n >= len(f.stories) && f.chosen < len(story.All); f.chosen++ {
+		s := story.All[f.chosen]
+		if s.Lacks(of) != "" {
+			continue
+		}
+		if sc := s.Scenario(of); play.Applies(sc, l) == nil && p.allows(l, sc) {
+			f.stories = append(f.stories, s)
+		}
+	}
+	if n >= len(f.stories) {
+		return s, false
+	}
+	return f.stories[n], true
+}
+
+// allows reports whether a scenario has only faults of the classes of the plan, and only callers of
+// its profile.
+func (p Plan) allows(l *subject.Subject, sc *scenarios.Scenario) bool {
+	for _, f := range sc.Faults {
+		if !slices.ContainsFunc(draw.ClassesOf(f), func(c draw.Class) bool { return slices.Contains(p.Faults, c) }) {
+			return false
+		}
+	}
+	for _, s := range sc.All() {
+		switch {
+		case s.Kind == scenarios.StepInterrupt && !slices.Contains(p.Faults, draw.ClassInterrupt),
+			s.Kind == scenarios.StepForceUnlock && p.Profile != draw.Full,
+			s.Wait != nil && l.Fair && p.Profile == draw.Simple:
+			return false
+		}
+	}
+	return p.Profile != draw.Simple || !slices.ContainsFunc(sc.Processes, func(x scenarios.Process) bool { return x.Threads > 1 })
+}
+
+// toldWatchdogs are the watchdog timeouts of stories, and toldLatencies their latencies one way.
+var (
+	toldWatchdogs = []time.Duration{30 * time.Second, 10 * time.Second, 5 * time.Second}
+	toldLatencies = []scenarios.Range{
+		{Min: 200 * time.Microsecond, Max: 2 * time.Millisecond}, {Min: time.Millisecond, Max: 5 * time.Millisecond}, {Min: 5 * time.Millisecond, Max: 20 * time.Millisecond},
+	}
+)
+
+// tell returns a story with times and calls that are drawn: the network, the timeout, moments that
+// are a little later, and tries with a bounded wait in place of calls that wait without one.
+func (p Plan) tell(c sim.Chooser, l *subject.Subject, s story.Story) draw.Scenario {
+	pick := func(n int) int { return int(c.Choose("draw/story", uint64(n))) }
+	watchdog, latency := toldWatchdogs[0], toldLatencies[0]
+	if p.Profile != draw.Simple {
+		watchdog, latency = toldWatchdogs[pick(len(toldWatchdogs))], toldLatencies[pick(len(toldLatencies))]
+	}
+	of := story.Of(l, watchdog)
+	sc := s.Scenario(of)
+	sc.Watchdog, sc.Latency = watchdog, latency
+	if l.Replicated {
+		sc.Server = scenarios.Server{Replicas: 2, Lag: scenarios.Range{Min: 100 * time.Microsecond, Max: time.Millisecond}}
+	}
+	later := pick(2) == 1
+	bounded := pick(4) == 3 && (!l.Fair || p.Profile != draw.Simple)
+	for _, t := range sc.Threads {
+		for i := range t.Steps {
+			s := &t.Steps[i]
+			switch {
+			case later && (s.Kind == scenarios.StepSleep || s.Kind == scenarios.StepAt):
+				s.D += time.Duration(pick(int(of.Lease/(50*time.Millisecond))+1)) * time.Millisecond
+			case bounded && s.Kind == scenarios.StepLock && s.Interruptible == nil:
+				wait := 2 * max(of.Lease, time.Second)
+				s.Kind, s.Wait = scenarios.StepTryLock, &wait
+			}
+		}
+	}
+	return draw.Scenario{Text: sc.Write()}
+}

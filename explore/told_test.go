@@ -1,0 +1,85 @@
+package explore
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"lockstep/explore/draw"
+	"lockstep/internal/longtest"
+	"lockstep/scenarios"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+func toldPlan(lock string, p draw.Profile, classes []draw.Class) Plan {
+	return Plan{World: sim.Version, Lock: lock, Faults: classes, Profile: p, Strategy: StrategyTold, Seed: 1, Runs: 2 * FamilyRuns}
+}
+
+// Each family begins with the same stories, told with other numbers, and goes on with runs that plain
+// draws, too. All its stories can be played on the lock, and keep to the plan.
+func TestAFamilyBeginsWithStories(t *testing.T) {
+	classes := [][]draw.Class{nil, draw.Classes, {draw.ClassNetwork}, {draw.ClassCrash, draw.ClassInterrupt}}
+	locks := []string{"setnx-del", "string-reentrant", "redisson@4.7.0", "redisson-fair@3.4.2", "redisson@4.7.0+replicas", "reference-fair", "redisson-handle@4.7.0"}
+	for _, name := range locks[:longtest.Size(t, 3, len(locks))] {
+		l, err := subject.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, profile := range draw.Profiles {
+			for _, allowed := range classes {
+				told := toldPlan(name, profile, allowed)
+				var names [2][]string
+				differ := false
+				for number := range names {
+					f := newFamily()
+					first, _ := told.Family(number)
+					for n := range FamilyRuns {
+						text := told.anew(first+n, sim.NewSeeded(told.seedOf(first+n)), l, f).Text
+						sc, err := scenarios.Parse("told.yaml", []byte(text), scenarios.AnyLock)
+						if err != nil {
+							t.Fatalf("%s, run %d: %v\n%s", name, first+n, err, text)
+						}
+						if sc.Name == "drawn" {
+							if _, plain := told.Draw(first+n, l); plain != text {
+								t.Fatalf("%s, run %d is not what plain draws:\n%s\n%s", name, first+n, text, plain)
+							}
+							break
+						}
+						names[number] = append(names[number], sc.Name)
+						differ = differ || number == 1 && text != told.anew(n, sim.NewSeeded(told.seedOf(n)), l, f).Text
+						if err := play.Applies(sc, l); err != nil || !told.allows(l, sc) {
+							t.Errorf("%s tells %s, which does not fit the plan: %v", name, sc.Name, err)
+						}
+					}
+				}
+				first := told.anew(0, sim.NewSeeded(told.seedOf(0)), l, newFamily()).Text
+				if again := told.anew(0, sim.NewSeeded(told.seedOf(0)), l, newFamily()).Text; again != first {
+					t.Errorf("%s: run 0 drawn twice:\n%s\n%s", name, first, again)
+				}
+				if !slices.Equal(names[0], names[1]) || len(names[0]) < 3 || !differ && profile != draw.Simple {
+					t.Errorf("%s, %s, %v: the families begin with %v and %v, with other numbers: %v", name, profile, allowed, names[0], names[1], differ)
+				}
+				if len(allowed) == 0 && slices.ContainsFunc(names[0], func(n string) bool { return strings.Contains(n, "interrupted") || strings.Contains(n, "dies") }) {
+					t.Errorf("%s without faults tells %v", name, names[0])
+				}
+			}
+		}
+	}
+}
+
+// The stories show a bug that needs no fault, whatever faults the plan has.
+func TestStoriesShowABug(t *testing.T) {
+	h := sim.NewHost(t)
+	bug := Bug{Lock: "redisson@3.21.3"}
+	bug.Defect = "R-5623"
+	p := toldPlan(bug.Lock, draw.Full, draw.Classes)
+	for _, classes := range [][]draw.Class{draw.Classes, {draw.ClassCrash}} {
+		p.Faults, p.Runs = classes, 30
+		at := 0
+		if err := Seek(h, p, []Bug{bug}, func(_, runs int) { at = runs }, func() bool { return false }); err != nil || at == 0 {
+			t.Errorf("under %v a family that begins with stories does not meet %s: error %v", classes, bug.Defect, err)
+		}
+	}
+}

@@ -1,0 +1,263 @@
+package story
+
+// Basic are the stories of which each lock should be judged, the plainest first.
+var Basic = []Story{
+	{
+		Name: "one-after-the-other", applies: always,
+		About:     "Two processes take the lock in turn, and nothing fails.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		Name: "pause-past-the-lease", applies: leased,
+		About:     "The holder stands still until its lease is over and another has the lock. Then it unlocks.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.6}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.1}, pause: a, for: {1.5}}`,
+	},
+	{
+		Name:  "late-unlock",
+		About: "The holder works longer than its lease, and unlocks when another has the lock. A third must not get in.",
+		applies: func(l Lock) string {
+			if l.Renewed {
+				return "the lock renews its lease, so that a living holder is never late"
+			}
+			return leased(l)
+		},
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {1.3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]
+  c/1: [{at: {1.32}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		Name: "crashed-holder", applies: leased,
+		About:     "The holder dies. The waiter gets the lock when the lease is over, and not before.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.1}, crash: a}`,
+	},
+	{
+		Name: "lost-answer-to-the-acquire", applies: leased,
+		About:     "The server grants the lock, and the answer is lost. Whoever comes later gets the lock after a lease at the latest.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.5}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, script: acquire, nth: 1}, do: drop}`,
+	},
+	{
+		Name: "lost-answer-to-the-unlock", applies: always,
+		About:     "The unlock runs, and its answer is lost. Another takes the lock, and the first may unlock again.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.6}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, script: unlock}, do: drop}`,
+	},
+	{
+		Name: "unlock-sent-again", applies: always,
+		About:     "The unlock runs, and only its first answer is lost. A client that retries sends it again, and the second request finds nothing to free.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {unlock: orders}, {at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.25}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, script: unlock, nth: 1}, from: {0.2}, do: drop}`,
+	},
+	{
+		Name: "unlock-twice", applies: always,
+		About:     "A thread unlocks twice, and the second unlock comes when another has the lock.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {unlock: orders}, {sleep: {0.2}}, {unlock: orders}]
+  b/1: [{at: {0.1}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]`,
+	},
+	{
+		Name: "unlock-in-two-steps", applies: leased,
+		About:     "The second request of an unlock, if it sends one, comes when the lease is over and another has the lock.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.9}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: unlock, nth: 2}, do: delay, for: {1.5}}`,
+	},
+	{
+		Name: "two-threads-of-one-process", applies: always,
+		About:     "A thread unlocks twice, and the second unlock comes when another thread of its process has the lock.",
+		processes: "{a: {threads: 2}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {unlock: orders}, {at: {0.2}}, {unlock: orders}]
+  a/2: [{at: {0.1}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]
+  b/1: [{at: {0.25}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		Name: "hold-of-another-thread", applies: always,
+		// The first lock of a/2 may fail, since the restart has ended its connection.
+		About:     "The servers lose their data while a thread has the lock. Another thread of its process takes it, and must keep it when the first one unlocks.",
+		processes: "{a: {threads: 2}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.4}}, {unlock: orders}]
+  a/2: [{at: {0.25}}, {lock: orders}, {unlock: orders}, {at: {0.3}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]
+  b/1: [{at: {0.45}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.2}, server: restart}`,
+	},
+	{
+		Name:  "try-of-a-held-lock",
+		About: "A thread tries the lock while another has it. It must be told at once, and not wait.",
+		applies: func(l Lock) string {
+			if !l.Tries {
+				return "the lock has no TryLock"
+			}
+			return ""
+		},
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.6}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {try_lock: {name: orders, want: busy}}]`,
+	},
+	{
+		Name: "slow-network", applies: leased,
+		About:     "Every message takes a tenth of the lease, so that a hold is a good part over when its holder learns of it.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {when: {direction: request}, do: delay, for: {0.1}}`,
+	},
+	{
+		Name: "hold-of-three-leases", applies: renewed,
+		About:     "The holder works for three leases, and nothing fails. It must keep its hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		Name: "renewal-that-fails-once", applies: renewed,
+		About:     "The first renewal is lost, and the next ones would come through. The holder must keep its hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		eachServer: firstRenewalLost,
+	},
+	{
+		Name:  "hold-given-up-in-time-to-renew",
+		About: "The first renewal is lost, and the next ones would come through. The server keeps the hold, and the lock must not give it up.",
+		applies: func(l Lock) string {
+			switch {
+			case !l.Renewed:
+				return renewed(l)
+			case !l.Watched:
+				return "the lock has no Lost, and gives no hold up by itself"
+			case l.RenewEvery > l.Lease/2:
+				return "the lock renews too seldom to keep a hold when a renewal fails, by its RenewEvery"
+			}
+			return ""
+		},
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: {name: orders, want: [released, unknown]}}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		eachServer: firstRenewalLost,
+	},
+	{
+		Name: "server-restarts-without-its-data", applies: always,
+		About:     "The servers lose their data while the lock is held, and another asks for it.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.6}}, {unlock: orders}]
+  b/1: [{at: {0.3}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.2}, server: restart}`,
+	},
+	{
+		Name:  "extended-hold",
+		About: "The holder extends its hold twice and works longer than a lease. Another must not get in.",
+		applies: func(l Lock) string {
+			if !l.Extends {
+				return "the lock has no Extend"
+			}
+			return leased(l)
+		},
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.6}}, {extend: orders}, {sleep: {0.6}}, {extend: orders}, {sleep: {0.6}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		Name:  "late-extension",
+		About: "The holder extends its hold when the lease is over and another has the lock.",
+		applies: func(l Lock) string {
+			switch {
+			case !l.Extends:
+				return "the lock has no Extend"
+			case l.Renewed:
+				return "the lock renews its lease, so that a living holder is never late"
+			}
+			return leased(l)
+		},
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {1.3}}, {extend: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]
+  c/1: [{at: {1.35}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		Name:  "crashed-holder-of-a-lock-without-leases",
+		About: "The holder dies. The waiter gets the lock when the session of the dead is over, or never.",
+		applies: func(l Lock) string {
+			if l.Lease > 0 {
+				return "the lock has a lease"
+			}
+			return ""
+		},
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.1}, crash: a}`,
+	},
+	{
+		Name:  "hold-that-is-gone",
+		About: "The servers lose their data while the lock is held, and nobody else asks for it. The holder must be told.",
+		applies: func(l Lock) string {
+			switch {
+			case !l.Watched:
+				return "the lock has no Lost, by which its holder would be told"
+			case !l.Renewed:
+				return "the lock does not renew its lease, so that it does not learn of the end before the lease is over"
+			}
+			return ""
+		},
+		processes: "{a: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {sleep: 10s}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.2}, server: restart}`,
+	},
+}
+
+// LongHold shows whether a lock renews its lease. It is none of the stories by which locks are judged.
+var LongHold = Story{
+	Name: "hold-past-the-lease", applies: leased,
+	About:     "A process holds the lock for longer than a lease, and nothing fails.",
+	processes: "{a: {}}",
+	steps: `
+  a/1: [{lock: orders}, {sleep: {1.5}}, {unlock: orders}]`,
+}

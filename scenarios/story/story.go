@@ -1,0 +1,126 @@
+// Package story has schedules under which locks are known to fail, told for any lock. A schedule is
+// a scenario whose times are multiples of the lease.
+package story
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"lockstep/scenarios"
+	"lockstep/scenarios/subject"
+)
+
+// Story is a schedule of the literature.
+type Story struct {
+	Name  string
+	About string // for people
+	// applies returns why the story does not apply to a lock; "": it does.
+	applies func(Lock) string
+	// steps and faults are parts of a scenario file. In them {N} is the lease times N,
+	// rounded to milliseconds. eachServer is a fault that each server has: {server} is its number.
+	processes, steps, faults, eachServer string
+}
+
+// Lock is what a story must know of the lock for which it is told.
+type Lock struct {
+	Name  string
+	Lease time.Duration // of a hold for which the caller names none; 0: a hold has none
+	// Renewed reports whether the client renews the lease, and RenewEvery how often.
+	Renewed    bool
+	RenewEvery time.Duration
+	Servers    int
+	// Reentrant reports whether an owner may take the lock again.
+	Reentrant bool
+	// Leases reports whether a caller may name a lease.
+	Leases bool
+	// Watched, Extends, Tries and Forces report whether the lock tells its holder of a loss,
+	// extends a hold by a call, has a try that does not wait, and can be freed by anybody.
+	Watched, Extends, Tries, Forces bool
+}
+
+// Of returns what a story must know of a lock in a world with that watchdog timeout.
+func Of(l *subject.Subject, watchdog time.Duration) Lock {
+	t := l.Timing(watchdog)
+	told := Lock{
+		Name: l.Name, Lease: t.Watchdog, Renewed: !l.NoWatchdog, RenewEvery: t.RenewalPeriod, Servers: l.Servers.Count(),
+		Reentrant: !l.Uncounted && !l.NonReentrant, Leases: !l.Lacks.Leases,
+		Watched: l.Watched, Extends: l.Extends, Tries: !l.Lacks.SingleTry, Forces: !l.Lacks.ForceUnlock,
+	}
+	if l.Endless {
+		told.Lease = 0
+	}
+	return told
+}
+
+// Lacks returns why the story does not apply to a lock; "": it does.
+func (s Story) Lacks(l Lock) string { return s.applies(l) }
+
+func always(Lock) string { return "" }
+
+// leased is the applies of a story about a lease.
+func leased(l Lock) string {
+	if l.Lease == 0 {
+		return "the story is about a lease, and the lock has none"
+	}
+	return ""
+}
+
+// renewed is the applies of a story about renewals.
+func renewed(l Lock) string {
+	if !l.Renewed {
+		return "the lock does not renew its lease"
+	}
+	return ""
+}
+
+// firstRenewalLost loses the first renewal of a hold, whenever it is sent. Some locks renew their session as
+// soon as they have it, before the lock is granted; from leaves these renewals alone.
+const firstRenewalLost = `
+  - {servers: [{server}], when: {process: a, direction: request, script: renew, nth: 1}, from: {0.05}, do: drop}`
+
+// pace takes the place of the lease in stories for a lock without one.
+const pace = 5 * time.Second
+
+// leasePattern matches a multiple of the lease.
+var leasePattern = regexp.MustCompile(`\{[0-9.]+\}`)
+
+// Scenario returns the story as a scenario for a lock.
+func (s Story) Scenario(l Lock) *scenarios.Scenario {
+	sc, err := scenarios.Parse(s.Name+".yaml", []byte(s.text(l)), scenarios.AnyLock)
+	if err != nil {
+		panic("story: " + err.Error())
+	}
+	return sc
+}
+
+// text writes the story as a scenario file.
+func (s Story) text(l Lock) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "lockstep: 1\nname: %s\nabout: %q\nlocks: [%q]\nprocesses: %s\nsteps:%s\n", s.Name, s.About, l.Name, s.processes, s.steps)
+	faults := s.faults
+	for i := range l.Servers {
+		faults += strings.ReplaceAll(s.eachServer, "{server}", strconv.Itoa(i+1))
+	}
+	if faults != "" {
+		fmt.Fprintf(&b, "faults:%s\n", faults)
+	}
+	lease := l.Lease
+	if lease == 0 {
+		lease = pace
+	}
+	return leases(b.String(), lease)
+}
+
+// leases replaces each {N}, where N is a decimal number, by the lease times N.
+func leases(text string, lease time.Duration) string {
+	return leasePattern.ReplaceAllStringFunc(text, func(part string) string {
+		var times float64
+		if _, err := fmt.Sscanf(part, "{%g}", &times); err != nil {
+			panic("story: " + part + " is no multiple of a lease")
+		}
+		return time.Duration(times * float64(lease)).Round(time.Millisecond).String()
+	})
+}
