@@ -20,7 +20,7 @@ import (
 // campaign is the plan that the workers play.
 func campaign() explore.Plan {
 	return explore.Plan{World: sim.Version, Lock: plainLock, Faults: []draw.Class{draw.ClassNetwork}, Profile: draw.Simple,
-		Strategy: explore.DefaultStrategy, Seed: 1, Runs: 1 << 20}
+		Strategy: explore.StrategyPlain, Seed: 1, Runs: 1 << 20}
 }
 
 // away is a worker in another process.
@@ -163,7 +163,7 @@ const shrunkBudget = 600
 // shrinking measures how much memory a worker needs to make a failure small. Long runs need most.
 func (b *bench) shrinking() (section, error) {
 	n, failures := b.count(1000), b.count(20)/2
-	plan := explore.Plan{World: sim.Version, Lock: fairLock, Faults: draw.Classes, Profile: draw.Full, Strategy: explore.DefaultStrategy, Seed: 1, Runs: n}
+	plan := explore.Plan{World: sim.Version, Lock: fairLock, Faults: draw.Classes, Profile: draw.Full, Strategy: explore.StrategyPlain, Seed: 1, Runs: n}
 	s := section{
 		Title: "Memory of making failures small",
 		Text: []string{fmt.Sprintf("The most memory that a worker had (VmHWM) when it made a failure small, each in a worker of its own: "+

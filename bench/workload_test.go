@@ -55,7 +55,7 @@ func BenchmarkSchedule(b *testing.B) {
 // process. It makes no failure small.
 func BenchmarkCampaign(b *testing.B) {
 	inTest(b, func(h *sim.Host) {
-		p := explore.Plan{World: sim.Version, Lock: fairLock, Faults: draw.Classes, Profile: draw.Full, Strategy: explore.DefaultStrategy, Seed: 1, Runs: b.N}
+		p := explore.Plan{World: sim.Version, Lock: fairLock, Faults: draw.Classes, Profile: draw.Full, Strategy: explore.StrategyPlain, Seed: 1, Runs: b.N}
 		player, err := explore.Here(h, p)
 		if err != nil {
 			panic("bench: " + err.Error())

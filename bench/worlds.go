@@ -83,7 +83,7 @@ func locksOf(program string) ([]string, error) {
 func (b *bench) runsOf(program, lock string, n int) (cost, simulated time.Duration, err error) {
 	cmd := b.Worker()
 	cmd.Path, cmd.Args[0] = program, program
-	plan := explore.Plan{World: sim.Version, Lock: lock, Faults: slices.Clone(worldsFaults), Profile: draw.Simple, Strategy: explore.DefaultStrategy, Seed: 1, Runs: n + 1}
+	plan := explore.Plan{World: sim.Version, Lock: lock, Faults: slices.Clone(worldsFaults), Profile: draw.Simple, Strategy: explore.StrategyPlain, Seed: 1, Runs: n + 1}
 	player, err := explore.Away(cmd, plan)
 	if err != nil {
 		return 0, 0, err

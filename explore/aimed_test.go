@@ -53,12 +53,12 @@ func TestACampaignThatAimsGoesOn(t *testing.T) {
 func TestAimingMeetsMoreCells(t *testing.T) {
 	h := sim.NewHost(t)
 	met := map[string]int{}
-	for _, name := range []string{DefaultStrategy, StrategyAimed} {
+	for _, name := range []string{StrategyPlain, StrategyAimed} {
 		met[name] = cellsOf(played(t, h, Campaign{Plan: aimedPlan(name, 100)}))
 	}
 	t.Logf("cells: %v", met)
-	if met[StrategyAimed] <= met[DefaultStrategy] {
-		t.Errorf("100 runs that aim meet %d cells, and 100 that do not meet %d", met[StrategyAimed], met[DefaultStrategy])
+	if met[StrategyAimed] <= met[StrategyPlain] {
+		t.Errorf("100 runs that aim meet %d cells, and 100 that do not meet %d", met[StrategyAimed], met[StrategyPlain])
 	}
 }
 

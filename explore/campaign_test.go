@@ -20,7 +20,7 @@ import (
 )
 
 func plan(lock string, runs int, faults ...draw.Class) Plan {
-	return Plan{World: sim.Version, Lock: lock, Faults: faults, Profile: draw.Simple, Strategy: DefaultStrategy, Seed: 1, Runs: runs}
+	return Plan{World: sim.Version, Lock: lock, Faults: faults, Profile: draw.Simple, Strategy: StrategyPlain, Seed: 1, Runs: runs}
 }
 
 // played plays a campaign in this process and returns its runs.
@@ -224,7 +224,7 @@ func TestACampaignOfSeveralSeeds(t *testing.T) {
 			}
 		}
 	}
-	if s := p.String(); !strings.HasSuffix(s, " --runs 700 --seed 5..7 --keep-going") {
+	if s := p.String(); !strings.HasSuffix(s, " --runs 700 --seed 5..7 --strategy plain --keep-going") {
 		t.Error(s)
 	}
 	fewer := p

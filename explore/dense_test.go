@@ -22,7 +22,7 @@ func TestDenseCallersMeetTheDeadlineDrift(t *testing.T) {
 	met := map[string]int{}
 	for _, name := range []string{"redisson-fair@3.4.2", "redisson-fair@3.11.0"} {
 		l := scenariotest.Lock(t, name)
-		p := Plan{World: sim.Version, Lock: name, Faults: []draw.Class{draw.ClassCrash}, Profile: draw.Full, Strategy: DefaultStrategy, Seed: 1, Runs: runs}
+		p := Plan{World: sim.Version, Lock: name, Faults: []draw.Class{draw.ClassCrash}, Profile: draw.Full, Strategy: StrategyPlain, Seed: 1, Runs: runs}
 		dense := 0
 		for index := range runs {
 			seed, text := p.Draw(index, l)

@@ -44,7 +44,7 @@ func hunt(t *testing.T, h *sim.Host, lock string, b *subject.PlantedBug) Kill {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := Hunt(h, Plan{World: sim.Version, Lock: lock, Faults: classes, Profile: draw.Profile(b.Profile), Strategy: DefaultStrategy, Seed: b.Seed, Runs: 1}, b.Judge, nil)
+	k, err := Hunt(h, Plan{World: sim.Version, Lock: lock, Faults: classes, Profile: draw.Profile(b.Profile), Strategy: StrategyPlain, Seed: b.Seed, Runs: 1}, b.Judge, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestSeekEndsWithTheLastBug(t *testing.T) {
 	if len(bugs) == 0 {
 		t.Fatal("the scenario shows no bug")
 	}
-	p := Plan{World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Full, Strategy: DefaultStrategy, Seed: 1, Runs: 200}
+	p := Plan{World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Full, Strategy: StrategyPlain, Seed: 1, Runs: 200}
 	last, asked := 0, 0
 	met := map[int]int{}
 	if err := Seek(h, p, bugs, func(bug, runs int) { met[bug]++; last = runs }, func() bool { asked++; return false }); err != nil {

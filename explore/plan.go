@@ -49,7 +49,8 @@ type Plan struct {
 // The strategies. The exhaustive one draws no runs. It plays all schedules of one small
 // scenario, see Cover.
 const (
-	DefaultStrategy    = strategy.NamePlain
+	DefaultStrategy    = strategy.NameTold
+	StrategyPlain      = strategy.NamePlain
 	StrategyAimed      = strategy.NameAimed
 	StrategyTaPCT      = strategy.NameTaPCT
 	StrategyTold       = strategy.NameTold

@@ -42,7 +42,7 @@ func (r Repeatable) name() string {
 
 // plan returns the plan of the drawn runs.
 func (r Repetition) plan() Plan {
-	return Plan{World: sim.Version, Lock: r.Lock, Faults: slices.Clone(draw.Classes), Profile: draw.Full, Strategy: DefaultStrategy, Seed: r.SeedFirst, Runs: r.Drawn}
+	return Plan{World: sim.Version, Lock: r.Lock, Faults: slices.Clone(draw.Classes), Profile: draw.Full, Strategy: StrategyPlain, Seed: r.SeedFirst, Runs: r.Drawn}
 }
 
 // each calls f with each run and its scenario.

@@ -24,7 +24,7 @@ import (
 )
 
 func plan(runs int) explore.Plan {
-	return explore.Plan{World: sim.Version, Lock: "setnx-del", Profile: "simple", Strategy: explore.DefaultStrategy, Seed: 1, Runs: runs}
+	return explore.Plan{World: sim.Version, Lock: "setnx-del", Profile: "simple", Strategy: explore.StrategyPlain, Seed: 1, Runs: runs}
 }
 
 // drawn is a player that plays nothing: it makes runs up, each from the run before.

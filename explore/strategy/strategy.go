@@ -13,7 +13,7 @@ const (
 )
 
 // Names are the names of the strategies that draw runs.
-var Names = []string{NamePlain, NameAimed, NameTaPCT, NameTold}
+var Names = []string{NamePlain, NameTold, NameAimed, NameTaPCT}
 
 // ScheduleSeeded is the name that recordings have for a schedule whose decisions are all drawn
 // from a seed.

@@ -186,7 +186,7 @@ func fitting(h *sim.Host, l *subject.Subject, o Options, spent func() time.Durat
 		return o.Runs, nil
 	}
 	plan := explore.Plan{
-		World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Orderly, Strategy: explore.DefaultStrategy, Seed: o.Seed, Runs: sample,
+		World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Orderly, Strategy: explore.StrategyPlain, Seed: o.Seed, Runs: sample,
 	}
 	before := spent()
 	err := explore.HereOn(h, plan, l, nil).Family(0, nil, func(explore.Run) error { return nil })
@@ -248,7 +248,7 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 		campaigns := map[*subject.Subject]*campaign{}
 		for _, played := range locks {
 			plan := explore.Plan{
-				World: sim.Version, Lock: played.Name, Faults: classes, Profile: draw.Orderly, Strategy: explore.DefaultStrategy, Seed: o.Seed, Runs: runs,
+				World: sim.Version, Lock: played.Name, Faults: classes, Profile: draw.Orderly, Strategy: explore.StrategyPlain, Seed: o.Seed, Runs: runs,
 			}
 			c := &campaign{host: h, lock: played, player: explore.HereOn(h, plan, played, nil), budget: o.Budget, small: map[string]*explore.Shrunk{}}
 			if err := c.play(plan); err != nil {

@@ -45,7 +45,7 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del extra", `"extra" is no option`},
 		{"--lock setnx-del --faults pauze", "known are network, crash, pause"},
 		{"--lock setnx-del --profile wild", "known are simple, orderly, full"},
-		{"--lock setnx-del --strategy luck", "known are plain, aimed, tapct, told, exhaustive"},
+		{"--lock setnx-del --strategy luck", "known are plain, told, aimed, tapct, exhaustive"},
 		{"--lock setnx-del --strategy exhaustive --jobs 2", "--jobs does not belong to --strategy exhaustive"},
 		{"--lock setnx-del --strategy exhaustive --faults pause", "write them into a scenario"},
 		{"--lock setnx-del --strategy exhaustive --scenario nowhere", "nowhere"},
@@ -479,7 +479,7 @@ func TestAFolderHasOneProcess(t *testing.T) {
 
 // A worker that dies costs one run, and the run says how the worker ended.
 func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
-	p := explore.Plan{World: sim.Version, Lock: "setnx-cad", Profile: draw.Simple, Strategy: explore.DefaultStrategy, Seed: 1, Runs: 6}
+	p := explore.Plan{World: sim.Version, Lock: "setnx-cad", Profile: draw.Simple, Strategy: explore.StrategyPlain, Seed: 1, Runs: 6}
 	started := 0
 	c := explore.Campaign{Plan: p, Of: 1, Jobs: 1, Dir: t.TempDir(), Stop: t.Context(), Player: func() (explore.Player, error) {
 		if started++; started > 1 {

@@ -65,7 +65,7 @@ func (a *app) farmCommands() []*cobra.Command {
 	}, func(in invocation) (int, error) { return a.farm(o, in.given) })
 	f := c.Flags()
 	drawnFlags(f, &o.plan, &o.words)
-	oneOf(f, &o.plan.Strategy, "strategy", explore.DefaultStrategy, strategy.Names, "how the runs are chosen, see explore --help: plain, aimed, tapct or told")
+	oneOf(f, &o.plan.Strategy, "strategy", explore.DefaultStrategy, strategy.Names, "how the runs are chosen, see explore --help: plain, told, aimed or tapct")
 	f.StringVar(&o.dir, "dir", "", "the folder `DIR` of the farm")
 	f.StringVar(&o.standing, "standing", "", "in place of a plan: the `FILE` of campaigns that are played in turn until somebody stops them")
 	f.StringVar(&o.queue, "queue", "", "the `URL` of a queue that runs; default: farm starts one")

@@ -62,7 +62,7 @@ func TestFarmRefusesBadInput(t *testing.T) {
 	for _, c := range []struct{ args, standing, want string }{
 		{"", "", "--dir is missing"},
 		{"--dir DIR", "", "--lock is missing"},
-		{"--dir DIR --lock setnx-del --strategy exhaustive", "", "--strategy exhaustive: known are plain, aimed, tapct, told"},
+		{"--dir DIR --lock setnx-del --strategy exhaustive", "", "--strategy exhaustive: known are plain, told, aimed, tapct"},
 		{"--dir DIR --lock setnx-del --scenario inventory-small", "", "unknown option --scenario"},
 		{"--dir DIR --lock setnx-del --workers -1", "", "--workers -1: from 0"},
 		{"--dir DIR --lock setnx-del --ahead 0", "", "--ahead 0: from 1"},
@@ -213,7 +213,7 @@ func TestThePageOfAFarm(t *testing.T) {
 	p.canaries = func() ([]farmCanary, []string) {
 		return []farmCanary{{Bug: "one", Alarm: "not found in 5 runs"}}, []string{"The planted bug one was not found in 5 runs."}
 	}
-	r := p.row(explore.Plan{Lock: "setnx-del", Strategy: explore.DefaultStrategy, Profile: "simple", Runs: 1000}, "campaign")
+	r := p.row(explore.Plan{Lock: "setnx-del", Strategy: explore.StrategyPlain, Profile: "simple", Runs: 1000}, "campaign")
 	write := func(wants ...string) {
 		t.Helper()
 		if err := p.write(); err != nil {

@@ -326,7 +326,7 @@ func planOf(b *subject.PlantedBug, seed uint64) (explore.Plan, error) {
 	classes, err := draw.ParseClasses(words)
 	return explore.Plan{
 		World: sim.Version, Lock: subject.PlantedPrefix + b.Name, Faults: classes, Profile: draw.Profile(b.Profile),
-		Strategy: explore.DefaultStrategy, Seed: seed, Runs: b.Runs,
+		Strategy: explore.StrategyPlain, Seed: seed, Runs: b.Runs,
 	}, err
 }
 

@@ -207,7 +207,7 @@ func TestResultsOfFewerRuns(t *testing.T) {
 func TestResultsOfAnOlderStrategy(t *testing.T) {
 	littleResults(t)
 	const file = "r/explore/one/verdicts.jsonl"
-	older := strings.ReplaceAll(read(t, file), `"strategy":"plain"`, `"strategy":"random"`)
+	older := strings.ReplaceAll(read(t, file), `"strategy":"told"`, `"strategy":"random"`)
 	if older == read(t, file) {
 		t.Fatal("the plan does not name its strategy")
 	}

@@ -33,7 +33,7 @@ func Repeats(t *testing.T, lock locktest.Subject, runs ...int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := explore.Plan{World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Full, Strategy: explore.DefaultStrategy, Seed: 1}
+	plan := explore.Plan{World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Full, Strategy: explore.StrategyPlain, Seed: 1}
 	for _, number := range runs {
 		seed, text := plan.Draw(number, l)
 		sc, err := scenarios.Parse("drawn.yaml", []byte(text), scenarios.AnyLock)

@@ -25,7 +25,7 @@ func TestAMasterRestartsBeforeItAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plan := explore.Plan{World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Simple, Strategy: explore.DefaultStrategy, Seed: 1, Seeds: 50}
+	plan := explore.Plan{World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Simple, Strategy: explore.StrategyPlain, Seed: 1, Seeds: 50}
 	seed, text := plan.Draw(18416, l)
 	sc, err := scenarios.Parse("drawn.yaml", []byte(text), scenarios.AnyLock)
 	if err != nil {

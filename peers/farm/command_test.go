@@ -383,7 +383,7 @@ func TestAQueueOfSomebodyElse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer q.Close()
-	task := spread.Task{Plan: explore.Plan{Lock: "setnx-del", Strategy: explore.DefaultStrategy, Runs: 100}, Versions: explore.CurrentVersions()}
+	task := spread.Task{Plan: explore.Plan{Lock: "setnx-del", Strategy: explore.StrategyPlain, Runs: 100}, Versions: explore.CurrentVersions()}
 	task.Versions.Judges++
 	text, err := json.Marshal(task)
 	if err != nil {
