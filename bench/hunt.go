@@ -38,15 +38,15 @@ const (
 )
 
 // huntLimits bound the processor time of one hunt. All hunts have the first limit. If the median of
-// a bug is beyond a limit, the hunts of these two that met nothing are repeated with the next limit,
-// until the bug is met or half of them have met nothing, which puts the median beyond that limit, too.
-// Once more than half of the hunts have met the bug, no other one goes on past the median. So the easy
-// bugs have their medians soon, and little time is spent on the slow half of any hunts.
+// a bug is beyond a limit, the hunts of the baseline and of the default that met nothing are repeated
+// with the next limit, until the bug is met or half of them have met nothing, which puts the median
+// beyond that limit, too. Once more than half of the hunts have met the bug, no other one goes on past
+// the median. So the easy bugs have their medians soon, and little time is spent on the slow half of
+// any hunts.
 var huntLimits = []time.Duration{250 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second, time.Minute}
 
-// limitsOf returns the limits of the strategy with the index k. The first limit compares the strategies;
-// the others would take hours for each. They tell how long a campaign takes by default, and how long the
-// baseline takes.
+// limitsOf returns the limits of the strategy with the index k. The first limit compares all strategies.
+// The others, which take hours, compare the default with the baseline.
 func limitsOf(k int, limits []time.Duration) []time.Duration {
 	if k > 1 {
 		return limits[:1]

@@ -311,7 +311,7 @@ var more = []Story{
   - {when: {process: a, script: unlock}, do: error, with: ERR injected}`,
 	},
 	{
-		Name: "answer-to-an-acquire-that-comes-once", applies: always,
+		Name: "acquire-sent-again", applies: always,
 		About:     "The first answer to an acquire is lost. A client that sends it again must not count it twice.",
 		processes: "{a: {}, b: {}}",
 		steps: `
