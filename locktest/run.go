@@ -481,7 +481,7 @@ func (r *runner) story(t *testing.T, st story.Story) {
 	})
 }
 
-// told returns what a story must know of the lock.
+// told returns the facts about the lock that stories depend on.
 func (r *runner) told() story.Lock { return story.Of(r.lock, 0) }
 
 // storySteps limits a story, which has some hundred steps, or some thousand if waiters ask often.

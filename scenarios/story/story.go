@@ -24,7 +24,7 @@ type Story struct {
 	processes, steps, faults, eachServer string
 }
 
-// Lock is what a story must know of the lock for which it is told.
+// Lock has the facts about a lock that stories depend on.
 type Lock struct {
 	Name  string
 	Lease time.Duration // of a hold for which the caller names none; 0: a hold has none
@@ -41,7 +41,7 @@ type Lock struct {
 	Watched, Extends, Tries, Forces bool
 }
 
-// Of returns what a story must know of a lock in a world with that watchdog timeout.
+// Of returns the facts about a lock in a world with that watchdog timeout.
 func Of(l *subject.Subject, watchdog time.Duration) Lock {
 	t := l.Timing(watchdog)
 	told := Lock{
