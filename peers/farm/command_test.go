@@ -307,7 +307,7 @@ func TestAStandingCampaign(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		return err == nil && bytes.Contains(text, []byte(what))
 	}
-	const pauses, none = "setnx-del-pause-simple-plain", "setnx-cad-none-simple-plain"
+	const pauses, none = "setnx-del-pause-simple-told", "setnx-cad-none-simple-told"
 	first := begin(t, "", args...)
 	until(t, "the canary is found", func() bool { return has("canaries.json", `"round": 1`) })
 	until(t, "a campaign is played", func() bool { return has(pauses+"/runs.jsonl", "\n") })
