@@ -34,8 +34,8 @@ type part struct {
 	file string
 	// uses are the versions that it depends on.
 	uses explore.Versions
-	// locks are the locks that it is about. It is as old as the last change that matters to one
-	// of them. Nil: any change matters.
+	// locks are the locks that it is about. Only a change that matters to one of them makes it
+	// older. Nil: any change does.
 	locks []*subject.Subject
 	// foreign reports whether it is about a lock that this program does not know.
 	foreign bool

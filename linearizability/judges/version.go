@@ -8,7 +8,7 @@ const Version = 9
 
 // VersionOf returns the oldest version of the judges that find the same as these ones in the records
 // of a lock with those traits. Version 9 changed what judges find if a lock tells its holders of the
-// loss of a hold.
+// loss of a hold. A new version belongs here, with the locks to which it matters.
 func VersionOf(t model.Traits) int {
 	if t.Watched {
 		return 9

@@ -3,10 +3,27 @@ package judges
 import (
 	"crypto/sha256"
 	"fmt"
-	"lockstep/model/trace"
 	"math/rand/v2"
 	"testing"
+
+	"lockstep/model"
+	"lockstep/model/trace"
 )
+
+// The newest version matters to some lock, or results that older judges wrote would count as new.
+func TestTheNewestVersionMatters(t *testing.T) {
+	newest := 0
+	for _, traits := range []model.Traits{{}, {Watched: true}} {
+		v := VersionOf(traits)
+		if v > Version {
+			t.Errorf("%+v has version %d, and the newest is %d", traits, v, Version)
+		}
+		newest = max(newest, v)
+	}
+	if newest != Version {
+		t.Errorf("version %d matters to no lock: write into VersionOf to which it does", Version)
+	}
+}
 
 // TestTheVersionOfTheJudges fails if the judges find something else in the same records. The
 // sentences do not count: they may be reworded.

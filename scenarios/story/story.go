@@ -87,7 +87,8 @@ const pace = 5 * time.Second
 // leasePattern matches a multiple of the lease.
 var leasePattern = regexp.MustCompile(`\{[0-9.]+\}`)
 
-// Scenario returns the story as a scenario for a lock.
+// Scenario returns the scenario of the story, with the lease of the lock. It panics if the story is no
+// scenario.
 func (s Story) Scenario(l Lock) *scenarios.Scenario {
 	sc, err := scenarios.Parse(s.Name+".yaml", []byte(s.text(l)), scenarios.AnyLock)
 	if err != nil {
