@@ -297,6 +297,23 @@ func TestAHuntGoesOnWithOtherJudges(t *testing.T) {
 	}
 }
 
+// After a change of the stories it plays the hunts of told anew, and no others.
+func TestAHuntGoesOnWithOtherStories(t *testing.T) {
+	now := measurement{Part: "hunt", Versions: explore.CurrentVersions()}
+	for _, stories := range []int{now.Versions.Stories - 1, explore.NotUsed} {
+		before := measurement{Part: "hunt", Versions: now.Versions, Unfinished: true}
+		before.Versions.Stories = stories
+		for _, name := range huntStrategies {
+			before.Hunted = append(before.Hunted, hunted{Lock: plainLock, Strategy: name})
+		}
+		r := &report{all: []measurement{before}}
+		got := r.unfinished(now)
+		if got == nil || len(got.Hunted) != len(huntStrategies)-1 || slices.ContainsFunc(got.Hunted, func(h hunted) bool { return h.Strategy == explore.StrategyTold }) {
+			t.Errorf("after stories %d: it goes on with %+v", stories, got)
+		}
+	}
+}
+
 func TestAHuntIsPlayedOnlyIfItIsNamed(t *testing.T) {
 	names := func(only ...string) (names []string) {
 		for _, p := range (&bench{Options: command.Options{Only: only}}).chosen() {

@@ -72,7 +72,7 @@ func (r *report) put(m measurement) {
 }
 
 // unfinished returns the measurement with which m goes on, or nil. It leaves out the hunts on locks to
-// which a change of the judges or of the names since matters.
+// which a change of the judges or of the names since matters, and those that told other stories.
 func (r *report) unfinished(m measurement) *measurement {
 	i := slices.IndexFunc(r.all, m.goesOn)
 	if i < 0 {
@@ -81,7 +81,14 @@ func (r *report) unfinished(m measurement) *measurement {
 	before := r.all[i]
 	before.Hunted = slices.DeleteFunc(slices.Clone(before.Hunted), func(h hunted) bool {
 		lock, err := subject.Find(h.Lock)
-		return err != nil || before.Versions.Raised(m.Versions, lock) != m.Versions
+		if err != nil {
+			return true
+		}
+		then, now := before.Versions.Raised(m.Versions, lock), m.Versions
+		if h.Strategy != explore.StrategyTold {
+			then, now = then.Untold(), now.Untold()
+		}
+		return then != now
 	})
 	return &before
 }

@@ -83,20 +83,27 @@ type shardFile struct {
 	Plan
 	Shard int `json:"shard"`
 	Of    int `json:"of"`
-	// Judges, Names and Draw are Versions of the program that plays, beside Plan.World. A
-	// program of other versions does not continue the campaign.
-	Judges int `json:"judges"`
-	Names  int `json:"names"`
-	Draw   int `json:"draw"`
+	// Judges, Names, Draw and Stories are Versions of the program that plays, beside Plan.World. A
+	// program of other versions does not continue the campaign. Stories is 0 if none are told.
+	Judges  int `json:"judges"`
+	Names   int `json:"names"`
+	Draw    int `json:"draw"`
+	Stories int `json:"stories,omitempty"`
 }
 
 func (c Campaign) file() shardFile {
-	v := CurrentVersions()
-	return shardFile{c.Plan, c.Shard, c.Of, v.Judges, v.Names, v.Draw}
+	v := c.Plan.Versions()
+	return shardFile{c.Plan, c.Shard, c.Of, v.Judges, v.Names, v.Draw, max(v.Stories, 0)}
 }
 
 // versions are the versions of the program that played.
-func (s shardFile) versions() Versions { return Versions{s.World, s.Judges, s.Names, s.Draw} }
+func (s shardFile) versions() Versions {
+	v := Versions{s.World, s.Judges, s.Names, s.Draw, s.Stories}
+	if s.Strategy != StrategyTold {
+		return v.Untold()
+	}
+	return v
+}
 
 // OtherCampaignError says that a folder holds the runs of another campaign.
 type OtherCampaignError struct{ Dir, Difference string }
@@ -723,7 +730,7 @@ func Merge(dirs []string) (Plan, []Run, error) {
 		if err != nil {
 			return plan, nil, err
 		}
-		here := CurrentVersions()
+		here := s.Plan.Versions()
 		here.World = s.World // whoever asks looks at the world
 		if d := s.versions().Difference(here); d != "" {
 			return plan, nil, &OtherCampaignError{dir, d}

@@ -86,7 +86,7 @@ type shrunkHead struct {
 }
 
 func (s *Shrinking) head() shrunkHead {
-	h := shrunkHead{s.Plan, CurrentVersions()}
+	h := shrunkHead{s.Plan, s.Plan.Versions()}
 	h.Plan.Runs, h.Plan.Settled = 0, 0
 	return h
 }

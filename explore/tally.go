@@ -206,7 +206,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 			return err
 		}
 	}
-	versions := CurrentVersions()
+	versions := o.Plan.Versions()
 	return enc.Encode(jsonTotal{
 		Campaign: o.Plan.String(), Plan: &o.Plan, Versions: &versions, Runs: o.Runs, Missing: o.Missing, Full: o.Full, Groups: len(o.Groups), Verdicts: o.Words,
 		Steps: o.Steps, SimNs: o.SimNs, Died: len(o.Died), Unfinished: o.Unfinished, States: o.Curve, Cells: o.Cells, Coverage: o.Coverage,
@@ -246,7 +246,7 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 	}
 	var md, lines bytes.Buffer
 	command := program + " " + strings.Join(o.Plan.Args(), " ")
-	fmt.Fprintf(&md, "<!-- written by: %s -->\n%s# What was found\n\nWritten by `%s`.\n\n%s.\n", command, CurrentVersions().Comment(), command, o.Total())
+	fmt.Fprintf(&md, "<!-- written by: %s -->\n%s# What was found\n\nWritten by `%s`.\n\n%s.\n", command, o.Plan.Versions().Comment(), command, o.Total())
 	if len(o.Groups) > 0 {
 		fmt.Fprint(&md, "\n| class | broken | at | faults needed | runs | first seed | events | why | recording |\n|---|---|---|---|---|---|---|---|---|\n")
 	}

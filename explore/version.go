@@ -10,23 +10,38 @@ import (
 	"lockstep/explore/draw"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
+	"lockstep/scenarios/story"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
 // Versions says which program wrote results. A number is 0 where nobody kept
 // it, and NotUsed where the results do not depend on it.
-type Versions struct{ World, Judges, Names, Draw int }
+type Versions struct{ World, Judges, Names, Draw, Stories int }
 
 // NotUsed is the version of a part of the program that the results do not depend on.
 const NotUsed = -1
 
 // noVersions are the versions of results that name no version.
-var noVersions = Versions{NotUsed, NotUsed, NotUsed, NotUsed}
+var noVersions = Versions{NotUsed, NotUsed, NotUsed, NotUsed, NotUsed}
 
 // CurrentVersions returns the versions of this program.
 func CurrentVersions() Versions {
-	return Versions{World: sim.Version, Judges: judges.Version, Names: known.Newest(), Draw: draw.Version}
+	return Versions{World: sim.Version, Judges: judges.Version, Names: known.Newest(), Draw: draw.Version, Stories: story.Version}
+}
+
+// Untold leaves out the version of the stories, which only StrategyTold tells.
+func (v Versions) Untold() Versions {
+	v.Stories = NotUsed
+	return v
+}
+
+// Versions returns the versions of this program on which the runs of the plan depend.
+func (p Plan) Versions() Versions {
+	if p.Strategy == StrategyTold {
+		return CurrentVersions()
+	}
+	return CurrentVersions().Untold()
 }
 
 // Raised returns v with the versions of judges and names of now, if nothing that matters to one of
@@ -47,13 +62,13 @@ func (v Versions) Raised(now Versions, locks ...*subject.Subject) Versions {
 
 // Played leaves out the versions that do not matter to the verdicts of given scenarios.
 func (v Versions) Played() Versions {
-	v.Names, v.Draw = NotUsed, NotUsed
+	v.Names, v.Draw, v.Stories = NotUsed, NotUsed, NotUsed
 	return v
 }
 
 // Recorded leaves out the versions that have no influence on the records of runs.
 func (v Versions) Recorded() Versions {
-	v.Judges, v.Names = NotUsed, NotUsed
+	v.Judges, v.Names, v.Stories = NotUsed, NotUsed, NotUsed
 	return v
 }
 
@@ -64,7 +79,7 @@ func (v *Versions) each() []struct {
 	return []struct {
 		name string
 		n    *int
-	}{{"world", &v.World}, {"judges", &v.Judges}, {"names", &v.Names}, {"drawing", &v.Draw}}
+	}{{"world", &v.World}, {"judges", &v.Judges}, {"names", &v.Names}, {"drawing", &v.Draw}, {"stories", &v.Stories}}
 }
 
 // String returns the versions as Comment and tables write them, such as "world 6, judges 1".
@@ -135,13 +150,13 @@ func ReadPlan(dir string) (Plan, Versions, error) {
 	return s.Plan, s.versions(), err
 }
 
-// Difference says in which versions v and now differ. It returns "" if a program of the versions now
-// writes the same results.
+// Difference says in which versions that both use v and now differ. It returns "" if a program of the
+// versions now writes the same results.
 func (v Versions) Difference(now Versions) string {
 	var all []string
 	program := now.each()
 	for i, x := range v.each() {
-		if *x.n != NotUsed && *x.n != *program[i].n {
+		if *x.n != NotUsed && *program[i].n != NotUsed && *x.n != *program[i].n {
 			all = append(all, fmt.Sprintf("%s %d, and the program has %d", x.name, *x.n, *program[i].n))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"lockstep/internal/longtest"
 	"lockstep/known"
 	"lockstep/scenarios/play"
+	"lockstep/scenarios/story"
 	"lockstep/sim"
 )
 
@@ -24,7 +25,7 @@ var locksOfVersions = []string{
 }
 
 func TestTheVersionOfTheDrawing(t *testing.T) {
-	const version, want = 2, "e024e28b24677a89"
+	const version, want = 2, "2d5d4123ee218d05"
 	classes := [][]draw.Class{nil, draw.Classes}
 	for _, c := range draw.Classes {
 		classes = append(classes, []draw.Class{c})
@@ -36,6 +37,17 @@ func TestTheVersionOfTheDrawing(t *testing.T) {
 			for _, classes := range classes {
 				_, _ = fmt.Fprintln(sum, draw.New(sim.NewSeeded(uint64(seed)), l, p, classes).Text)
 			}
+		}
+	}
+	holdVersion(t, "the same seeds draw other scenarios", "draw.Version", draw.Version, version, fmt.Sprintf("%x", sum.Sum(nil)[:8]), want)
+}
+
+func TestTheVersionOfTheStories(t *testing.T) {
+	const version, want = 1, "7a5bc20a2cc76f32"
+	sum := sha256.New()
+	for seed, name := range locksOfVersions {
+		l := scenariotest.Lock(t, name)
+		for _, p := range []draw.Profile{draw.Simple, draw.Full} {
 			f, told := newFamily(), Plan{Lock: name, Faults: draw.Classes, Profile: p, Strategy: StrategyTold}
 			for n := 0; ; n++ {
 				s, ok := f.story(told, l, n)
@@ -46,7 +58,7 @@ func TestTheVersionOfTheDrawing(t *testing.T) {
 			}
 		}
 	}
-	holdVersion(t, "the same seeds draw other scenarios", "draw.Version", draw.Version, version, fmt.Sprintf("%x", sum.Sum(nil)[:8]), want)
+	holdVersion(t, "the same seeds tell other schedules", "story.Version", story.Version, version, fmt.Sprintf("%x", sum.Sum(nil)[:8]), want)
 }
 
 // TestTheVersionOfTheNames fails if a finding becomes another defect without a new version.
@@ -103,7 +115,7 @@ func TestVersionsAreReadAsTheyAreWritten(t *testing.T) {
 	if d := now.Played().Difference(now); d != "" {
 		t.Errorf("what is not used differs: %s", d)
 	}
-	if d, want := (Versions{World: now.World - 1, Judges: now.Judges, Names: NotUsed, Draw: NotUsed}).Difference(now), fmt.Sprintf("world %d, and the program has %d", now.World-1, now.World); d != want {
+	if d, want := (Versions{World: now.World - 1, Judges: now.Judges, Names: NotUsed, Draw: NotUsed, Stories: NotUsed}).Difference(now), fmt.Sprintf("world %d, and the program has %d", now.World-1, now.World); d != want {
 		t.Errorf("it says %q, not %q", d, want)
 	}
 	for text, want := range map[string]string{

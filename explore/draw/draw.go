@@ -18,7 +18,7 @@ import (
 )
 
 // Version is the version of the drawing. It is raised by hand whenever the same
-// seed draws another scenario or tells another story, or aiming changes a scenario in another way.
+// seed draws another scenario, or aiming changes a scenario in another way.
 const Version = 2
 
 // Profile says what the callers of a workload may do.

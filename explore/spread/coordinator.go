@@ -114,7 +114,7 @@ func (c *Coordinator) Family(ctx context.Context, p explore.Plan) func(number in
 		if from, to := p.Family(number); len(before) == to-from {
 			return nil
 		}
-		t := Task{Plan: p, Versions: explore.CurrentVersions(), Family: number}
+		t := Task{Plan: p, Versions: p.Versions(), Family: number}
 		runs, err := c.result(ctx, t)
 		if err != nil {
 			return err

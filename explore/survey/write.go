@@ -40,7 +40,7 @@ type Survey struct {
 
 func (s Survey) versions() explore.Versions {
 	if s.Versions == (explore.Versions{}) {
-		return explore.CurrentVersions()
+		return explore.CurrentVersions().Untold()
 	}
 	return s.Versions
 }

@@ -382,7 +382,7 @@ func writeKills(b *bytes.Buffer, command string, all []killRow) {
 			named++
 		}
 	}
-	fmt.Fprintf(b, "<!-- written by: %s -->\n%s# Planted bugs\n\nWritten by `%s`.\n\n", command, explore.CurrentVersions().Comment(), command)
+	fmt.Fprintf(b, "<!-- written by: %s -->\n%s# Planted bugs\n\nWritten by `%s`.\n\n", command, explore.CurrentVersions().Untold().Comment(), command)
 	seeds := 0
 	if len(all) > 0 {
 		seeds = len(all[0].Kills)

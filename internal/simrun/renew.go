@@ -163,7 +163,7 @@ func (a *app) renew(in invocation, r *renewal, only []string, check, older bool)
 // parts lists the parts of the folder in the order in which they are written. A summary
 // comes after the parts that it summarizes. Campaigns are listed if the folder has them.
 func (r *renewal) parts() ([]part, error) {
-	now := explore.CurrentVersions()
+	now := explore.CurrentVersions().Untold()
 	var planted []*subject.Subject
 	for _, b := range subject.PlantedBugs() {
 		lock, err := subject.Find(subject.PlantedPrefix + b.Name)
@@ -212,11 +212,7 @@ func (r *renewal) parts() ([]part, error) {
 			continue
 		}
 		for _, file := range found {
-			name := kind.folder + "/" + filepath.Base(filepath.Dir(file))
-			all = append(all, part{
-				name: name, file: name + "/" + explore.VerdictsFile, uses: now, locks: r.locks(name), foreign: r.foreign(name),
-				write: func(r *renewal) error { return r.campaign(name) },
-			})
+			all = append(all, r.campaignPart(kind.folder+"/"+filepath.Base(filepath.Dir(file))))
 		}
 		all = append(all, part{name: kind.folder + "-summary", foreign: all[len(all)-1].foreign, write: func(r *renewal) error {
 			return r.summary(kind.folder, kind.summary)
@@ -662,7 +658,7 @@ func keepRuns(dir string, plan explore.Plan) error {
 		return err
 	}
 	old, by, err := explore.ReadPlan(dir)
-	mine := err == nil && by.Difference(explore.CurrentVersions()) == "" && old.Runs <= plan.Runs
+	mine := err == nil && by.Difference(plan.Versions()) == "" && old.Runs <= plan.Runs
 	for _, e := range entries {
 		if mine && slices.Contains(runsOfCampaign, e.Name()) {
 			continue
@@ -674,26 +670,23 @@ func keepRuns(dir string, plan explore.Plan) error {
 	return nil
 }
 
-// foreign reports whether a part is a campaign of a lock that this program does not know.
-func (r *renewal) foreign(name string) bool {
+// campaignPart returns the part that is a campaign. It is foreign if this program does not know its lock. A
+// campaign that cannot be read has no locks, and uses all versions.
+func (r *renewal) campaignPart(name string) part {
+	p := part{
+		name: name, file: name + "/" + explore.VerdictsFile, uses: explore.CurrentVersions(),
+		write: func(r *renewal) error { return r.campaign(name) },
+	}
 	plan, _, err := explore.ReadCampaign(filepath.Join(r.dir, name))
 	if err != nil {
-		return false
+		return p
 	}
-	_, err = subject.Find(plan.Lock)
-	return err != nil
-}
-
-// locks returns the lock of a campaign as part.locks; nil if the campaign cannot be read or its lock is
-// unknown.
-func (r *renewal) locks(name string) []*subject.Subject {
-	plan, _, err := explore.ReadCampaign(filepath.Join(r.dir, name))
-	if err != nil {
-		return nil
-	}
+	p.uses = plan.Versions()
 	lock, err := subject.Find(plan.Lock)
 	if err != nil {
-		return nil
+		p.foreign = true
+		return p
 	}
-	return []*subject.Subject{lock}
+	p.locks = []*subject.Subject{lock}
+	return p
 }

@@ -222,7 +222,7 @@ func surveyKept(stop context.Context, lock string, o survey.Options, dir string)
 	if dir != "" {
 		dir = filepath.Join(dir, surveyingDir)
 	}
-	answer, err := kept(dir, lock, surveyTask{lock, o, explore.CurrentVersions()}, func(task surveyTask) (surveyAnswer, error) {
+	answer, err := kept(dir, lock, surveyTask{lock, o, explore.CurrentVersions().Untold()}, func(task surveyTask) (surveyAnswer, error) {
 		return surveyAway(stop, task)
 	})
 	answer.Lock.Recordings = answer.Recordings

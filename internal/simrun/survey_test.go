@@ -67,7 +67,7 @@ func TestASurveyTakesOneReleaseOfALibrary(t *testing.T) {
 func TestASurveyGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	o := survey.Options{Runs: 1, Seed: 1, Budget: 1}
-	task := surveyTask{"no-such-lock", o, explore.CurrentVersions()}
+	task := surveyTask{"no-such-lock", o, explore.CurrentVersions().Untold()}
 	keep := func(a surveyAnswer) {
 		t.Helper()
 		_, err := kept(filepath.Join(dir, surveyingDir), task.Lock, task, func(surveyTask) (surveyAnswer, error) { return a, nil })

@@ -73,7 +73,7 @@ type upstreamTable struct {
 
 // upstreamVersions are the versions of this program on which an entry depends.
 func upstreamVersions() explore.Versions {
-	v := explore.CurrentVersions()
+	v := explore.CurrentVersions().Untold()
 	v.Draw = explore.NotUsed
 	return v
 }

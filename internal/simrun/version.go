@@ -41,7 +41,7 @@ func versionOf(info *debug.BuildInfo, v explore.Versions) string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "simrun %s\ncommit: %s\n", module, commit)
-	fmt.Fprintf(&b, "world: %d\njudges: %d\nnames: %d\ndrawing: %d\n", v.World, v.Judges, v.Names, v.Draw)
+	fmt.Fprintf(&b, "world: %d\njudges: %d\nnames: %d\ndrawing: %d\nstories: %d\n", v.World, v.Judges, v.Names, v.Draw, v.Stories)
 	if info.GoVersion != "" {
 		fmt.Fprintf(&b, "built with: %s\n", info.GoVersion)
 	}
@@ -51,9 +51,10 @@ func versionOf(info *debug.BuildInfo, v explore.Versions) string {
 func (a *app) versionCommand() *cobra.Command {
 	return a.command(guide{
 		use: "version", short: "the versions of this program, its world and its judges",
-		long: "Version prints the version of the module and the commit, where they are known, and four versions that recordings and results name. " +
+		long: "Version prints the version of the module and the commit, where they are known, and five versions that recordings and results name. " +
 			"A recording is played only in the world version in which it was made. Another version of the judges may judge the same run differently, " +
-			"another version of the names may give a finding another known defect, and another version of the drawing draws other scenarios from the same seed.",
+			"another version of the names may give a finding another known defect, another version of the drawing draws other scenarios from the same seed, " +
+			"and another version of the stories tells other ones.",
 		examples: []string{"version"},
 	}, func(in invocation) (int, error) {
 		if len(in.names) > 0 {

@@ -10,7 +10,7 @@ import (
 
 func TestVersion(t *testing.T) {
 	v := explore.CurrentVersions()
-	numbers := fmt.Sprintf("world: %d\njudges: %d\nnames: %d\ndrawing: %d\n", v.World, v.Judges, v.Names, v.Draw)
+	numbers := fmt.Sprintf("world: %d\njudges: %d\nnames: %d\ndrawing: %d\nstories: %d\n", v.World, v.Judges, v.Names, v.Draw, v.Stories)
 	setting := func(key, value string) debug.BuildSetting { return debug.BuildSetting{Key: key, Value: value} }
 	for _, c := range []struct {
 		name string

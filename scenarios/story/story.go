@@ -13,6 +13,10 @@ import (
 	"lockstep/scenarios/subject"
 )
 
+// Version is the version of the stories. It is raised by hand whenever All, or what a campaign draws for
+// a story, changes. The same seeds tell other schedules then.
+const Version = 1
+
 // Story is a schedule of the literature.
 type Story struct {
 	Name  string
