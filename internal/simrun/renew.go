@@ -220,8 +220,8 @@ func (r *renewal) parts() ([]part, error) {
 	}
 	switch s, _, err := openSurvey(r.dir); {
 	case err == nil:
-		foreign := slices.ContainsFunc(s.Locks, func(l survey.Lock) bool { _, err := subject.Find(l.Name); return err != nil })
-		all = append(all, part{name: "survey", file: survey.LocksFile, uses: now, foreign: foreign, write: func(r *renewal) error {
+		locks, err := surveyLocks(s)
+		all = append(all, part{name: "survey", file: survey.LocksFile, uses: now, locks: locks, foreign: err != nil, write: func(r *renewal) error {
 			args := []string{"survey", "--runs", strconv.Itoa(s.Options.Runs), "--seed", strconv.FormatUint(s.Options.Seed, 10), "--jobs", strconv.Itoa(r.jobs), "--out", r.dir}
 			for _, name := range s.Chosen {
 				args = append(args, "--lock", name)
@@ -347,8 +347,8 @@ func (r *renewal) versions(p part) (v explore.Versions, err error) {
 	if missing := v.Missing(p.uses); missing != "" {
 		return v, fmt.Errorf("%s says nothing of the versions of %s: %s", p.file, p.name, missing)
 	}
-	if p.foreign && v.Names > p.uses.Names {
-		v.Names = p.uses.Names // the program that wrote it knows the defects of more locks
+	if p.foreign {
+		v.Judges, v.Names = explore.NotUsed, explore.NotUsed // whether they matter, the program that knows the locks can tell
 	}
 	return v.Raised(p.uses, p.locks...), nil
 }

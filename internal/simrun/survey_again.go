@@ -31,6 +31,22 @@ func openSurvey(dir string) (survey.Survey, explore.Versions, error) {
 	return s, v, err
 }
 
+// surveyLocks returns the locks of a survey without the named ones. The error names a lock that this
+// program does not know.
+func surveyLocks(s survey.Survey, without ...string) (locks []*subject.Subject, err error) {
+	for _, l := range s.Locks {
+		if slices.Contains(without, l.Name) {
+			continue
+		}
+		known, err := subject.Find(l.Name)
+		if err != nil {
+			return nil, err
+		}
+		locks = append(locks, known)
+	}
+	return locks, nil
+}
+
 // toSurveyAgain reads the survey of a folder and checks that some of its locks can be surveyed
 // again.
 func toSurveyAgain(names []string, dir string) (survey.Survey, error) {
@@ -44,7 +60,12 @@ func toSurveyAgain(names []string, dir string) (survey.Survey, error) {
 	case err != nil:
 		return s, err
 	}
-	if d := v.Difference(explore.CurrentVersions()); d != "" {
+	kept, err := surveyLocks(s, names...)
+	if err != nil {
+		return s, fmt.Errorf("--again: %w", err)
+	}
+	now := explore.CurrentVersions().Untold()
+	if d := v.Raised(now, kept...).Difference(now); d != "" {
 		return s, fmt.Errorf("--again: another program wrote %s (%s); survey all locks", filepath.Join(dir, survey.LocksFile), d)
 	}
 	for _, name := range names {

@@ -11,6 +11,7 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/survey"
 	"lockstep/internal/filetest"
+	"lockstep/linearizability/judges"
 )
 
 func TestSurveyRefusesBadInput(t *testing.T) {
@@ -121,6 +122,20 @@ func TestSomeLocksAreSurveyedAgain(t *testing.T) {
 		if strings.HasSuffix(name, ".lockstep") && after[name] != text {
 			t.Errorf("%s is another file", name)
 		}
+	}
+	older := s
+	older.Versions = explore.CurrentVersions().Untold()
+	older.Versions.Judges = judges.Version - 1 // which matters to one of the locks at most
+	older.Locks = []survey.Lock{{Name: "redisson@4.7.0"}, {Name: "string-reentrant"}}
+	two := t.TempDir()
+	if err := writeSurveyData(two, older); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := toSurveyAgain([]string{"string-reentrant"}, two); err != nil {
+		t.Errorf("the judges have changed for the lock that is surveyed again: %v", err)
+	}
+	if _, err := toSurveyAgain([]string{"redisson@4.7.0"}, two); err == nil || !strings.Contains(err.Error(), "survey all locks") {
+		t.Errorf("the judges have changed for a lock that is not surveyed again: %v", err)
 	}
 	for _, c := range []struct{ args, want string }{
 		{"--again setnx-del", "does not have it"},

@@ -290,8 +290,10 @@ func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool)
 	switch {
 	case o.Action.Acquires():
 		op.Op = linearizability.OpAcquire
-		if len(effects) > 0 && outcome == model.Granted || outcome == model.Unknown && settled {
-			effects = r.grantsKept(o)
+		// A server that does not count a second entry may still start the lease anew. Then the call has
+		// an effect, and no grant.
+		if kept := r.grantsKept(o); len(effects) > 0 && len(kept) > 0 && outcome == model.Granted || outcome == model.Unknown && settled {
+			effects = kept
 		}
 		if n := len(effects); r.Record.Params.PerGrant && n > 1 {
 			effects = effects[n-1:] // the others are visits

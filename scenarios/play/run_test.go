@@ -381,6 +381,29 @@ faults: [{when: {script: acquire, direction: reply}, do: drop}]
 	}
 }
 
+// A second entry begins the lease anew, whether the server counts it or not: a shorter lease ends the
+// hold sooner. Only the count is wrong if the server keeps none.
+func TestASecondEntryThatIsNotCountedBeginsTheLease(t *testing.T) {
+	h := sim.NewHost(t)
+	for name, want := range map[string][]string{"string-reentrant": {model.JudgeHoldCount}, "redisson@4.7.0": nil, "reference": nil} {
+		sc := scenariotest.Parse(t, `lockstep: 1
+name: mine
+about: mine
+locks: [`+name+`]
+network: {latency: 50ms}
+processes: {a: {}}
+steps: {a/1: [{try_lock: x}, {try_lock: {name: x, lease: 30ms}}, {unlock: x}]}
+`)
+		var got []string
+		for _, f := range Run(h, sc, scenariotest.Lock(t, name), 1).Findings {
+			got = append(got, f.Judge)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v; want %v", name, got, want)
+		}
+	}
+}
+
 // A hold has as many parts as the lock says, and at least one per server.
 func TestARunKnowsTheParts(t *testing.T) {
 	h := sim.NewHost(t)
