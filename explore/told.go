@@ -54,7 +54,7 @@ func (p Plan) allows(l *subject.Subject, sc *scenarios.Scenario) bool {
 var (
 	toldWatchdogs = []time.Duration{30 * time.Second, 10 * time.Second, 5 * time.Second}
 	toldLatencies = []scenarios.Range{
-		{Min: 200 * time.Microsecond, Max: 2 * time.Millisecond}, {Min: time.Millisecond, Max: 5 * time.Millisecond}, {Min: 5 * time.Millisecond, Max: 20 * time.Millisecond},
+		{Min: 200 * time.Microsecond, Max: 2 * time.Millisecond}, {Min: 2 * time.Millisecond, Max: 2 * time.Millisecond}, {Min: 5 * time.Millisecond, Max: 20 * time.Millisecond},
 	}
 )
 
@@ -67,6 +67,8 @@ func (p Plan) tell(c sim.Chooser, l *subject.Subject, s story.Story) draw.Scenar
 		watchdog, latency = toldWatchdogs[pick(len(toldWatchdogs))], toldLatencies[pick(len(toldLatencies))]
 	}
 	of := story.Of(l, watchdog)
+	keys := l.Keys(story.LockName)
+	of.Key = keys[pick(len(keys))]
 	sc := s.Scenario(of)
 	sc.Watchdog, sc.Latency = watchdog, latency
 	if l.Replicated {

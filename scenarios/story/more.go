@@ -1,11 +1,5 @@
 package story
 
-import "slices"
-
-// All are the stories that campaigns tell: the basic ones, and those about queues, interrupts, re-entry,
-// and messages that are late or lost. Those that showed the most bugs in the least time come first.
-var All = slices.Concat(Basic[:1], more, Basic[1:])
-
 // reentrant is the applies of a story in which a holder takes the lock again.
 func reentrant(l Lock) string {
 	if !l.Reentrant {
@@ -224,9 +218,9 @@ var more = []Story{
 		About:     "A try names its wait in seconds. It waits for seconds, and keeps its place as long.",
 		processes: "{a: {}, b: {}, c: {}}",
 		steps: `
-  a/1: [{lock: orders}, {sleep: 8s}, {unlock: orders}]
-  b/1: [{at: 1s}, {try_lock: {name: orders, wait: 10s, unit: seconds}}, {unlock: orders}]
-  c/1: [{at: 2s}, {lock: orders}, {unlock: orders}]`,
+  a/1: [{lock: orders}, {sleep: {1.2}}, {unlock: orders}]
+  b/1: [{at: {0.1}}, {try_lock: {name: orders, wait: 50s, unit: seconds}}, {unlock: orders}]
+  c/1: [{at: {0.2}}, {lock: orders}, {unlock: orders}]`,
 	},
 	{
 		Name: "try-whose-answers-are-lost", applies: leased,
@@ -393,16 +387,16 @@ var more = []Story{
   d/1: [{at: {0.65}}, {lock: orders}, {sleep: {0.05}}, {unlock: orders}]`,
 	},
 	{
-		Name: "short-tries-of-the-dead", applies: always,
-		About:     "Two try again and again for a moment, and die. Then the lock is free, and who waits for it must get it soon.",
+		Name: "short-tries-of-the-dead", applies: named,
+		About:     "Three try again and again for a moment, and two of them die. Then the lock is free, and who waits for it must get it soon.",
 		processes: "{a: {}, b: {}, c: {}, d: {}}",
 		steps: `
-  a/1: [{lock: orders}, {sleep: {0.5}}, {unlock: orders}]
-  b/1: [{at: {0.01}}, {repeat: {times: 40, steps: [{with_lock: {name: orders, wait: {0.02}, unlock: when_granted, steps: []}}]}}]
-  c/1: [{at: {0.02}}, {repeat: {times: 40, steps: [{with_lock: {name: orders, wait: {0.02}, unlock: when_granted, steps: []}}]}}]
-  d/1: [{at: {0.45}}, {lock: orders}, {sleep: {0.05}}, {unlock: orders}]`,
+  a/1: [{lock: {name: orders, lease: {0.47}}}]
+  b/1: [{at: {0.01}}, {repeat: {times: 30, steps: [{with_lock: {name: orders, wait: {0.02}, unlock: when_granted, steps: []}}]}}]
+  c/1: [{at: {0.02}}, {repeat: {times: 30, steps: [{with_lock: {name: orders, wait: {0.02}, unlock: when_granted, steps: []}}]}}]
+  d/1: [{at: {0.03}}, {repeat: {times: 10, steps: [{with_lock: {name: orders, wait: {0.02}, unlock: when_granted, steps: []}}]}}, {at: {0.4}}, {lock: orders}, {sleep: {0.05}}, {unlock: orders}]`,
 		faults: `
-  - {at: {0.4}, crash: b}
-  - {at: {0.4}, crash: c}`,
+  - {at: {0.36}, crash: b}
+  - {at: {0.36}, crash: c}`,
 	},
 }

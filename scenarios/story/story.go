@@ -15,7 +15,7 @@ import (
 
 // Version is the version of the stories. It is raised by hand whenever All, or what a campaign draws for
 // a story, changes. The same seeds tell other schedules then.
-const Version = 1
+const Version = 2
 
 // Story is a schedule of the literature.
 type Story struct {
@@ -24,7 +24,8 @@ type Story struct {
 	// applies returns why the story does not apply to a lock; "": it does.
 	applies func(Lock) string
 	// steps and faults are parts of a scenario file. In them {N} is the lease times N,
-	// rounded to milliseconds. eachServer is a fault that each server has: {server} is its number.
+	// rounded to milliseconds, and {key} is a key of the lock. eachServer is a fault that each server has:
+	// {server} is its number.
 	processes, steps, faults, eachServer string
 }
 
@@ -36,6 +37,7 @@ type Lock struct {
 	Renewed    bool
 	RenewEvery time.Duration
 	Servers    int
+	Key        string // a glob of a key in which the servers keep the lock
 	// Reentrant reports whether an owner may take the lock again.
 	Reentrant bool
 	// Leases reports whether a caller may name a lease.
@@ -49,7 +51,7 @@ type Lock struct {
 func Of(l *subject.Subject, watchdog time.Duration) Lock {
 	t := l.Timing(watchdog)
 	told := Lock{
-		Name: l.Name, Lease: t.Watchdog, Renewed: !l.NoWatchdog, RenewEvery: t.RenewalPeriod, Servers: l.Servers.Count(),
+		Name: l.Name, Lease: t.Watchdog, Renewed: !l.NoWatchdog, RenewEvery: t.RenewalPeriod, Servers: l.Servers.Count(), Key: l.Keys(LockName)[0],
 		Reentrant: !l.Uncounted && !l.NonReentrant, Leases: !l.Lacks.Leases,
 		Watched: l.Watched, Extends: l.Extends, Tries: !l.Lacks.SingleTry, Forces: !l.Lacks.ForceUnlock,
 	}
@@ -85,6 +87,9 @@ func renewed(l Lock) string {
 const firstRenewalLost = `
   - {servers: [{server}], when: {process: a, direction: request, script: renew, nth: 1}, from: {0.05}, do: drop}`
 
+// LockName is the name of the lock of which stories are told.
+const LockName = "orders"
+
 // pace takes the place of the lease in stories for a lock without one.
 const pace = 5 * time.Second
 
@@ -116,7 +121,7 @@ func (s Story) text(l Lock) string {
 	if lease == 0 {
 		lease = pace
 	}
-	return leases(b.String(), lease)
+	return leases(strings.ReplaceAll(b.String(), "{key}", l.Key), lease)
 }
 
 // leases replaces each {N}, where N is a decimal number, by the lease times N.

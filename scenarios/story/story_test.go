@@ -10,9 +10,9 @@ import (
 // Each story is a scenario for any lock to which it applies, and no two have the same name.
 func TestEachStoryIsAScenario(t *testing.T) {
 	locks := []Lock{
-		{Name: "bare", Servers: 1},
-		{Name: "all", Lease: 30 * time.Second, Renewed: true, RenewEvery: 10 * time.Second, Servers: 3, Reentrant: true, Leases: true, Watched: true, Extends: true, Tries: true, Forces: true},
-		{Name: "by hand", Lease: 3 * time.Second, Servers: 1, Extends: true},
+		{Name: "bare", Servers: 1, Key: "orders"},
+		{Name: "all", Lease: 30 * time.Second, Renewed: true, RenewEvery: 10 * time.Second, Servers: 3, Key: "orders:*", Reentrant: true, Leases: true, Watched: true, Extends: true, Tries: true, Forces: true},
+		{Name: "by hand", Lease: 3 * time.Second, Servers: 1, Key: "orders", Extends: true},
 	}
 	seen := map[string]bool{}
 	for _, s := range All {
@@ -34,6 +34,18 @@ func TestEachStoryIsAScenario(t *testing.T) {
 		}
 		if told == 0 {
 			t.Errorf("%s is told of no lock", s.Name)
+		}
+	}
+}
+
+// The names in soonest are names of stories, and All begins with these.
+func TestTheOrderOfTheStories(t *testing.T) {
+	if len(All) != len(Basic)+len(more)+len(requests) {
+		t.Errorf("%d stories of %d", len(All), len(Basic)+len(more)+len(requests))
+	}
+	for i, name := range soonest {
+		if i >= len(All) || All[i].Name != name {
+			t.Errorf("story %d is not %s", i, name)
 		}
 	}
 }
