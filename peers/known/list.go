@@ -156,9 +156,9 @@ var Defects = []defect.Defect{
 	{
 		ID:      "REDSYNC-interrupted-try",
 		Title:   "an interrupted try leaves its keys until their lease ends",
-		Story:   "After a try that failed, LockContext deletes its keys with a context that it derives from the caller's. If that has ended, nothing is sent, and the keys stay on their servers. Two such tries can hold a majority together, so that nobody gets the lock. The library is to blame: the clean-up needs a context of its own.",
+		Story:   "After a try that failed, LockContext deletes its keys with a context that it derives from the caller's. If that has ended, nothing is sent, and the keys stay on their servers. Two such tries can hold a majority together, so that nobody gets the lock. The library is to blame: the clean-up needs a context of its own. With one server, a try that set its key either succeeded or has an unknown outcome.",
 		Judges:  []string{model.JudgeLinearizable, model.JudgeLiveness, model.JudgeTidy},
-		Applies: among("redsync-1", "redsync-5", "redsync-5-set-on-extend"),
+		Applies: among("redsync-5", "redsync-5-set-on-extend"),
 		Cause:   interruptedTry,
 		Since:   since,
 	},
