@@ -79,6 +79,7 @@ func (p Plan) tell(c sim.Chooser, l *subject.Subject, s story.Story) draw.Scenar
 	for _, t := range sc.Threads {
 		for i := range t.Steps {
 			s := &t.Steps[i]
+			s.Want = nil // a want is not a promise of the lock
 			switch {
 			case later && (s.Kind == scenarios.StepSleep || s.Kind == scenarios.StepAt):
 				s.D += time.Duration(pick(int(of.Lease/(50*time.Millisecond))+1)) * time.Millisecond
