@@ -46,12 +46,16 @@ const (
 var huntLimits = []time.Duration{250 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second, time.Minute}
 
 // limitsOf returns the limits of the strategy with the index k. The first limit compares all strategies.
-// The others, which take hours, compare the default with the baseline.
+// The others, which take hours, compare the default with the baseline, and the last one is for the
+// default alone: the baseline's medians beyond the one before count as that, to its advantage.
 func limitsOf(k int, limits []time.Duration) []time.Duration {
-	if k > 1 {
-		return limits[:1]
+	switch k {
+	case 0:
+		return limits[:max(1, len(limits)-1)]
+	case 1:
+		return limits
 	}
-	return limits
+	return limits[:1]
 }
 
 // quarries returns the bugs of the track record, the planted bugs, and the known defects of the
@@ -272,16 +276,17 @@ func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, k
 	}
 	kept := processorTime()
 	for n, limit := range limits {
-		var hunters []string // the strategies that have this limit
-		for k, name := range huntStrategies {
-			if n < len(limitsOf(k, limits)) {
-				hunters = append(hunters, name)
-			}
-		}
+		var hunters []int      // the indices of the strategies that have this limit
 		open := map[int]bool{} // by the index in all: the median is not known
-		for i, h := range all[:len(hunters)*len(quarries)] {
-			if _, runs := h.median(); runs == 0 || len(h.Runs) < seeds {
-				open[i] = true
+		for k := range huntStrategies {
+			if n >= len(limitsOf(k, limits)) {
+				continue
+			}
+			hunters = append(hunters, k)
+			for i := k * len(quarries); i < (k+1)*len(quarries); i++ {
+				if _, runs := all[i].median(); runs == 0 || len(all[i].Runs) < seeds {
+					open[i] = true
+				}
 			}
 		}
 		for seed := range seeds {
@@ -289,7 +294,7 @@ func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, k
 				b.Progress(fmt.Sprintf("hunts of at most %v, seed %d of %d: %d of %d medians are not known", limit, seed+1, seeds, len(open), len(hunters)*len(quarries)))
 			}
 			for _, ground := range grounds(quarries) {
-				for k, name := range hunters {
+				for _, k := range hunters {
 					of := all[k*len(quarries):][:len(quarries)]
 					var prey []int // the bugs that this campaign hunts
 					var hunting []quarry
@@ -302,7 +307,7 @@ func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, k
 					if len(prey) == 0 {
 						continue
 					}
-					ends, err := once(hunting, name, uint64(seed+1), most)
+					ends, err := once(hunting, huntStrategies[k], uint64(seed+1), most)
 					if err != nil {
 						return section{}, fmt.Errorf("%s: %w", hunting[0].lock, err)
 					}
@@ -339,14 +344,15 @@ const (
 // strategy are all played when each bug was hunted with each seed, and each median is known, or
 // beyond the last limit of the strategy. The default has goals then.
 func huntSection(all []hunted, bugs, seeds int, limits []time.Duration) section {
+	baseline := limitsOf(0, limits)
 	s := section{
 		Title: "Time to bug",
 		Text: []string{fmt.Sprintf("Processor time (and runs) until a campaign first meets the bug, in the median of %d seeds; nobody tells it which fault to use: "+
 			"all faults, profile full. The strategy plain draws each run anew, and is the baseline; told is the default. A cell with > has a median beyond that. "+
-			"Only plain and told hunt for longer than %s.", seeds, span(float64(limits[0])))},
+			"Only plain and told hunt for longer than %s, and only told for longer than %s.", seeds, span(float64(limits[0])), span(float64(baseline[len(baseline)-1])))},
 		Head: append([]string{"bug", "lock"}, huntStrategies...),
 	}
-	baseline := time.Duration(0) // the sum of its medians; 0: not known
+	against := time.Duration(0) // the sum of the medians of the baseline; 0: not known
 	for k, name := range huntStrategies {
 		own := limitsOf(k, limits)
 		last := own[len(own)-1]
@@ -380,17 +386,17 @@ func huntSection(all []hunted, bugs, seeds int, limits []time.Duration) section 
 			s.After[len(s.After)-1] += fmt.Sprintf(" Its hunts are not all played: each bug was hunted with at least %d of %d seeds. The medians are of these.", least, seeds)
 			continue
 		}
-		if len(own) < len(limits) {
+		if k > 1 {
 			continue
 		}
 		s.After[len(s.After)-1] += fmt.Sprintf(" The sum of its medians is %s, if those beyond %s count as %[2]s.", span(float64(sum)), span(float64(last)))
 		if k == 0 {
-			baseline = sum
+			against = sum
 			continue
 		}
-		if baseline > 0 {
-			share := float64(sum) / float64(baseline)
-			s.Goals = append(s.Goals, atMost("the sum of the medians of "+name+" against that of "+huntStrategies[0], mostOfBaseline, share, "", digits(share), "A bug that both hardly meet counts as much in both sums."))
+		if against > 0 {
+			share := float64(sum) / float64(against)
+			s.Goals = append(s.Goals, atMost("the sum of the medians of "+name+" against that of "+huntStrategies[0], mostOfBaseline, share, "", digits(share), "A bug that both hardly meet weighs much in both sums."))
 		}
 		s.Goals = append(s.Goals, goal{"bugs that " + name + " meets within " + longHunt.String() + " of a processor, in the median", strconv.Itoa(bugs),
 			strconv.Itoa(bugs - len(missed)), len(missed) == 0, "Beyond that: " + strings.Join(missed, "; ") + "."})

@@ -16,7 +16,6 @@ import (
 	"lockstep/report/sentence"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
-	"lockstep/scenarios/story"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -216,8 +215,8 @@ func (p Plan) Draw(index int, l *subject.Subject) (seed uint64, text string) {
 // anew draws the scenario of a run that aims at nothing: a story, if its family has one for it.
 func (p Plan) anew(index int, c sim.Chooser, l *subject.Subject, f *family) draw.Scenario {
 	if p.strategy().Tells() {
-		if s, ok := f.story(p, l, index%FamilyRuns); ok {
-			return p.tell(c, l, s)
+		if t, ok := f.telling(p, l, index%FamilyRuns); ok {
+			return p.tell(c, l, t)
 		}
 	}
 	return draw.New(c, l, p.Profile, p.Faults)
@@ -342,10 +341,10 @@ type family struct {
 	// openings of that run; -1: it has played none.
 	last     int
 	openings []coverage.Opening
-	// stories are those with which the family begins, as far as they were chosen: chosen is the
+	// tellings are the runs with which the family begins, as far as they were chosen: chosen is the
 	// number of stories that were looked at.
-	stories []story.Story
-	chosen  int
+	tellings []telling
+	chosen   int
 }
 
 func newFamily() *family {

@@ -12,23 +12,36 @@ import (
 	"lockstep/sim"
 )
 
-// story returns the story that is the n-th run of the family, counted from 0. A family begins with the
-// stories that apply to the lock and have only what the faults and the profile of the plan allow. It
-// reports false if there are no more.
-func (f *family) story(p Plan, l *subject.Subject, n int) (s story.Story, ok bool) {
-	for of := story.Of(l, toldWatchdogs[0]); n >= len(f.stories) && f.chosen < len(story.All); f.chosen++ {
+// A telling is a run that tells a story.
+type telling struct {
+	story story.Story
+	key   string // of the lock, if the story is about a key
+}
+
+// telling returns what the n-th run of the family tells, counted from 0. A family begins with the
+// stories that apply to the lock and have only what the faults and the profile of the plan allow. A story
+// about a key is told of each key of the lock. It reports false if there are no more.
+func (f *family) telling(p Plan, l *subject.Subject, n int) (t telling, ok bool) {
+	for of := story.Of(l, toldWatchdogs[0]); n >= len(f.tellings) && f.chosen < len(story.All); f.chosen++ {
 		s := story.All[f.chosen]
 		if s.Lacks(of) != "" {
 			continue
 		}
-		if sc := s.Scenario(of); play.Applies(sc, l) == nil && p.allows(l, sc) {
-			f.stories = append(f.stories, s)
+		if sc := s.Scenario(of); play.Applies(sc, l) != nil || !p.allows(l, sc) {
+			continue
+		}
+		keys := []string{""}
+		if s.AboutAKey() {
+			keys = l.Keys(story.LockName)
+		}
+		for _, key := range keys {
+			f.tellings = append(f.tellings, telling{s, key})
 		}
 	}
-	if n >= len(f.stories) {
-		return s, false
+	if n >= len(f.tellings) {
+		return t, false
 	}
-	return f.stories[n], true
+	return f.tellings[n], true
 }
 
 // allows reports whether a scenario has only faults of the classes of the plan, and only callers of
@@ -58,27 +71,28 @@ var (
 	}
 )
 
-// tell returns a story with times and calls that are drawn: the network, the timeout, moments that
+// tell returns what a run tells with times and calls that are drawn: the network, the timeout, moments that
 // are a little later, and tries with a bounded wait in place of calls that wait without one.
-func (p Plan) tell(c sim.Chooser, l *subject.Subject, s story.Story) draw.Scenario {
+func (p Plan) tell(c sim.Chooser, l *subject.Subject, t telling) draw.Scenario {
 	pick := func(n int) int { return int(c.Choose("draw/story", uint64(n))) }
 	watchdog, latency := toldWatchdogs[0], toldLatencies[0]
 	if p.Profile != draw.Simple {
 		watchdog, latency = toldWatchdogs[pick(len(toldWatchdogs))], toldLatencies[pick(len(toldLatencies))]
 	}
 	of := story.Of(l, watchdog)
-	keys := l.Keys(story.LockName)
-	of.Key = keys[pick(len(keys))]
-	sc := s.Scenario(of)
+	if t.key != "" {
+		of.Key = t.key
+	}
+	sc := t.story.Scenario(of)
 	sc.Watchdog, sc.Latency = watchdog, latency
 	if l.Replicated {
 		sc.Server = scenarios.Server{Replicas: 2, Lag: scenarios.Range{Min: 100 * time.Microsecond, Max: time.Millisecond}}
 	}
 	later := pick(2) == 1
 	bounded := pick(4) == 3 && (!l.Fair || p.Profile != draw.Simple)
-	for _, t := range sc.Threads {
-		for i := range t.Steps {
-			s := &t.Steps[i]
+	for _, x := range sc.Threads {
+		for i := range x.Steps {
+			s := &x.Steps[i]
 			s.Want = nil // a want is not a promise of the lock
 			switch {
 			case later && (s.Kind == scenarios.StepSleep || s.Kind == scenarios.StepAt):

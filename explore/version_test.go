@@ -43,14 +43,14 @@ func TestTheVersionOfTheDrawing(t *testing.T) {
 }
 
 func TestTheVersionOfTheStories(t *testing.T) {
-	const version, want = 3, "f84fe86c83aa94a4"
+	const version, want = 4, "39fc7f3fa8c6283d"
 	sum := sha256.New()
 	for seed, name := range locksOfVersions {
 		l := scenariotest.Lock(t, name)
 		for _, p := range []draw.Profile{draw.Simple, draw.Full} {
 			f, told := newFamily(), Plan{Lock: name, Faults: draw.Classes, Profile: p, Strategy: StrategyTold}
 			for n := 0; ; n++ {
-				s, ok := f.story(told, l, n)
+				s, ok := f.telling(told, l, n)
 				if !ok {
 					break
 				}

@@ -87,22 +87,23 @@ var requests = []Story{
   - {when: {process: a, direction: request, script: renew}, do: drop}`,
 	},
 	{
-		Name: "late-request-of-a-waiter", applies: leased,
-		About:     "The request of a waiter arrives when its try is over. It must not be in the way of those who wait.",
-		processes: "{a: {}, b: {}, c: {}}",
+		Name: "late-requests-of-waiters", applies: leased,
+		About:     "The requests of two waiters arrive when their tries are over. They must not be in the way of those who wait.",
+		processes: "{a: {}, b: {threads: 2}, c: {}}",
 		steps: `
-  a/1: [{lock: orders}, {sleep: {0.8}}, {unlock: orders}]
+  a/1: [{lock: orders}, {sleep: {0.65}}, {unlock: orders}]
   b/1: [{at: {0.05}}, {try_lock: {name: orders, wait: {0.2}}}]
+  b/2: [{at: {0.055}}, {try_lock: {name: orders, wait: {0.2}}}]
   c/1: [{at: {0.6}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
 		faults: `
   - {when: {process: b, direction: request, script: acquire}, until: {0.3}, do: delay, for: {0.5}}`,
 	},
 	{
-		Name: "two-that-are-interrupted-at-once", applies: tries,
-		About:     "Two ask for a free lock at one instant, and are interrupted at once. What both leave must not refuse a later try.",
+		Name: "two-of-three-that-are-interrupted", applies: tries,
+		About:     "Three ask for a free lock at one instant, and two of them are interrupted at once. What these leave must not refuse a later try.",
 		processes: "{a: {}, b: {threads: 2}, c: {}}",
 		steps: `
-  a/1: [{at: {0.1}}, {try_lock: orders}]
+  a/1: [{try_lock: orders}, {at: {0.1}}, {try_lock: orders}]
   b/1: [{lock: {name: orders, interruptible: true}}, {unlock: orders}]
   b/2: [{interrupt: b/1}, {interrupt: c/1}]
   c/1: [{lock: {name: orders, interruptible: true}}, {unlock: orders}]`,
@@ -191,13 +192,14 @@ var requests = []Story{
   - {when: {process: a, direction: reply, script: renew}, do: delay, for: {0.04}}`,
 	},
 	{
-		Name: "try-on-a-connection-that-ended", applies: tries,
-		About:     "The servers start again with their data, which ends all connections. A try that does not wait must not wait for a new one.",
-		processes: "{a: {}}",
+		Name: "try-after-a-lost-message", applies: tries,
+		About:     "What the server says by itself is lost for a while, and with it a connection. A try that does not wait must not wait for a new one.",
+		processes: "{a: {}, b: {}}",
 		steps: `
-  a/1: [{try_lock: orders}, {unlock: orders}, {at: {0.2}}, {try_lock: orders}]`,
+  a/1: [{at: 2ms}, {try_lock: {name: orders, wait: 0s}}, {at: {0.2}}, {try_lock: {name: orders, wait: 0s}}]
+  b/1: [{lock: orders}, {sleep: {0.004}}, {unlock: orders}]`,
 		faults: `
-  - {at: {0.1}, server: restart, keep_data: true}`,
+  - {when: {channel: "*", direction: reply}, until: {0.15}, do: drop}`,
 	},
 	{
 		Name: "try-behind-a-refused-try", applies: tries,
@@ -242,12 +244,12 @@ var requests = []Story{
 		About:     "Many wait for a long time, and each asks as often as it does.",
 		processes: "{a: {}, b: {threads: 3}, c: {threads: 3}}",
 		steps: `
-  a/1: [{lock: orders}, {sleep: {0.8}}, {unlock: orders}]
-  b/1: [{at: {0.01}}, {lock: orders}, {unlock: orders}]
-  b/2: [{at: {0.02}}, {lock: orders}, {unlock: orders}]
-  b/3: [{at: {0.03}}, {lock: orders}, {unlock: orders}]
-  c/1: [{at: {0.04}}, {lock: orders}, {unlock: orders}]
-  c/2: [{at: {0.05}}, {lock: orders}, {unlock: orders}]
-  c/3: [{at: {0.06}}, {lock: orders}, {unlock: orders}]`,
+  a/1: [{lock: orders}, {sleep: {0.9}}, {unlock: orders}]
+  b/1: [{at: {0.01}}, {lock: orders}, {sleep: {0.9}}, {unlock: orders}]
+  b/2: [{at: {0.02}}, {lock: orders}, {sleep: {0.9}}, {unlock: orders}]
+  b/3: [{at: {0.03}}, {lock: orders}, {sleep: {0.9}}, {unlock: orders}]
+  c/1: [{at: {0.04}}, {lock: orders}, {sleep: {0.9}}, {unlock: orders}]
+  c/2: [{at: {0.05}}, {lock: orders}, {sleep: {0.9}}, {unlock: orders}]
+  c/3: [{at: {0.06}}, {lock: orders}, {sleep: {0.9}}, {unlock: orders}]`,
 	},
 }

@@ -15,7 +15,7 @@ import (
 
 // Version is the version of the stories. It is raised by hand whenever All, or what a campaign draws for
 // a story, changes. The same seeds tell other schedules then.
-const Version = 3
+const Version = 4
 
 // Story is a schedule of the literature.
 type Story struct {
@@ -60,6 +60,9 @@ func Of(l *subject.Subject, watchdog time.Duration) Lock {
 	}
 	return told
 }
+
+// AboutAKey reports whether a fault of the story is about a key of the lock.
+func (s Story) AboutAKey() bool { return strings.Contains(s.faults, "{key}") }
 
 // Lacks returns why the story does not apply to a lock; "": it does.
 func (s Story) Lacks(l Lock) string { return s.applies(l) }
