@@ -43,7 +43,7 @@ const (
 // beyond that limit, too. Once more than half of the hunts have met the bug, no other one goes on past
 // the median. So the easy bugs have their medians soon, and little time is spent on the slow half of
 // any hunts.
-var huntLimits = []time.Duration{250 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second, time.Minute}
+var huntLimits = []time.Duration{250 * time.Millisecond, time.Second, 4 * time.Second, time.Minute}
 
 // limitsOf returns the limits of the strategy with the index k. The first limit compares all strategies.
 // The others, which take hours, compare the default with the baseline, and the last one is for the
