@@ -46,8 +46,8 @@ const (
 var huntLimits = []time.Duration{250 * time.Millisecond, time.Second, 4 * time.Second, time.Minute}
 
 // limitsOf returns the limits of the strategy with the index k. The first limit compares all strategies.
-// The others, which take hours, compare the default with the baseline, and the last one is for the
-// default alone: the baseline's medians beyond the one before count as that, to its advantage.
+// The others compare the default with the baseline, and the last one is for the default alone: the
+// medians of the baseline beyond the limit before it, which would take days, count as that limit.
 func limitsOf(k int, limits []time.Duration) []time.Duration {
 	switch k {
 	case 0:

@@ -1,7 +1,8 @@
 package story
 
-// The stories in this file are about locks whose calls send several requests, about single tries, which
-// must not be refused when nobody has the lock, and about holds that end at the edge of their lease.
+// The stories in this file are about calls that send several requests, about single tries, which must not
+// be refused when nobody has the lock, about holds that end at the edge of their lease, and about many
+// callers at once.
 
 // tries is the applies of a story with a try that does not wait.
 func tries(l Lock) string {
