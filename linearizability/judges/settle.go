@@ -353,6 +353,8 @@ func (r *run) asOp(o *trace.Call, settled bool) (op linearizability.Op, ok bool)
 		r.lease(&op, r.grown(o, effects[len(effects)-1]), settled)
 	} else if c := r.handedOver(o); outcome == model.Granted && c != nil {
 		r.lease(&op, c, settled)
+	} else if c := r.enteredUnseen(o); outcome == model.Granted && c != nil {
+		r.lease(&op, c, settled)
 	} else if outcome == model.Unknown && op.Op != linearizability.OpForceRelease && !r.Record.Params.Endless {
 		// It may have started a lease, as a release that leaves a level does.
 		ms := r.mostLeaseMs(o)
@@ -374,6 +376,23 @@ func (r *run) handedOver(o *trace.Call) *trace.Change {
 		}
 	}
 	return nil
+}
+
+// enteredUnseen returns the change that began or prolonged the hold that an acquire entered again without
+// changing it: the server does not count the entry, and gave the lease the end that it had. It returns nil
+// for all other acquires.
+func (r *run) enteredUnseen(o *trace.Call) *trace.Change {
+	m := r.entered(o)
+	if m == nil || m.Executed == nil || r.Record.Params.PerGrant || m.Before(o.Lock).Owner != o.Caller {
+		return nil
+	}
+	var last *trace.Change
+	for _, c := range r.Changes(o.Lock) {
+		if c.AtNs <= m.Executed.AtNs && c.After.Owner == o.Caller {
+			last = c
+		}
+	}
+	return last
 }
 
 // endedOutside returns the end of the caller's hold that its client made for an unlock outside any

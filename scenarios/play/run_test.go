@@ -386,20 +386,25 @@ faults: [{when: {script: acquire, direction: reply}, do: drop}]
 func TestASecondEntryThatIsNotCountedBeginsTheLease(t *testing.T) {
 	h := sim.NewHost(t)
 	for name, want := range map[string][]string{"string-reentrant": {model.JudgeHoldCount}, "redisson@4.7.0": nil, "reference": nil} {
-		sc := scenariotest.Parse(t, `lockstep: 1
+		for _, c := range []struct{ latency, first, second string }{
+			{"50ms", "30s", "30ms"},
+			{"1us", "30ms", "30ms"}, // the lease ends in the same millisecond as before
+		} {
+			sc := scenariotest.Parse(t, `lockstep: 1
 name: mine
 about: mine
 locks: [`+name+`]
-network: {latency: 50ms}
+network: {latency: `+c.latency+`}
 processes: {a: {}}
-steps: {a/1: [{try_lock: x}, {try_lock: {name: x, lease: 30ms}}, {unlock: x}]}
+steps: {a/1: [{try_lock: {name: x, lease: `+c.first+`}}, {try_lock: {name: x, lease: `+c.second+`}}, {sleep: 50ms}, {unlock: x}]}
 `)
-		var got []string
-		for _, f := range Run(h, sc, scenariotest.Lock(t, name), 1).Findings {
-			got = append(got, f.Judge)
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %v; want %v", name, got, want)
+			var got []string
+			for _, f := range Run(h, sc, scenariotest.Lock(t, name), 1).Findings {
+				got = append(got, f.Judge)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%s, leases of %s and %s: %v; want %v", name, c.first, c.second, got, want)
+			}
 		}
 	}
 }
