@@ -46,8 +46,9 @@ const (
 var huntLimits = []time.Duration{250 * time.Millisecond, time.Second, 4 * time.Second, time.Minute}
 
 // limitsOf returns the limits of the strategy with the index k. The first limit compares all strategies.
-// The others compare the default with the baseline, and the last one is for the default alone: the
-// medians of the baseline beyond the limit before it, which would take days, count as that limit.
+// The next ones compare the default with the baseline: they take hours. The last one is for the default
+// alone, since the baseline would take days. So the sums of medians count what is beyond the last limit of
+// the baseline as that limit.
 func limitsOf(k int, limits []time.Duration) []time.Duration {
 	switch k {
 	case 0:
@@ -345,11 +346,12 @@ const (
 // beyond the last limit of the strategy. The default has goals then.
 func huntSection(all []hunted, bugs, seeds int, limits []time.Duration) section {
 	baseline := limitsOf(0, limits)
+	longest := baseline[len(baseline)-1] // the sums count a longer median as that
 	s := section{
 		Title: "Time to bug",
 		Text: []string{fmt.Sprintf("Processor time (and runs) until a campaign first meets the bug, in the median of %d seeds; nobody tells it which fault to use: "+
 			"all faults, profile full. The strategy plain draws each run anew, and is the baseline; told is the default. A cell with > has a median beyond that. "+
-			"Only plain and told hunt for longer than %s, and only told for longer than %s.", seeds, span(float64(limits[0])), span(float64(baseline[len(baseline)-1])))},
+			"Only plain and told hunt for longer than %s, and only told for longer than %s.", seeds, span(float64(limits[0])), span(float64(longest)))},
 		Head: append([]string{"bug", "lock"}, huntStrategies...),
 	}
 	against := time.Duration(0) // the sum of the medians of the baseline; 0: not known
@@ -361,7 +363,7 @@ func huntSection(all []hunted, bugs, seeds int, limits []time.Duration) section 
 		var missed []string
 		for _, h := range all[k*bugs:][:bugs] {
 			used, runs := h.median()
-			sum += used
+			sum += min(used, longest)
 			least = min(least, len(h.Runs))
 			hunts += len(h.Runs)
 			for i, runs := range h.Runs {
@@ -389,14 +391,14 @@ func huntSection(all []hunted, bugs, seeds int, limits []time.Duration) section 
 		if k > 1 {
 			continue
 		}
-		s.After[len(s.After)-1] += fmt.Sprintf(" The sum of its medians is %s, if those beyond %s count as %[2]s.", span(float64(sum)), span(float64(last)))
+		s.After[len(s.After)-1] += fmt.Sprintf(" The sum of its medians is %s, if those beyond %s count as %[2]s.", span(float64(sum)), span(float64(longest)))
 		if k == 0 {
 			against = sum
 			continue
 		}
 		if against > 0 {
 			share := float64(sum) / float64(against)
-			s.Goals = append(s.Goals, atMost("the sum of the medians of "+name+" against that of "+huntStrategies[0], mostOfBaseline, share, "", digits(share), "A bug that both hardly meet weighs much in both sums."))
+			s.Goals = append(s.Goals, atMost("the sum of the medians of "+name+" against that of "+huntStrategies[0], mostOfBaseline, share, "", digits(share), "A bug that both hardly meet counts as much in both sums."))
 		}
 		s.Goals = append(s.Goals, goal{"bugs that " + name + " meets within " + longHunt.String() + " of a processor, in the median", strconv.Itoa(bugs),
 			strconv.Itoa(bugs - len(missed)), len(missed) == 0, "Beyond that: " + strings.Join(missed, "; ") + "."})

@@ -224,7 +224,7 @@ func TestHuntsGetMoreTimeWhereTheMedianIsNotKnown(t *testing.T) {
 		!strings.Contains(text, "\nWithin 20.0 ns, tapct met the bug in 3 of 9 hunts, and has 1 of 3 medians.") || strings.Contains(text, "not all played") {
 		t.Errorf("below the table: %s", text)
 	}
-	if len(s.Goals) != 2 || s.Goals[0].Met || s.Goals[0].Measured != "1.33" || s.Goals[1].Met || s.Goals[1].Measured != "2" || s.Goals[1].Short != "Beyond that: lost." {
+	if len(s.Goals) != 2 || s.Goals[0].Met || s.Goals[0].Measured != "1.00" || s.Goals[1].Met || s.Goals[1].Measured != "2" || s.Goals[1].Short != "Beyond that: lost." {
 		t.Errorf("the goals are %+v", s.Goals)
 	}
 }
