@@ -20,6 +20,10 @@ func hintOf(f judges.Finding, run *trace.Run) string {
 		return hintOfLeftover(d)
 	case judges.Traffic:
 		return hintOfTraffic(d)
+	case judges.Miscount:
+		if d.Counted == 1 && d.Levels > 1 {
+			return "State.Count must be the number of levels that the servers hold (0 counts as 1); if the lock keeps none, a second Lock of its holder must not succeed, and Reentrant is false"
+		}
 	case judges.Misdelete:
 		if d.Verb == string(model.RoleUnlock) && d.Change == judges.HoldEnded {
 			return hintOfFreed(d.Owner)

@@ -13,7 +13,8 @@ import (
 type Lock interface {
 	// Lock waits until the lock is held, or ctx ends.
 	Lock(ctx context.Context) error
-	// Unlock gives the hold up.
+	// Unlock gives the hold up, or one level of it if the lock is Reentrant. It returns nil if it did,
+	// whether a level is left or not.
 	Unlock(ctx context.Context) error
 }
 

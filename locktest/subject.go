@@ -57,7 +57,7 @@ type Subject struct {
 	// Fair reports whether waiters are served in the order in which they came.
 	Fair bool
 	// Reentrant reports whether a thread may take a lock that it holds, and gives it up
-	// with as many unlocks.
+	// with as many unlocks. State must then give the Count of levels.
 	Reentrant bool
 	// Promises switches judges off. The zero value promises what the traits imply.
 	Promises Promises
@@ -77,7 +77,7 @@ type Subject struct {
 // wrote a value.
 type State struct {
 	Owner string // "": the lock is free, or Closed. A lock that writes no value gives another mark of the hold, such as its session
-	Count int    // levels of the hold; 0 counts as 1
+	Count int    // levels of the hold, if the lock is Reentrant; 0 counts as 1
 	// Closed: nobody holds the lock, and nobody can have it before Expires, such as in the
 	// time for which a lock stays closed when its last holder has failed.
 	Closed bool

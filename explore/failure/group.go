@@ -75,7 +75,7 @@ func (g Group) String() string {
 // FaultWords lists the kinds of the faults that the failure needs, in words.
 func (g Group) FaultWords() string {
 	if g.Faults == nil {
-		return "faults that are not known yet"
+		return "faults that are not found out yet"
 	}
 	if len(g.Faults) == 0 {
 		return "no fault"

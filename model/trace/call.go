@@ -140,6 +140,16 @@ func (m *Command) Change(lock string) *Change {
 	return nil
 }
 
+// leavesALevel reports whether the last change that the commands of an unlock made so far took a level of
+// its caller's hold, and left another.
+func (o *Call) leavesALevel() bool {
+	if o.Action != model.ActUnlock || len(o.Changes) == 0 {
+		return false
+	}
+	c := o.Changes[len(o.Changes)-1]
+	return c.Before.Owner == o.Caller && c.After.Owner == o.Caller && c.After.Count < c.Before.Count
+}
+
 // Before returns what the server held of a lock just before it executed the
 // command; the free lock if it did not execute it.
 func (m *Command) Before(lock string) *model.LockState {

@@ -168,6 +168,9 @@ func (r *Run) add(e *model.Event, i int, now *instant) {
 	case model.KindReturn:
 		o := r.Calls[e.Op-1]
 		o.Outcome, o.endNs = e.Outcome, e.AtNs
+		if p := r.Record.Params; p.PerGrant && !p.Uncounted && o.Outcome == model.Released && o.leavesALevel() {
+			o.Outcome = model.StillHeld // the unlock of such a lock does not say whether a level is left
+		}
 		if e.Outcome != model.Waiting {
 			o.Return = e
 		}

@@ -95,7 +95,7 @@ func ReadRecording(file string, text []byte) (*Recording, *scenarios.Scenario, *
 
 // ReadRecordingOf is ReadRecording with a function that finds a lock by its name.
 func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.Subject, error)) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
-	const again = "remove it: the test that found the failure writes it again, and so does simrun run --out DIR"
+	const again = "a test that finds the failure writes its recording again, and so does simrun run --out DIR"
 	fail := func(offset int, format string, args ...any) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
 		line, column := position(text, offset)
 		return nil, nil, nil, &scenarios.FileError{File: file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}

@@ -193,7 +193,7 @@ func TestABadRecordingIsRefused(t *testing.T) {
 	cases := []struct{ rule, text, want string }{
 		{"empty", "", "x:1:1: the file is empty"},
 		{"only comments", "# one\n", "x:2:1: the file ends before the recording begins"},
-		{"cut off", whole[:len(whole)-40], "does not end; remove it: the test that found the failure writes it again"},
+		{"cut off", whole[:len(whole)-40], "does not end; a test that finds the failure writes its recording again"},
 		{"not JSON", "# c\nhello\n", "x:2:1: not a recording, which is a JSON object: invalid character 'h'"},
 		{"an unknown field", "{\"lockstep_recording\":1,\"wat\":2}", `unknown field "wat"`},
 		{"a wrong type", "{\"lockstep_recording\":1,\"world\":\"one\"}", "world cannot be a string"},
