@@ -57,7 +57,7 @@ func (a *app) exploreCommand() *cobra.Command {
 			"Told tells stories of known failures first, and then draws as plain does; it finds most bugs sooner. Exhaustive plays all schedules of two clients, or of --scenario. With --faults network it also plays the schedules in which one message is lost.",
 		examples: []string{
 			"explore --lock setnx-del --faults pause --runs 300", "explore --lock setnx-del --faults network --strategy exhaustive",
-			"explore --lock setnx-cad --faults all --runs 100 --out campaign",
+			"explore --lock reference --faults all --runs 100 --out campaign",
 		},
 	}, func(in invocation) (int, error) { return a.explore(in, o) })
 	f := c.Flags()
