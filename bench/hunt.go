@@ -103,7 +103,7 @@ func quarries(h *sim.Host) ([]quarry, error) {
 	return all, nil
 }
 
-// grounds groups the quarries by lock, and returns their indices. One campaign hunts all bugs of a lock.
+// grounds returns the indices of the quarries, grouped by lock. One campaign hunts all bugs of a lock.
 func grounds(quarries []quarry) (all [][]int) {
 	at := map[string]int{}
 	for i, q := range quarries {

@@ -185,9 +185,9 @@ func (x *hunts) hunt(t *testing.T, r *report, m measurement) (*report, error) {
 	return again, err
 }
 
-// Each strategy hunts all bugs with each seed and the first limit. The hunts of the baseline and of the
-// default that met nothing are repeated with the next limit, if the median is not known, and those of the
-// default with the last one.
+// Each strategy hunts all bugs with each seed and the first limit. If the median is not known, the hunts
+// that met nothing are repeated with the next limit. The baseline lacks the last limit, and strategies
+// other than it and the default have the first only.
 func TestHuntsGetMoreTimeWhereTheMedianIsNotKnown(t *testing.T) {
 	x := &hunts{last: -1}
 	r, err := x.hunt(t, &report{}, measurement{Part: "hunt", Rounds: 3})

@@ -2,7 +2,6 @@ package redistest_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"testing"
@@ -68,7 +67,7 @@ func reentrant(name string, all bool) locktest.Subject {
 	return locktest.Subject{
 		Name: name, Servers: redistest.Servers(1), Lease: lease, Reentrant: true, State: levels,
 		Open: func(p *locktest.Process) (locktest.Client, error) {
-			random := rand.New(p.Rand())
+			random := p.Rand()
 			return anyClient{redis.NewClient(redistest.Options(p, 0)), func(rdb *redis.Client, name string) locktest.Lock {
 				return &counting{rdb, name, strconv.FormatUint(random.Uint64(), 36), all}
 			}}, nil

@@ -21,14 +21,8 @@ var Basic = []Story{
   - {at: {0.1}, pause: a, for: {1.5}}`,
 	},
 	{
-		Name:  "late-unlock",
-		About: "The holder works longer than its lease, and unlocks when another has the lock. A third must not get in.",
-		applies: func(l Lock) string {
-			if l.Renewed {
-				return "the lock renews its lease, so that a living holder is never late"
-			}
-			return leased(l)
-		},
+		Name: "late-unlock", applies: unrenewed,
+		About:     "The holder works longer than its lease, and unlocks when another has the lock. A third must not get in.",
 		processes: "{a: {}, b: {}, c: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {1.3}}, {unlock: orders}]
@@ -115,14 +109,8 @@ var Basic = []Story{
   - {at: {0.2}, server: restart}`,
 	},
 	{
-		Name:  "try-of-a-held-lock",
-		About: "A thread tries the lock while another has it. It must be told at once, and not wait.",
-		applies: func(l Lock) string {
-			if !l.Tries {
-				return "the lock has no TryLock"
-			}
-			return ""
-		},
+		Name: "try-of-a-held-lock", applies: tries,
+		About:     "A thread tries the lock while another has it. It must be told at once, and not wait.",
 		processes: "{a: {}, b: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {0.6}}, {unlock: orders}]
@@ -203,13 +191,10 @@ var Basic = []Story{
 		Name:  "late-extension",
 		About: "The holder extends its hold when the lease is over and another has the lock.",
 		applies: func(l Lock) string {
-			switch {
-			case !l.Extends:
+			if !l.Extends {
 				return "the lock has no Extend"
-			case l.Renewed:
-				return "the lock renews its lease, so that a living holder is never late"
 			}
-			return leased(l)
+			return unrenewed(l)
 		},
 		processes: "{a: {}, b: {}, c: {}}",
 		steps: `

@@ -4,22 +4,6 @@ package story
 // be refused when nobody has the lock, about holds that end at the edge of their lease, and about many
 // callers at once.
 
-// tries is the applies of a story with a try that does not wait.
-func tries(l Lock) string {
-	if !l.Tries {
-		return "the lock has no TryLock"
-	}
-	return ""
-}
-
-// unrenewed is the applies of a story about a lease that nobody renews.
-func unrenewed(l Lock) string {
-	if l.Renewed {
-		return "the lock renews its lease, so that a living holder is never late"
-	}
-	return leased(l)
-}
-
 var requests = []Story{
 	{
 		Name: "threads-of-one-process-take-turns", applies: always,

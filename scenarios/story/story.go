@@ -85,6 +85,22 @@ func renewed(l Lock) string {
 	return ""
 }
 
+// tries is the applies of a story with a try that does not wait.
+func tries(l Lock) string {
+	if !l.Tries {
+		return "the lock has no TryLock"
+	}
+	return ""
+}
+
+// unrenewed is the applies of a story about a lease that nobody renews.
+func unrenewed(l Lock) string {
+	if l.Renewed {
+		return "the lock renews its lease, so that a living holder is never late"
+	}
+	return leased(l)
+}
+
 // firstRenewalLost loses the first renewal of a hold, whenever it is sent. Some locks renew their session as
 // soon as they have it, before the lock is granted; from leaves these renewals alone.
 const firstRenewalLost = `
