@@ -626,6 +626,19 @@ func TestLinearizable(t *testing.T) {
 		300  a/1 releases
 		9000 server leave`
 	testJudged(t, []judged{
+		{rule: "a renewal while an unlock waits is no effect of that unlock", lock: ourLock, record: `
+			0     a/1 takes
+			9000  a/1 invoke unlock
+			9000  a/1 send unlock
+			9001  a/1 lost unlock request dropped
+			10000 a/1 send renew call=y
+			10001 a/1 exec renew -> a/1 1 40001
+			10002 a/1 deliver renew
+			12000 a/1 return unknown
+			40001 server expire -> free
+			41000 b/1 takes
+			42000 b/1 releases
+			49000 server leave`},
 		{rule: "a request that names no thread is that of the unlock under way", lock: ourLock, record: writtenWithOthers},
 		{rule: "and of none that was over", lock: ourLock,
 			record: strings.Replace(writtenWithOthers, "120  a/1 return", "105  a/1 return", 1),

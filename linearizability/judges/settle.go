@@ -568,10 +568,15 @@ func (r *run) mostLeaseMs(o *trace.Call) int64 {
 	return r.Record.Params.Watchdog.Milliseconds()
 }
 
-// effects returns the changes of a call's hold that its own commands made.
+// effects returns the changes of a call's hold that its own commands made. A renewal of the watchdog
+// is an operation of its own, even if it seems to belong to the call: a recording of real clients
+// gives a command to the only call of its process that is under way.
 func (r *run) effects(o *trace.Call) []*trace.Change {
 	var out []*trace.Change
 	for _, c := range o.Changes {
+		if c.By != nil && ofWatchdog(c.By) {
+			continue
+		}
 		moved := c.Before.Owner != c.After.Owner || c.Before.Count != c.After.Count || c.Before.ExpiresMs != c.After.ExpiresMs
 		if moved && (c.Before.Owner == o.Caller || c.After.Owner == o.Caller || o.Action == model.ActForceUnlock) {
 			out = append(out, c)
@@ -692,11 +697,16 @@ func (r *run) queuedUntil(o *trace.Call) (until int64, queued bool) {
 	return end, end >= first.Executed.AtNs
 }
 
+// ofWatchdog reports whether a command is a renewal that no call asked for.
+func ofWatchdog(m *trace.Command) bool {
+	return m.Script == model.RoleRenew && (m.Call == nil || m.Call.Action != model.ActExtend)
+}
+
 // renewals returns the renewals of the watchdogs.
 func (r *run) renewals(lock string, settled bool) []linearizability.Op {
 	var ops []linearizability.Op
 	for _, m := range r.CommandsOn(lock) {
-		if m.Script != model.RoleRenew || m.Call != nil && m.Call.Action == model.ActExtend {
+		if !ofWatchdog(m) {
 			continue
 		}
 		for i, l := range m.Locks {
