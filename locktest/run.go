@@ -124,7 +124,7 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	} else if o.Profile == "" {
 		o.Profile = string(draw.Simple)
 	}
-	p := explore.Plan{World: sim.Version, Lock: lock, Strategy: explore.StrategyPlain, Seed: max(o.Seed, 1), Runs: o.Runs, Profile: draw.Profile(o.Profile)}
+	p := explore.Plan{World: sim.Version, Lock: lock, Strategy: explore.StrategyTold, Seed: max(o.Seed, 1), Runs: o.Runs, Profile: draw.Profile(o.Profile)}
 	switch {
 	case o.Runs < 0:
 		return p, fmt.Errorf("Options.Runs is %d; it cannot be negative", o.Runs)

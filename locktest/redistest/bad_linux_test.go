@@ -159,7 +159,7 @@ func TestBadLocksAreExplained(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=3")
+			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=30")
 			if passed {
 				t.Errorf("it passed:\n%s", text)
 			}
@@ -182,9 +182,9 @@ func TestAPanicInAGoroutineSaysWhatWasPlayed(t *testing.T) {
 	t.Parallel()
 	for name, played := range map[string]string{
 		"bursts in a story":    "the story one-after-the-other",
-		"bursts in a schedule": "schedule number 1 of -lockstep.seed=7 -lockstep.profile=simple",
+		"bursts in a schedule": "schedule number 50 of -lockstep.seed=7 -lockstep.profile=simple",
 	} {
-		text, _ := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=3", "-lockstep.seed=7")
+		text, _ := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=50", "-lockstep.seed=7")
 		mustContain(t, text, "panic: in a goroutine of the lock", `labels:{"lockstep": "`+played+`"}]:`)
 	}
 }

@@ -72,5 +72,5 @@ func TestAProfileWithThreadsShowsWhatHandlesShare(t *testing.T) {
 	if passed {
 		t.Errorf("it passed with several:\n%s", text)
 	}
-	mustContain(t, text, "40 schedules of shares its values with the profile orderly: ", "shares its values breaks misdelete: unlock of b/1 ", " ended the hold of b/2 on x ")
+	mustContain(t, text, "40 schedules of shares its values with the profile orderly: ", "shares its values breaks misdelete: unlock of a/1 ", " ended the hold of a/2 on orders ")
 }

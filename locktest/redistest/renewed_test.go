@@ -132,7 +132,7 @@ func TestALockThatRenewsUntilAnError(t *testing.T) {
 
 // The same lock is wrong if its channel closes while the server keeps the hold.
 func TestALockThatTellsOfAnEndThatIsNone(t *testing.T) {
-	text, passed := outcome(t, t.TempDir(), "gives up at half of the lease", nil, "-lockstep.runs=1")
+	text, passed := outcome(t, t.TempDir(), "gives up at half of the lease", nil, "-lockstep.runs=8")
 	if passed {
 		t.Fatalf("it passed:\n%s", text)
 	}
