@@ -184,7 +184,7 @@ func TestAPanicInAGoroutineSaysWhatWasPlayed(t *testing.T) {
 		"bursts in a story":    "the story one-after-the-other",
 		"bursts in a schedule": "schedule number 50 of -lockstep.seed=7 -lockstep.profile=simple",
 	} {
-		text, _ := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=50", "-lockstep.seed=7")
+		text, _ := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=60", "-lockstep.seed=7")
 		mustContain(t, text, "panic: in a goroutine of the lock", `labels:{"lockstep": "`+played+`"}]:`)
 	}
 }

@@ -51,7 +51,7 @@ func TestOpenMayAskAServer(t *testing.T) {
 		}
 		return open(p)
 	}
-	locktest.Run(t, s, locktest.Options{Runs: 60, Faults: "network,partition"})
+	locktest.Run(t, s, locktest.Options{Runs: 100, Faults: "network,partition"})
 	if failed == 0 {
 		t.Error("no Open failed in any schedule")
 	}
@@ -305,7 +305,7 @@ func TestAStoryThatFailsAsAnEarlierOneIsShort(t *testing.T) {
 
 // A failure that is gone when it has been made small is not shown as if it had been seen. It fails the test.
 func TestAFailureThatDoesNotRepeatWhenItIsSmallIsNoResult(t *testing.T) {
-	const gone = "exists-then-set is nondeterministic: a failure of mutual-exclusion, first found in schedule number 37, does not repeat when the schedule is played again, "
+	const gone = "exists-then-set is nondeterministic: a failure of mutual-exclusion, first found in schedule number 1, does not repeat when the schedule is played again, "
 	for subject, how := range map[string]string{
 		"exists-then-set, mended while it is made small":    "although further plays of this schedule were all the same\n",
 		"exists-then-set, by chance while it is made small": "the records differ from event ",
@@ -313,7 +313,7 @@ func TestAFailureThatDoesNotRepeatWhenItIsSmallIsNoResult(t *testing.T) {
 		t.Run(subject, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			text, passed := outcome(t, dir, subject, nil, "-lockstep.runs=40")
+			text, passed := outcome(t, dir, subject, nil, "-lockstep.runs=5")
 			mustContain(t, text, gone+how, "broke misdelete when it was first played, and does not now", "--- FAIL: TestJudged/explore")
 			_, explored, _ := strings.Cut(text, "=== RUN   TestJudged/explore")
 			if passed || strings.Contains(explored, "fingerprint: ") {
@@ -346,7 +346,7 @@ func TestAWorkflowIsToldOfAFailure(t *testing.T) {
 		env           []string
 		want          []string
 	}{
-		{"a bug", "exists-then-set", "40", workflow, []string{"::error " + at + "title=exists-then-set breaks mutual-exclusion::", "%0Afingerprint: mutual-exclusion.bug.acquire.hold-ended-by-another%0Areplay: go test "}},
+		{"a bug", "exists-then-set", "5", workflow, []string{"::error " + at + "title=exists-then-set breaks mutual-exclusion::", "%0Afingerprint: mutual-exclusion.bug.acquire.hold-ended-by-another%0Areplay: go test "}},
 		{"no verdict", "draws from math/rand/v2", "3", workflow, []string{"::error " + at + "title=locktest::draws from math/rand/v2 is nondeterministic: "}},
 		{"another workspace", "exists-then-set", "1", []string{"GITHUB_ACTIONS=true", "GITHUB_WORKSPACE=" + t.TempDir()}, []string{"::error title=exists-then-set breaks mutual-exclusion::"}},
 		{"no workflow", "exists-then-set", "1", nil, nil},
@@ -662,12 +662,12 @@ func init() {
 	chance := wrong["draws from math/rand/v2"]
 	chance.Name = "exists-then-set"
 	wrong["exists-then-set, by chance"] = chance
-	// A campaign of 40 runs ends with the 170th opening or so, and its failures are small with the 330th.
+	// A campaign of 5 runs ends with the 65th opening or so, and its failures are small with the 290th.
 	changing := func(later locktest.Subject) locktest.Subject {
 		s, opened := subjectOf("exists-then-set", true), 0
 		first := s.Open
 		s.Open = func(p *locktest.Process) (locktest.Client, error) {
-			if opened++; opened > 180 {
+			if opened++; opened > 100 {
 				return later.Open(p)
 			}
 			return first(p)

@@ -15,8 +15,17 @@ var requests = []Story{
   b/1: [{at: {0.04}}, {lock: orders}, {sleep: {0.02}}, {unlock: orders}]`,
 	},
 	{
+		Name: "callers-at-one-instant", applies: always,
+		About:     "Three ask for a free lock at the same instant. One has it at a time, and each of them gets it.",
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  c/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
 		Name: "two-locks-of-one-process", applies: always,
-		About:     "Two threads of a process have a lock each. Whoever unlocks gives up the own one, and it is free then.",
+		About:     "Two threads of a process have a lock each. An unlock frees the lock that it names, and not the other.",
 		processes: "{a: {threads: 2}, b: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {0.3}}, {unlock: orders}]
@@ -198,7 +207,7 @@ var requests = []Story{
   - {when: {process: a, direction: request, script: acquire, nth: 2}, from: {0.19}, do: delay, for: {0.15}}`,
 	},
 	{
-		Name: "key-that-an-operator-deletes", applies: always,
+		Name: "key-that-an-operator-deletes", applies: named,
 		About:     "An operator deletes a key of the lock while one has it and another waits. Then a third comes.",
 		processes: "{a: {}, b: {}, c: {threads: 2}}",
 		steps: `
