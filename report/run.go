@@ -61,8 +61,10 @@ const (
 	overlapsMost  = 1000
 	// textMost limits the length of a text of the record.
 	textMost = 160
-	// repeatsLeast is the least number of repeated exchanges that are folded.
+	// repeatsLeast is the least number of repeated exchanges, or groups of them, that are folded.
 	repeatsLeast = 5
+	// groupMost is the greatest size of such a group: two commands for each of five servers.
+	groupMost = 10
 )
 
 // The kinds of lanes.
@@ -119,7 +121,7 @@ type event struct {
 	Op      int      `json:"op,omitempty"`
 	Msg     int      `json:"msg,omitempty"`
 	Text    string   `json:"text"`
-	Times   int      `json:"n,omitempty"` // how often a folded exchange repeats
+	Times   int      `json:"n,omitempty"` // how often a folded group of exchanges repeats
 	quiet   bool     // the story as text leaves it out
 
 	check *model.Check // of a want that was not met
@@ -188,6 +190,7 @@ type message struct {
 	Push   bool     `json:"push,omitempty"`
 
 	segment bool // a piece of a stream, which may have no answer
+	counted bool // a finding of traffic counts it
 }
 
 type fault struct {
@@ -238,8 +241,8 @@ type finding struct {
 	Event int `json:"event"`
 
 	check *model.Check // the want that was not met
-	// throughNs is the instant of the last call that belongs to the story of the finding. The calls of a
-	// history are judged together, so it may be long after AtNs.
+	// throughNs is the instant at which the story of the finding ends. It may be long after AtNs: the calls
+	// of a history are judged together, and a finding of traffic is about the second after AtNs.
 	throughNs int64
 }
 

@@ -32,7 +32,7 @@ func Shortened(r Run, most int) string {
 		events = append(events, e)
 	}
 	if f.throughNs > f.AtNs {
-		place = len(events) - 1 // the calls of a history conflict when the last of them has returned
+		place = len(events) - 1 // the finding is about all that happens until then
 	}
 	keep := f.keep(events, place, most)
 	out, left, c := head, 0, clockOf(v)
@@ -62,7 +62,7 @@ func leftOut(n int, first bool, c clock) string {
 // The relevance of an event for a finding, the highest first.
 const (
 	relevantEnd    = iota // it is one of the last events up to the finding, or comes later
-	relevantCall          // a call of the finding begins or ends, or a hold that the call began or ended
+	relevantCall          // a call of the finding begins or ends, repeats commands, or began or ended a hold
 	relevantFault         // a fault, a lost message, or the end of a client
 	relevantOwner         // the lock of the finding has another owner
 	relevantOthers        // another call about the lock
@@ -81,7 +81,7 @@ func (f finding) relevance(e *event, i, place int) int {
 	switch {
 	case i >= place, i > place-closing && about:
 		return relevantEnd
-	case mine && (bounds || e.by != 0):
+	case mine && (bounds || e.by != 0 || e.Times > 0):
 		return relevantCall
 	case !about:
 		return relevantLeast
@@ -145,8 +145,8 @@ const afterFinding = 10
 
 // endOf returns the number of events in a timeline of the finding f. The timeline includes all
 // events at the finding's instant. It goes on until the finding's calls have returned and the
-// commands sent by then have run, if that takes few events, or if the finding is about a history. It
-// shows a command when the server runs it.
+// commands sent by then have run, if that takes few events, or if the finding is about a history or
+// counts the commands. It shows a command when the server runs it.
 func endOf(v *view, f finding) int {
 	if f.Event < 0 {
 		return 0 // its line was cut away
@@ -163,7 +163,7 @@ func endOf(v *view, f finding) int {
 	}
 	for i := min(end+afterFinding, len(v.Events)) - 1; i >= end; i-- {
 		e := v.Events[i]
-		if e.Op != 0 && slices.Contains(f.Ops, e.Op) || e.Kind == string(model.KindExec) && slices.Contains(sent, e.Msg) {
+		if e.Kind == string(model.KindReturn) && slices.Contains(f.Ops, e.Op) || e.Kind == string(model.KindExec) && slices.Contains(sent, e.Msg) {
 			return i + 1
 		}
 	}

@@ -57,7 +57,7 @@ func TestTheTextFitsAHundredColumns(t *testing.T) {
 // The repeated attempts of a waiter are folded into one line.
 func TestRepeatsAreFolded(t *testing.T) {
 	text := report.Text(played(t, "misdelete", "setnx-del"))
-	if !strings.Contains(text, "17 times more, until 2.806s") {
+	if !strings.Contains(text, "SET) 17 times more from 1.103s until 2.806s,") {
 		t.Errorf("the polls are not folded:\n%s", text)
 	}
 	if n := strings.Count(text, "acquire (SET) of b/1 → nil"); n != 2 {
@@ -65,6 +65,77 @@ func TestRepeatsAreFolded(t *testing.T) {
 	}
 	if !strings.Contains(text, "held by b/1") {
 		t.Error("the acquire that was granted was folded too")
+	}
+}
+
+// The attempts of a waiter may consist of several commands. Those that a finding of traffic counts are folded
+// apart, so that the lines add up to the number in its sentence.
+func TestGroupsOfCommandsAreFolded(t *testing.T) {
+	type command struct{ name, reply string }
+	set, pttl := command{"SET", "nil"}, command{"PTTL", "%d"}
+	times := func(n int, group ...command) []command { return slices.Repeat(group, n) }
+	for _, c := range []struct {
+		rule    string
+		sent    []command // one every 25 ms from 1 s on; %d is a number that differs from command to command
+		counted int       // by a finding of traffic at 1 s
+		want    []string  // the lines in place of several commands
+		shown   int       // commands with lines of their own
+	}{
+		{rule: "two commands", sent: times(30, set, pttl), want: []string{"SET, PTTL 28 times more, 56 commands from 1.050s until 2.426s, with nothing changed"}, shown: 4},
+		{rule: "two commands of which a finding counts some", sent: times(30, set, pttl), counted: 40,
+			want: []string{"SET, PTTL 18 times more, 36 commands from 1.050s until 1.926s, with nothing changed", "SET, PTTL 8 times more, 16 commands from 2.050s until 2.426s"}, shown: 8},
+		{rule: "a count that ends within a group", sent: times(20, set, pttl, command{"GET", "a"}), counted: 40,
+			want: []string{"SET, PTTL, GET 11 times more, 33 commands from 1.075s until", "PTTL, GET, SET 4 times more, 12 commands from 2.075s until"}, shown: 6 + 1 + 6 + 2},
+		{rule: "one command", sent: times(30, set), want: []string{"SET 28 times more from 1.025s until 1.701s, with nothing changed"}, shown: 2},
+		{rule: "one command of which each attempt sends two", sent: times(5, set, set), want: []string{"SET 8 times more from"}, shown: 2},
+		{rule: "others before and after", sent: slices.Concat(times(1, command{"HELLO", "ok"}), times(10, set, pttl), times(2, command{"GET", "a"})),
+			want: []string{"SET, PTTL 8 times more, 16 commands from"}, shown: 1 + 4 + 2},
+		{rule: "an incomplete group at the end", sent: append(times(10, set, pttl), set), want: []string{"SET, PTTL 8 times more, 16 commands from"}, shown: 5},
+		{rule: "another answer", sent: slices.Concat(times(6, set, pttl), times(6, set, command{"PTTL", "-%d"})),
+			want: []string{"SET, PTTL 4 times more, 8 commands from", "SET, PTTL 4 times more, 8 commands from"}, shown: 8},
+		{rule: "too few", sent: times(4, set, pttl), shown: 8},
+		{rule: "another order each time", sent: slices.Concat(times(2, set, pttl), times(2, pttl, set), times(2, set, pttl), times(2, pttl, set)), shown: 16},
+	} {
+		rec := &model.Record{Params: model.Params{Lock: "any", Processes: []model.ProcessParams{{Name: "b", Threads: 1}}}}
+		rec.Add(model.Event{AtNs: 1e9, Kind: model.KindInvoke, Process: "b", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x"})
+		for i, m := range c.sent {
+			e := model.Event{AtNs: 1e9 + int64(i)*25e6, Kind: model.KindSend, Process: "b", Op: 1, Msg: i + 1, Conn: 1, Command: m.name, Locks: []string{"x"}}
+			rec.Add(e)
+			e.Kind, e.Reply = model.KindExec, strings.ReplaceAll(m.reply, "%d", strconv.Itoa(5000-i*25))
+			rec.Add(e)
+			rec.Add(model.Event{AtNs: e.AtNs + 1e6, Kind: model.KindDeliver, Process: "b", Msg: e.Msg, Dir: "reply", Conn: 1})
+		}
+		r := report.Run{Scenario: "polls", Lock: "any", Verdict: "bug", Record: rec}
+		text := report.Text(r)
+		if c.counted > 0 {
+			r.Findings = []judges.Finding{{Judge: model.JudgeTraffic, Verdict: judges.Broken, Class: judges.ClassBug, AtNs: 1e9, Detail: judges.Traffic{Sent: c.counted},
+				Facts: model.Facts{Lock: "x", Thread: "b/1"}, Ops: []judges.OpRef{{Process: "b", Thread: 1, Op: string(model.ActLock), CallNs: 1e9, ReturnNs: -1}}}}
+			text = report.Text(r)
+			// The short story ends with the last command that counts.
+			story := strings.Join(strings.Fields(report.Shortened(r, 40)), " ")
+			sum := strings.Count(story, " → ")
+			for _, n := range regexp.MustCompile(`(\d+) commands from`).FindAllStringSubmatch(story, -1) {
+				folded, _ := strconv.Atoi(n[1])
+				sum += folded
+			}
+			if sum != c.counted {
+				t.Errorf("%s: the lines of the short story add up to %d commands, want %d:\n%s", c.rule, sum, c.counted, report.Shortened(r, 40))
+			}
+		}
+		rest := strings.Join(strings.Fields(text), " ")
+		if folded := strings.Count(rest, "times more"); folded != len(c.want) {
+			t.Errorf("%s: %d lines stand for several commands, want %d:\n%s", c.rule, folded, len(c.want), text)
+		}
+		for _, want := range c.want {
+			_, after, ok := strings.Cut(rest, want)
+			if !ok {
+				t.Errorf("%s: %q is missing, or comes too soon, in\n%s", c.rule, want, text)
+			}
+			rest = after
+		}
+		if shown := strings.Count(text, " → "); shown != c.shown {
+			t.Errorf("%s: %d commands are shown, want %d:\n%s", c.rule, shown, c.shown, text)
+		}
 	}
 }
 
@@ -80,28 +151,28 @@ func TestRenewalsAreFolded(t *testing.T) {
 		want    []string      // the lines of the watchdog; it renews once a second
 		shown   int           // renewals with lines of their own
 	}{
-		{rule: "nothing happens", want: []string{"renew 18 times more, until 19.002s, which prolonged the hold"}, shown: 2},
+		{rule: "nothing happens", want: []string{"renew 18 times more from 2.000s until 19.002s, which prolonged the hold"}, shown: 2},
 		{rule: "another process calls", between: []model.Event{{Kind: model.KindInvoke, Process: "b", Thread: 1, Op: 2, Action: model.ActLock, Lock: "x"}},
-			want: []string{"renew 18 times more, until 19.002s, which"}, shown: 2},
+			want: []string{"renew 18 times more from 2.000s until 19.002s, which"}, shown: 2},
 		{rule: "a fault", between: []model.Event{{Kind: model.KindFault, Fault: 1, Process: "b", Text: "pause of b"}},
-			want: []string{"renew 8 times more, until 9.002s, which", "renew 8 times more, until 19.002s, which"}, shown: 4},
+			want: []string{"renew 8 times more from 2.000s until 9.002s, which", "renew 8 times more from 12.000s until 19.002s, which"}, shown: 4},
 		{rule: "its process calls", between: []model.Event{{Kind: model.KindInvoke, Process: "a", Thread: 2, Op: 2, Action: model.ActLock, Lock: "x"}},
-			want: []string{"renew 8 times more, until 9.002s, which", "renew 8 times more, until 19.002s, which"}, shown: 4},
+			want: []string{"renew 8 times more from 2.000s until 9.002s, which", "renew 8 times more from 12.000s until 19.002s, which"}, shown: 4},
 		{rule: "its process calls for another lock", between: []model.Event{{Kind: model.KindInvoke, Process: "a", Thread: 2, Op: 2, Action: model.ActLock, Lock: "y"}},
-			want: []string{"renew 18 times more, until 19.002s, which"}, shown: 2},
+			want: []string{"renew 18 times more from 2.000s until 19.002s, which"}, shown: 2},
 		{rule: "a renewal that does nothing", between: []model.Event{{Kind: model.KindSend, Process: "a", Msg: 100, Script: model.RoleRenew, Locks: []string{"x"}},
 			{Kind: model.KindExec, Process: "a", Msg: 100, Script: model.RoleRenew, Locks: []string{"x"}, Reply: "0"}},
-			want: []string{"renew 8 times more, until 9.002s, which", "renew 8 times more, until 19.002s, which"}, shown: 5},
+			want: []string{"renew 8 times more from 2.000s until 9.002s, which", "renew 8 times more from 12.000s until 19.002s, which"}, shown: 5},
 		{rule: "the hold ends, and its owner gets another", between: []model.Event{{Kind: model.KindState, Lock: "x", State: &model.LockState{}}, {Kind: model.KindState, Lock: "x", State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 13_500}}},
-			want: []string{"renew 8 times more, until 9.002s, which", "renew 8 times more, until 19.002s, which"}, shown: 4},
+			want: []string{"renew 8 times more from 2.000s until 9.002s, which", "renew 8 times more from 12.000s until 19.002s, which"}, shown: 4},
 		{rule: "a judge found something", found: 15,
-			want: []string{"renew 12 times more, until 13.002s, which", "renew 3 times more, until 19.002s, which"}, shown: 5},
-		{rule: "too few after it", found: 17, want: []string{"renew 14 times more, until 15.002s, which"}, shown: 6},
-		{rule: "segments", segment: true, want: []string{"renew (SEGMENT) 18 times more, until 19.001s, which prolonged the hold"}, shown: 2},
+			want: []string{"renew 12 times more from 2.000s until 13.002s, which", "renew 3 times more from 17.000s until 19.002s, which"}, shown: 5},
+		{rule: "too few after it", found: 17, want: []string{"renew 14 times more from 2.000s until 15.002s, which"}, shown: 6},
+		{rule: "segments", segment: true, want: []string{"renew (SEGMENT) 18 times more from 2.000s until 19.001s, which prolonged the hold"}, shown: 2},
 		{rule: "the last ones change nothing", idle: true,
-			want: []string{"renew 8 times more, until 9.002s, which prolonged the hold", "renew 8 times more, until 19.002s, with nothing changed"}, shown: 4},
+			want: []string{"renew 8 times more from 2.000s until 9.002s, which prolonged the hold", "renew 8 times more from 12.000s until 19.002s, with nothing changed"}, shown: 4},
 		{rule: "segments that change nothing", segment: true, idle: true,
-			want: []string{"renew (SEGMENT) 8 times more, until 9.001s, which prolonged the hold", "renew (SEGMENT) 8 times more, until 19.001s, with nothing changed"}, shown: 4},
+			want: []string{"renew (SEGMENT) 8 times more from 2.000s until 9.001s, which prolonged the hold", "renew (SEGMENT) 8 times more from 12.000s until 19.001s, with nothing changed"}, shown: 4},
 	} {
 		rec := &model.Record{Params: model.Params{Lock: "any", Faults: []model.FaultSpec{{Kind: model.FaultPause, Processes: []string{"b"}}},
 			Processes: []model.ProcessParams{{Name: "a", Threads: 2}, {Name: "b", Threads: 1}}}}

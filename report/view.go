@@ -7,7 +7,9 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
+	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
@@ -44,8 +46,8 @@ func build(r Run) *view {
 		b.event(&r.Record.Events[i])
 	}
 	b.close()
-	b.fold()
 	b.findings()
+	b.fold()
 	b.moments()
 	b.v.placeAll()
 	return b.v
@@ -559,18 +561,66 @@ type folding struct {
 	after map[int]event // the line that follows the last event of a message
 }
 
-// row folds the exchanges of a row between its first and its last one, if there are enough of them.
-// outcome says as a clause what they did.
-func (f folding) row(row []*message, lanes []lane, outcome string) {
-	if len(row) < repeatsLeast {
+// row folds the groups of exchanges of a row between its first and its last group, if there are enough
+// of them. All groups have the same size and the same exchanges. outcome says as a clause what these did.
+func (f folding) row(row []*message, size int, lanes []lane, outcome string) {
+	if len(row) < repeatsLeast*size {
 		return
 	}
-	first, middle := row[0], row[1:len(row)-1]
+	first, middle := row[:size], row[size:len(row)-size]
+	var names []string
+	for _, m := range first {
+		names = append(names, m.Name)
+	}
 	for _, m := range middle {
 		f.drop[m.ID] = true
 	}
-	f.after[first.ID] = event{AtNs: first.over(), Kind: "repeat", Lane: first.Lane, Process: lanes[first.Lane].Process, Locks: first.Locks, Op: first.Op, Times: len(middle),
-		Text: fmt.Sprintf("%s %d times more, until %s, %s", first.Name, len(middle), at(middle[len(middle)-1].over()), outcome)}
+	often := fmt.Sprintf("%d times more", len(middle)/size)
+	if size > 1 {
+		often += ", " + counted.Of(len(middle), "command")
+	}
+	last := slices.MaxFunc(first, func(a, b *message) int { return cmp.Compare(a.over(), b.over()) })
+	f.after[last.ID] = event{AtNs: last.over(), Kind: "repeat", Lane: last.Lane, Process: lanes[last.Lane].Process, Locks: last.Locks, Op: last.Op, Times: len(middle) / size,
+		Text: fmt.Sprintf("%s %s from %s until %s, %s", strings.Join(slices.Compact(names), ", "), often, at(middle[0].Sent), at(middle[len(middle)-1].over()), outcome)}
+}
+
+// repeats folds the groups that repeat in a row of exchanges.
+func (f folding) repeats(row []*message, lanes []lane, outcome string) {
+	for len(row) > 0 {
+		size, times := repeated(row)
+		f.row(row[:size*times], size, lanes, outcome)
+		row = row[size*times:]
+	}
+}
+
+// repeated returns the size of the group that covers most of a row if the row begins with it, and how
+// often the group follows itself. If no group repeats often enough to fold it, repeated returns 1 and 1.
+func repeated(row []*message) (size, times int) {
+	size, times = 1, 1
+	for s := 1; s <= min(groupMost, len(row)/repeatsLeast); s++ {
+		n := s
+		for n < len(row) && row[n].like(row[n-s]) {
+			n++
+		}
+		if n/s >= repeatsLeast && n/s*s > size*times {
+			size, times = s, n/s
+		}
+	}
+	return size, times
+}
+
+// like reports whether two messages have the same name and the same answer. Numbers in an answer may
+// differ, since a time to live counts down.
+func (m *message) like(other *message) bool {
+	plain := func(s string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsDigit(r) {
+				return -1
+			}
+			return r
+		}, s)
+	}
+	return m.Name == other.Name && plain(m.Reply) == plain(other.Reply)
 }
 
 // fold replaces exchanges that only repeat the one before by one line.
@@ -611,13 +661,14 @@ func (m *message) over() int64 {
 }
 
 // foldTries folds the exchanges of one call that change nothing. A waiter that asks again and again makes
-// such exchanges.
+// such exchanges. Those that a finding of traffic counts are folded apart from the others, so that the
+// lines add up to the number in the finding.
 func (b *builder) foldTries(f folding) {
 	v := b.v
 	plain := func(m *message) bool { return m.answered() && m.Op > 0 && !b.changed(m) }
-	rows := make(map[int][]*message) // the messages that repeat so far, by lane
+	rows := make(map[int][]*message) // by lane
 	end := func(l int) {
-		f.row(rows[l], v.Lanes, "with nothing changed")
+		f.repeats(rows[l], v.Lanes, "with nothing changed")
 		delete(rows, l)
 	}
 	for i := range v.Messages {
@@ -625,7 +676,7 @@ func (b *builder) foldTries(f folding) {
 		if m.Lane < 0 {
 			continue
 		}
-		if same := rows[m.Lane]; len(same) > 0 && (!plain(m) || same[0].Op != m.Op || same[0].Name != m.Name) {
+		if same := rows[m.Lane]; len(same) > 0 && (!plain(m) || same[0].Op != m.Op || same[0].counted != m.counted) {
 			end(m.Lane)
 		}
 		if plain(m) {
@@ -642,7 +693,7 @@ func (b *builder) foldTries(f folding) {
 func (b *builder) foldRenewals(f folding) {
 	rows, outcomes := map[string][]*message{}, map[string]string{} // by lock
 	end := func(lock string) {
-		f.row(rows[lock], b.v.Lanes, outcomes[lock])
+		f.row(rows[lock], 1, b.v.Lanes, outcomes[lock])
 		delete(rows, lock)
 	}
 	for _, e := range b.v.Events {
@@ -729,6 +780,9 @@ func (b *builder) findings() {
 		if d, ok := f.Detail.(judges.Unplaceable); ok {
 			b.addHistory(&x, d)
 		}
+		if _, ok := f.Detail.(judges.Traffic); ok {
+			b.addCounted(&x)
+		}
 		if f.Class == judges.ClassLimit && len(f.Excuses) > 0 {
 			x.Excuse = sentence.Excuse(f.Excuses[0])
 		}
@@ -753,6 +807,18 @@ func (b *builder) addHistory(x *finding, d judges.Unplaceable) {
 	for _, o := range b.v.Ops {
 		if slices.Contains(x.Ops, o.Op) {
 			x.throughNs = max(x.throughNs, o.ToNs)
+		}
+	}
+}
+
+// addCounted marks the messages that a finding of traffic counts, and adds to the finding the instant at
+// which the server ran the last of them.
+func (b *builder) addCounted(x *finding) {
+	for _, op := range x.Ops {
+		for _, c := range judges.Counted(b.trace, b.trace.Call(op), x.AtNs) {
+			m := &b.v.Messages[b.msgs[c.Msg]]
+			m.counted = true
+			x.throughNs = max(x.throughNs, m.Exec)
 		}
 	}
 }

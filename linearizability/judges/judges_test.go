@@ -9,6 +9,7 @@ import (
 
 	"lockstep/linearizability"
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // judged is one rule of a judge: a record, and everything that the judges find in it.
@@ -30,8 +31,26 @@ func testJudged(t *testing.T, cases []judged) {
 			if p.Lock == "" {
 				p = plainLock
 			}
-			expect(t, c.finds, judgeRecord(recordOf(t, p, c.record), nil))
+			rec := recordOf(t, p, c.record)
+			j := judgeRecord(rec, nil)
+			expect(t, c.finds, j)
+			countsAgree(t, trace.New(rec), j)
 		})
+	}
+}
+
+// countsAgree checks that Counted returns as many commands as each finding of traffic says.
+func countsAgree(t *testing.T, r *trace.Run, j Judgement) {
+	t.Helper()
+	for _, f := range j.Findings {
+		d, ok := f.Detail.(Traffic)
+		if !ok {
+			continue
+		}
+		i := slices.IndexFunc(r.Calls, func(o *trace.Call) bool { return refOf(o) == f.Ops[0] })
+		if n := len(Counted(r, r.Calls[i], f.AtNs)); n != d.Sent {
+			t.Errorf("Counted returns %d commands: %s", n, Sentence(f))
+		}
 	}
 }
 

@@ -27,25 +27,40 @@ func judgeTraffic(r *run) []Finding {
 			continue
 		}
 		var sent []int64
-		pauses, inPause := r.pauses(o.Caller), map[string]int{}
-		words := func(m *trace.Command) string {
-			return strings.Join(append([]string{cmp.Or(string(m.Script), m.Command)}, m.Args...), "\x00")
-		}
-		for _, m := range o.Sent {
-			switch {
-			case slices.ContainsFunc(pauses, func(p trace.Fault) bool { return p.FromNs <= m.AtNs && m.AtNs < p.ToNs }):
-				inPause[words(m)]++
-			case len(m.Hits) > 0 || m.Lost != nil || m.UnknownScript():
-			case len(pauses) > 0 && inPause[words(m)] > 0:
-				inPause[words(m)]--
-			default:
-				sent = append(sent, m.AtNs)
-			}
+		for _, m := range r.asked(o) {
+			sent = append(sent, m.AtNs)
 		}
 		most := TrafficMost * max(r.Record.Params.Parts, 1)
 		if from, n, ok := burst(sent, woken[o.Process], most); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
 				Detail: Traffic{Sent: n, Woken: inSecond(woken[o.Process], from), Most: most}})
+		}
+	}
+	return out
+}
+
+// Counted returns the commands of a call that judgeTraffic counts in the second that begins with from.
+func Counted(t *trace.Run, o *trace.Call, from int64) []*trace.Command {
+	r := &run{t}
+	return slices.DeleteFunc(r.asked(o), func(m *trace.Command) bool { return inSecond([]int64{m.AtNs}, from) == 0 })
+}
+
+// asked returns the commands of a call that may count, in any second.
+func (r *run) asked(o *trace.Call) []*trace.Command {
+	var out []*trace.Command
+	pauses, inPause := r.pauses(o.Caller), map[string]int{}
+	words := func(m *trace.Command) string {
+		return strings.Join(append([]string{cmp.Or(string(m.Script), m.Command)}, m.Args...), "\x00")
+	}
+	for _, m := range o.Sent {
+		switch {
+		case slices.ContainsFunc(pauses, func(p trace.Fault) bool { return p.FromNs <= m.AtNs && m.AtNs < p.ToNs }):
+			inPause[words(m)]++
+		case len(m.Hits) > 0 || m.Lost != nil || m.UnknownScript():
+		case len(pauses) > 0 && inPause[words(m)] > 0:
+			inPause[words(m)]--
+		default:
+			out = append(out, m)
 		}
 	}
 	return out
