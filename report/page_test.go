@@ -120,6 +120,7 @@ func TestPages(t *testing.T) {
 		{"the title of a page", theTitleOfAPage},
 		{"findings are whole", findingsAreWhole},
 		{"arrows end where they belong", arrowsEndWhereTheyBelong},
+		{"the instants of a short run", theInstantsOfAShortRun},
 		{"the graph of a campaign", theGraphOfACampaign},
 		{"the index on a small screen", theIndexOnASmallScreen},
 		{"a long run is cut around the finding", aLongRunIsCutAroundTheFinding},
@@ -679,6 +680,21 @@ func arrowsEndWhereTheyBelong(t *testing.T, chromium context.Context) {
 		})
 		if n := browsertest.Eval[int](p, `drawn.filter(d => ["message", "lost"].includes(d.kind)).length`); n < 5 {
 			t.Errorf("%s: only %d arrows are drawn", s.scenario, n)
+		}
+		p.Quiet()
+	}
+}
+
+// The page of a run has as many decimals as its text.
+func theInstantsOfAShortRun(t *testing.T, chromium context.Context) {
+	for want, instants := range map[string][]int64{
+		"0.001s 0.103s 31.000s":                   {1_002_000, 103_003_999},
+		"0.001002s 0.003003s 31.000000s":          {1_002_000, 3_003_999},
+		"0.000007001s 0.000007002s 31.000000000s": {7_001, 7_002},
+	} {
+		p := open(t, chromium, html(t, invoked(instants...)))
+		if got := browsertest.Eval[string](p, `[...document.querySelectorAll("#events time")].map(x => x.textContent).join(" ")`); got != want {
+			t.Errorf("the instants are %s, want %s", got, want)
 		}
 		p.Quiet()
 	}

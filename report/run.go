@@ -97,7 +97,8 @@ type view struct {
 	Findings []finding  `json:"findings"`
 	Moments  []moment   `json:"moments"`
 	Cuts     []gap      `json:"cuts"`
-	Total    int        `json:"total"` // events of the record
+	Decimals clock      `json:"decimals"` // of the instants
+	Total    int        `json:"total"`    // events of the record
 	Folded   int        `json:"folded"`
 	Left     int        `json:"left_out"`
 	More     int        `json:"more"` // findings that are left out

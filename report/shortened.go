@@ -19,7 +19,6 @@ func Shortened(r Run, most int) string {
 		return ""
 	}
 	f := v.Findings[0]
-	head, body := columnsOf(v)
 	var events []event
 	place := 0 // of the finding's line
 	for i, e := range v.Events[:endOf(v, f)] {
@@ -35,7 +34,9 @@ func Shortened(r Run, most int) string {
 		place = len(events) - 1 // the finding is about all that happens until then
 	}
 	keep := f.keep(events, place, most)
-	out, left, c := head, 0, clockOf(v)
+	c := clockOf(events)
+	head, body := columnsOf(v, c)
+	out, left := head, 0
 	for i, row := range body(events) {
 		if !keep[i] {
 			left++

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"lockstep/internal/counted"
@@ -20,35 +21,35 @@ const (
 // A clock writes the instants of a timeline, all with the same number of decimals.
 type clock int
 
-// clockOf returns the clock of a run. It has milliseconds, or more decimals if the run is so short
-// that they would make all instants the same. The events after the calm come long after it and count
-// for nothing.
-func clockOf(v *view) clock {
-	events := v.Events
+// unitsLeast is the least number of units of the last decimal between the first and the last event of a
+// timeline. With fewer units, most instants of a short timeline would read the same.
+const unitsLeast = 100
+
+// clockOf returns the clock of a timeline. It has milliseconds, or more decimals if the timeline is
+// short. The events after the calm come long after it and count for nothing.
+func clockOf(events []event) clock {
 	if i := slices.IndexFunc(events, func(e event) bool { return e.Kind == string(model.KindCalm) }); i >= 0 {
 		events = events[:i]
 	}
-	if len(events) > 0 {
-		first, last := events[0].AtNs, events[len(events)-1].AtNs
-		for _, c := range []clock{3, 6, 9} {
-			if c.at(first) != c.at(last) {
-				return c
-			}
-		}
+	if len(events) == 0 || events[0].AtNs == events[len(events)-1].AtNs {
+		return 3
 	}
-	return 3
+	switch length := time.Duration(events[len(events)-1].AtNs - events[0].AtNs); {
+	case length >= unitsLeast*time.Millisecond:
+		return 3
+	case length >= unitsLeast*time.Microsecond:
+		return 6
+	}
+	return 9
 }
 
 // width is the width of the column of instants.
 func (c clock) width() int { return textTime + int(c) - 3 }
 
-// at writes an instant in seconds.
+// at writes an instant in seconds. With milliseconds, it writes the same as model.At.
 func (c clock) at(ns int64) string {
-	if c == 3 {
-		return model.At(ns)
-	}
-	s := fmt.Sprintf("%d.%09d", ns/1e9, ns%1e9)
-	return s[:len(s)-9+int(c)] + "s"
+	s := fmt.Sprintf("%.*f", int(c)+3, float64(ns)/1e9)
+	return s[:len(s)-3] + "s"
 }
 
 // A column of the story shows a thread, the server, or all lanes without a column of their
@@ -72,9 +73,8 @@ func textOf(r Run, v *view) string {
 		b.WriteString(Wrap("cause: "+r.Cause, "", textWidth))
 	}
 	b.WriteString("\n")
-	head, body := columnsOf(v)
+	head, body := columnsOf(v, v.Decimals)
 	b.WriteString(head)
-	c := clockOf(v)
 	events := v.Events
 	for _, g := range v.Cuts {
 		i := slices.IndexFunc(events, func(e event) bool { return e.AtNs >= g.ToNs })
@@ -82,7 +82,7 @@ func textOf(r Run, v *view) string {
 			i = len(events)
 		}
 		b.WriteString(strings.Join(body(events[:i]), ""))
-		fmt.Fprintf(&b, "%*s  %s left out\n", c.width()-2, "…", counted.Of(g.Events, "event"))
+		fmt.Fprintf(&b, "%*s  %s left out\n", v.Decimals.width()-2, "…", counted.Of(g.Events, "event"))
 		events = events[i:]
 	}
 	b.WriteString(strings.Join(body(events), ""))
@@ -102,9 +102,8 @@ func textOf(r Run, v *view) string {
 
 func foundText(v *view) string {
 	var b strings.Builder
-	c := clockOf(v)
 	for _, f := range v.Findings {
-		b.WriteString(Wrap(fmt.Sprintf("▶ %s  %s (%s): %s", c.at(f.AtNs), f.Judge, f.Class, f.Why), "", textWidth))
+		b.WriteString(Wrap(fmt.Sprintf("▶ %s  %s (%s): %s", v.Decimals.at(f.AtNs), f.Judge, f.Class, f.Why), "", textWidth))
 		for _, o := range v.Overlaps {
 			if o.FromNs == f.AtNs {
 				b.WriteString(Wrap(fmt.Sprintf("%s and %s both believed to hold %s for %s", o.Who[0], o.Who[1], o.Lock, length(o.ToNs-o.FromNs)), "  ", textWidth))
@@ -118,8 +117,7 @@ func foundText(v *view) string {
 }
 
 // columnsOf returns the head of the table, and a function that makes rows from events.
-func columnsOf(v *view) (head string, body func([]event) []string) {
-	c := clockOf(v)
+func columnsOf(v *view, c clock) (head string, body func([]event) []string) {
 	cols := choose(v, c)
 	room := textWidth - c.width()
 	width := min(room/len(cols), (room-serverLeast)/max(len(cols)-1, 1))

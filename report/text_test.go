@@ -450,37 +450,54 @@ func TestAPublicationSaysWhoHearsIt(t *testing.T) {
 	}
 }
 
-// A run within a millisecond has as many decimals as tell its events apart, in each line of its timeline.
-func TestAShortRunHasMoreDecimals(t *testing.T) {
+// invoked returns a run in which two threads call a lock at these instants, in turn, 31 s before the calm.
+func invoked(instants ...int64) report.Run {
+	r := long(10)
+	r.Record.Events, r.Findings = nil, nil
+	for i, at := range instants {
+		r.Record.Add(model.Event{AtNs: at, Kind: model.KindInvoke, Process: []string{"a", "b"}[i%2], Thread: 1, Op: i + 1, Action: model.ActLock, Lock: "orders"})
+	}
+	r.Record.Add(model.Event{AtNs: 31e9, Kind: model.KindCalm})
+	return r
+}
+
+// A short timeline has as many decimals as tell its events apart, in each line.
+func TestAShortTimelineHasMoreDecimals(t *testing.T) {
 	for _, c := range []struct {
-		first, second int64
-		want          []string // the instants of the lines
+		rule  string
+		calls []int64
+		found int64    // the instant of a finding, with which the timeline ends; 0: the timeline is whole
+		want  []string // the instants of the lines
 	}{
-		{7_001, 2_000_000, []string{"0.000s", "0.002s", "31.000s"}},
-		{999_999, 1_000_001, []string{"0.000999s", "0.001000s", "31.000000s"}},
-		{1_002_000, 1_003_999, []string{"0.001002s", "0.001003s", "31.000000s"}},
-		{7_001, 7_002, []string{"0.000007001s", "0.000007002s", "31.000000000s"}},
-		{7_001, 7_001, []string{"0.000s", "0.000s", "31.000s"}},
+		{rule: "as long as a hundred milliseconds", calls: []int64{7_001, 100_007_001}, want: []string{"0.000s", "0.100s", "31.000s"}},
+		{rule: "shorter", calls: []int64{7_001, 100_007_000}, want: []string{"0.000007s", "0.100007s", "31.000000s"}},
+		{rule: "in the same millisecond", calls: []int64{1_000_400, 1_400_500}, want: []string{"0.001000s", "0.001400s", "31.000000s"}},
+		{rule: "long after the start", calls: []int64{12e9, 12e9 + 300_000}, want: []string{"12.000000s", "12.000300s", "31.000000s"}},
+		{rule: "shorter than a hundred microseconds", calls: []int64{7_001, 7_002}, want: []string{"0.000007001s", "0.000007002s", "31.000000000s"}},
+		{rule: "at one instant", calls: []int64{7_001, 7_001}, want: []string{"0.000s", "0.000s", "31.000s"}},
+		{rule: "one event", calls: []int64{7_001}, want: []string{"0.000s", "31.000s"}},
+		{rule: "a long run with an early finding", calls: []int64{200_000, 500_000, 5e9, 6e9}, found: 500_000, want: []string{"0.000200s", "0.000500s"}},
+		{rule: "a long run with a late finding", calls: []int64{200_000, 500_000, 5e9, 6e9}, found: 5e9, want: []string{"0.000s", "0.000s", "5.000s"}},
 	} {
-		r := long(10)
-		r.Record.Events, r.Findings = nil, nil
-		for i, at := range []int64{c.first, c.second} {
-			r.Record.Add(model.Event{AtNs: at, Kind: model.KindInvoke, Process: []string{"a", "b"}[i], Thread: 1, Op: i + 1, Action: model.ActLock, Lock: "orders"})
+		r := invoked(c.calls...)
+		text := report.Text(r)
+		if c.found > 0 {
+			r.Findings = []judges.Finding{{Judge: model.JudgeLease, Verdict: judges.Broken, Class: judges.ClassBug, Detail: judges.Defect{Text: "it is so"}, AtNs: c.found}}
+			text = report.Shortened(r, 40)
 		}
-		r.Record.Add(model.Event{AtNs: 31e9, Kind: model.KindCalm})
 		var instants []string
 		column := 0
-		for line := range strings.Lines(report.Text(r)) {
+		for line := range strings.Lines(text) {
 			if before, _, ok := strings.Cut(line, "s  "); ok && strings.HasPrefix(line, "  ") {
 				instants = append(instants, strings.TrimSpace(before)+"s")
 				if column != 0 && len(before) != column {
-					t.Errorf("%d and %d: the columns are not straight:\n%s", c.first, c.second, report.Text(r))
+					t.Errorf("%s: the columns are not straight:\n%s", c.rule, text)
 				}
 				column = len(before)
 			}
 		}
 		if !slices.Equal(instants, c.want) {
-			t.Errorf("%d and %d: the instants are %q, want %q:\n%s", c.first, c.second, instants, c.want, report.Text(r))
+			t.Errorf("%s: the instants are %q, want %q:\n%s", c.rule, instants, c.want, text)
 		}
 	}
 }

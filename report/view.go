@@ -48,6 +48,7 @@ func build(r Run) *view {
 	b.close()
 	b.findings()
 	b.fold()
+	b.v.Decimals = clockOf(b.v.Events)
 	b.moments()
 	b.v.placeAll()
 	return b.v

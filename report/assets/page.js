@@ -23,7 +23,7 @@ function sv(name, attrs, text) {
   if (text !== undefined) e.textContent = text;
   return e;
 }
-const at = ns => (ns / 1e9).toFixed(ns % ms === 0 ? 3 : 6).slice(0, ns % ms === 0 ? undefined : -3) + "s";
+const at = ns => (ns / 1e9).toFixed(D.decimals + 3).slice(0, -3) + "s";
 const span = ns => ns < 1e4 ? "0 ms" : ns < 1e9 ? (ns / ms).toFixed(ns < 10 * ms ? 1 : 0) + " ms" : (ns / 1e9).toFixed(2) + " s";
 
 // ---- the axis: an instant, and its place. Even gives every event room, the
@@ -331,7 +331,7 @@ function ticks() {
     const step = [1, 2, 5, 10].map(k => k * p).find(s => s >= raw);
     for (let t = Math.ceil(S.u0 / step) * step; t < S.u1; t += step) put(t, t);
   } else {
-    const room = U(LEFT + 74) - U(LEFT);
+    const room = U(LEFT + Math.max(74, inked(at(D.end)) + 12)) - U(LEFT);
     for (let i = Math.max(0, below(axis.even, S.u0)); i < axis.knots.length && X(axis.even[i]) < W - 30;) {
       if (axis.even[i] >= S.u0) put(axis.even[i], axis.knots[i]);
       const next = axis.even[i] < S.u0 ? S.u0 : axis.even[i] + room;
