@@ -261,6 +261,9 @@ func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
 			t.Logf("locktest: the accepted finding %s did not occur; remove it from Options.Accept if it is mended", fingerprint)
 		}
 	}
+	if text := r.summary(); text != "" {
+		t.Log("locktest: " + text)
+	}
 }
 
 // runner is one Run.
@@ -273,8 +276,9 @@ type runner struct {
 	dir      string
 	offers   offers
 	lock     *subject.Subject
-	met      map[string]bool // fingerprints
-	panicked map[string]bool // the places of panics that were shown
+	met      map[string]bool     // fingerprints
+	broken   map[string][]string // by judge, the fingerprints of the failures, in the order in which they were shown
+	panicked map[string]bool     // the places of panics that were shown
 	shown    []shownStory
 	explored bool // to the end
 	limit    timeLimit
@@ -284,7 +288,7 @@ type runner struct {
 }
 
 func newRunner(t *testing.T, s Subject, o Options, plan explore.Plan, at place) *runner {
-	return &runner{t: t, s: s, o: o, plan: plan, at: at, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}, panicked: map[string]bool{}, limit: timeLimit{now: time.Now}}
+	return &runner{t: t, s: s, o: o, plan: plan, at: at, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}, broken: map[string][]string{}, panicked: map[string]bool{}, limit: timeLimit{now: time.Now}}
 }
 
 // open finds out what the lock offers. It fails the test and returns false if the lock
@@ -912,6 +916,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 		t.Errorf("locktest: %s breaks %s here too; the failure %s is shown above", r.s.Name, f.finding.Judge, f.fingerprint)
 		return
 	}
+	r.broken[f.finding.Judge] = append(r.broken[f.finding.Judge], f.fingerprint)
 	text := &bytes.Buffer{}
 	fmt.Fprintf(text, "%s breaks %s: %s\n", r.s.Name, f.finding.Judge, sentence.Finding(f.finding))
 	host, panics := r.host(t), f.verdict.Played.Panics
@@ -963,6 +968,27 @@ func (r *runner) fail(t *testing.T, f failure) {
 	r.annotate(t, fmt.Sprintf("%s breaks %s", r.s.Name, f.finding.Judge),
 		fmt.Sprintf("%s\n%s\nfingerprint: %s\nreplay: %s", sentence.Finding(f.finding), f.how, f.fingerprint, replay))
 	t.Error("\n" + text.String())
+}
+
+// summary lists the promises that the lock breaks, in the order of the judges, each with the failure that was
+// shown first; "": the lock breaks at most one. Failures are shown in another order, the plainest story first.
+func (r *runner) summary() string {
+	if len(r.broken) < 2 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s breaks %s. Read the failures above in this order:", r.s.Name, counted.Of(len(r.broken), "promise"))
+	for _, judge := range model.Judges {
+		fingerprints := r.broken[judge]
+		if len(fingerprints) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n%s: %s", judge, fingerprints[0])
+		if more := len(fingerprints) - 1; more > 0 {
+			fmt.Fprintf(&b, " and %d more", more)
+		}
+	}
+	return b.String()
 }
 
 // testedPackage is the package of the test and a space, so that a command can name it wherever it

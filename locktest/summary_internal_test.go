@@ -1,0 +1,26 @@
+package locktest
+
+import (
+	"testing"
+
+	"lockstep/model"
+)
+
+// The failures to read first come first, in whatever order they were shown.
+func TestTheSummaryBeginsWithTheWorstFailure(t *testing.T) {
+	for _, c := range []struct {
+		rule   string
+		broken map[string][]string
+		want   string
+	}{
+		{rule: "nothing is broken"},
+		{rule: "one promise", broken: map[string][]string{model.JudgeTraffic: {"a", "b"}}},
+		{rule: "several promises", broken: map[string][]string{model.JudgeTraffic: {"a"}, model.JudgeLiveness: {"b", "c", "d"}, model.JudgeMisdelete: {"e", "f"}},
+			want: "orders breaks 3 promises. Read the failures above in this order:\nmisdelete: e and 1 more\nliveness: b and 2 more\ntraffic: a"},
+	} {
+		r := &runner{s: Subject{Name: "orders"}, broken: c.broken}
+		if got := r.summary(); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.rule, got, c.want)
+		}
+	}
+}
