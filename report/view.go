@@ -624,7 +624,7 @@ func (m *message) like(other *message) bool {
 	return m.Name == other.Name && plain(m.Reply) == plain(other.Reply)
 }
 
-// fold replaces exchanges that only repeat the one before by one line.
+// fold replaces exchanges that only repeat earlier ones by one line.
 func (b *builder) fold() {
 	v, f := b.v, folding{map[int]bool{}, map[int]event{}}
 	b.foldTries(f)
