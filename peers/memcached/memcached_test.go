@@ -13,6 +13,7 @@ const stories = "testdata/*/*.yaml"
 var anybodys = []string{
 	"story.pause-past-the-lease.misdelete", "story.late-unlock.mutual-exclusion", "story.lost-answer-to-the-unlock.misdelete", "story.hold-of-another-thread.mutual-exclusion",
 	"misdelete.bug.unlock.hold-ended-by-another", "mutual-exclusion.bug.acquire.hold-ended-by-another", "linearizable.bug.unlock.hold-ended-by-another",
+	"linearizable.bug.unlock.lease-ended",
 }
 
 // lastSecond is another finding: a hold ends up to a second before its expiry, while its holder

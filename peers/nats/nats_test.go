@@ -16,6 +16,14 @@ const existing = "linearizable.bug.acquire.agreed"
 // the key of the next holder. Exploration without faults of the server does not find it.
 const again, againThread = "story.server-restarts-without-its-data.misdelete", "story.hold-of-another-thread.mutual-exclusion"
 
+// late are findings of two causes. A renewal succeeds although the time to live is over, so that an unlock
+// knows an older revision than the server has. The key of a hold that its holder counts as lost stays until
+// its time to live is over.
+var late = []string{
+	"linearizable.bug.unlock.unlock-without-effect", "liveness.bug.acquire.unlock-without-effect",
+	"liveness.bug.acquire.told-of-a-hold-that-stays",
+}
+
 // endless: an update removes the TTL of a key, so a renewed hold has no end.
 var endless = []string{
 	"story.pause-past-the-lease.lease", "story.lost-answer-to-the-unlock.lease", "story.unlock-twice.lease", "story.renewal-that-fails-once.lease", "story.hold-of-three-leases.lease", "story.hold-given-up-in-time-to-renew.lease",
@@ -25,11 +33,11 @@ var endless = []string{
 
 func TestKV(t *testing.T) {
 	locktest.Run(t, KV, locktest.Options{
-		Faults: "network,crash,pause,partition,clock,watchdog,interrupt", Accept: []string{existing, again, againThread}, Scenarios: stories})
+		Faults: "network,crash,pause,partition,clock,watchdog,interrupt", Accept: append([]string{existing, again, againThread}, late...), Scenarios: stories})
 }
 
 func TestOnTime(t *testing.T) {
-	locktest.Run(t, OnTime, locktest.Options{Accept: []string{existing}, Scenarios: stories})
+	locktest.Run(t, OnTime, locktest.Options{Accept: append([]string{existing}, late...), Scenarios: stories})
 }
 
 // A delete without a revision removes the hold of another. Exploration with faults finds more ways

@@ -12,8 +12,12 @@ import (
 // which the waiter waits.
 var asksOften = []string{"traffic.bug.acquire.agreed", "traffic.bug.acquire.unlock-without-effect"}
 
+// cleansUpLate are findings of one cause: the clean-up of one try deletes the hold of a later try of the same
+// call.
+var cleansUpLate = []string{"mutual-exclusion.bug.acquire.hold-ended-by-its-own-call", "lease.bug.acquire.hold-ended-by-its-own-call"}
+
 func TestRedsync(t *testing.T) {
-	locktest.Run(t, Subject(1), locktest.Options{Seed: 2, Accept: asksOften})
+	locktest.Run(t, Subject(1), locktest.Options{Seed: 2, Accept: append(cleansUpLate, asksOften...)})
 }
 
 // trackRecord matches the scenarios of tracker issues and of the debate about Redlock.

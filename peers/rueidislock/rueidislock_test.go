@@ -1,6 +1,7 @@
 package rueidislock
 
 import (
+	"slices"
 	"testing"
 
 	"lockstep/locktest"
@@ -12,14 +13,17 @@ import (
 // without a fault.
 var neverAgain = []string{"story.slow-network.liveness", "liveness.bug.acquire.agreed"}
 
-// ownKey is another finding. The answer to an acquire is lost, and the client sends the acquire
+// ownKey are findings of another cause. The answer to an acquire is lost, and the client sends the acquire
 // again, finds its own value, and takes it for somebody else's. The key stays for the lease.
-const ownKey = "linearizable.bug.acquire.agreed"
+var ownKey = []string{"linearizable.bug.acquire.agreed", "liveness.bug.acquire.unheard-grant"}
+
+// deletesFirst is a third one: the client deletes its keys, and then tells the holder.
+const deletesFirst = "mutual-exclusion.bug.acquire.hold-ended-by-its-own-client"
 
 func TestOneKey(t *testing.T) {
-	locktest.Run(t, Subject(1), locktest.Options{Accept: neverAgain})
+	locktest.Run(t, Subject(1), locktest.Options{Accept: slices.Concat(neverAgain, ownKey, []string{deletesFirst})})
 }
 
 func TestThreeKeys(t *testing.T) {
-	locktest.Run(t, Subject(2), locktest.Options{Runs: 100, Accept: append(neverAgain, ownKey)})
+	locktest.Run(t, Subject(2), locktest.Options{Runs: 100, Accept: append(neverAgain, ownKey...)})
 }
