@@ -114,10 +114,12 @@ A file needs no command: simrun FILE.lockstep replays a recording, simrun FILE.y
 Exit codes:
   0    as expected (check: linearizable; explore: no bug)
   1    a bug, or a verdict that was not expected
-  2    undecided, a run that did not repeat, or ended by an interrupt
+  2    undecided, a run that did not repeat, or an interrupt
   64   bad input; nothing was run
   70   a defect of simrun
   74   reading or writing failed, as on a full disk
+If several apply, the first of 70, 64, 74, 1, 2, 0 counts: an interrupted command that printed a bug
+ends with 1.
 
 A scenario file, in short; docs/scenarios.md has the rest:
 

@@ -49,7 +49,7 @@ func (a *app) exploreCommand() *cobra.Command {
 	o := exploreFlags{plan: explore.Plan{World: sim.Version}}
 	c := a.command(guide{
 		use: "explore --lock LOCK", optionsOnly: true, short: "look for schedules that break a lock",
-		long: "Explore draws workloads and faults, plays them, and reports each kind of failure once, with a run that is made small. The exit code is 1 if it found a bug. " +
+		long: "Explore draws workloads and faults, plays them, and reports each kind of failure once, with a run that is made small. The exit code is 1 if it found a bug, even if it was interrupted. " +
 			"With --out the same command goes on where it was interrupted.\n" +
 			"A campaign with faults ends before its last run when it is full: its faults have met each cell that they can meet, and the last 300 runs met no new one. With --keep-going it plays on. " +
 			"A cell is an operation, the holder of the lock at that time, a moment of the operation, and a kind of fault.\n" +
@@ -172,6 +172,9 @@ func (a *app) campaign(c campaigning) (int, error) {
 		}
 		if a.quiet {
 			return
+		}
+		if c.Of == 1 && f.Class == judges.ClassBug {
+			a.printed(exitUnexpected)
 		}
 		a.say("found after %s (seed %d): %s %s at %s: %s", counted.Of(told.progress().Runs, "run"), r.Seed, f.Class, f.Judge, f.Op, f.Why)
 		if c.out != "" {
@@ -340,7 +343,7 @@ func (a *app) interrupts(cleanup func()) (stop context.Context, release func()) 
 				}
 				cleanup()
 				a.say("simrun: interrupted again; the results that are kept in a folder stay there")
-				a.end(exitUndecided)
+				a.end(a.interruptedCode())
 				return
 			}
 			a.say("simrun: interrupted; the results so far follow. Interrupt again to end at once")

@@ -64,7 +64,7 @@ func (a *app) exploreLive(p explore.Plan, w planWords, given *pflag.FlagSet, c *
 	}
 	all.Wait()
 	a.status("")
-	code, err := h.conclude(asJSON)
+	code, err := h.conclude(stop.Err() != nil, asJSON)
 	if failed := h.failed(); failed != nil {
 		return 0, liveError(context.Background(), failed)
 	}
@@ -259,8 +259,8 @@ func (h *liveHunt) add(index int, seed uint64, r play.LiveRun) error {
 	return nil
 }
 
-// conclude prints what the campaign found.
-func (h *liveHunt) conclude(asJSON bool) (int, error) {
+// conclude prints what the campaign found. interrupted reports that it ended before its time.
+func (h *liveHunt) conclude(interrupted, asJSON bool) (int, error) {
 	for _, list := range [][]liveFound{h.found, h.undecided, h.broken} {
 		slices.SortFunc(list, func(x, y liveFound) int { return x.Index - y.Index })
 	}
@@ -268,7 +268,7 @@ func (h *liveHunt) conclude(asJSON bool) (int, error) {
 	switch {
 	case len(h.found) > 0:
 		code = exitUnexpected
-	case h.verdicts[play.VerdictUndecided] > 0, len(h.broken) > 0:
+	case h.verdicts[play.VerdictUndecided] > 0, len(h.broken) > 0, interrupted:
 		code = exitUndecided
 	}
 	if asJSON {

@@ -61,7 +61,7 @@ func TestALiveCampaignKeepsWhatItFinds(t *testing.T) {
 	if h.runs != 20 || h.verdicts[play.VerdictBug] == 0 || h.verdicts[play.VerdictHeld] == 0 || len(h.found) != h.verdicts[play.VerdictBug] {
 		t.Fatalf("%d runs, %v, %d found; want some bugs and some without", h.runs, h.verdicts, len(h.found))
 	}
-	code, err := h.conclude(false)
+	code, err := h.conclude(false, false)
 	out := h.a.out.(*bytes.Buffer).String()
 	first := h.found[0]
 	for _, want := range []string{"20 runs of setnx-del", "fake-server 1.2.3", "misdelete", "report " + first.Recording, "run " + first.Scenario + " --lock setnx-del"} {
@@ -82,7 +82,7 @@ func TestALiveCampaignKeepsWhatItFinds(t *testing.T) {
 		t.Errorf("%d files for %d findings", len(files), len(h.found))
 	}
 	h.a.out.(*bytes.Buffer).Reset()
-	if _, err := h.conclude(true); err != nil {
+	if _, err := h.conclude(false, true); err != nil {
 		t.Fatal(err)
 	}
 	var o struct {
@@ -98,14 +98,14 @@ func TestALiveCampaignKeepsWhatItFinds(t *testing.T) {
 
 func TestALiveCampaignCountsWhatIsNotPossible(t *testing.T) {
 	h := hunted(t, &fakeLive{refuses: "setnx-del"}, 5)
-	code, err := h.conclude(false)
+	code, err := h.conclude(false, false)
 	out := h.a.out.(*bytes.Buffer).String()
 	if code != exitOK || err != nil || h.runs != 0 || !strings.Contains(out, "5 more were drawn that are not possible live") {
 		t.Errorf("exit %d, %v, %d runs:\n%s", code, err, h.runs, out)
 	}
 	h.a.out.(*bytes.Buffer).Reset()
 	h.verdicts[play.VerdictUndecided]++
-	if code, err := h.conclude(true); code != exitUndecided || err != nil || !strings.Contains(h.a.out.(*bytes.Buffer).String(), `"found":[]`) {
+	if code, err := h.conclude(false, true); code != exitUndecided || err != nil || !strings.Contains(h.a.out.(*bytes.Buffer).String(), `"found":[]`) {
 		t.Errorf("with a run that nobody can decide: exit %d, %v\n%s", code, err, h.a.out)
 	}
 }
@@ -113,7 +113,7 @@ func TestALiveCampaignCountsWhatIsNotPossible(t *testing.T) {
 // A run that cannot be played is kept and told, and the campaign goes on. Many in a row end it.
 func TestALiveCampaignOutlivesARunThatCannotBePlayed(t *testing.T) {
 	h := hunted(t, &fakeLive{after: 3}, 3+brokenMost-1)
-	code, err := h.conclude(false)
+	code, err := h.conclude(false, false)
 	out := h.a.out.(*bytes.Buffer).String()
 	if len(h.found) == 0 && code != exitUndecided || err != nil || h.runs != 3 || !strings.Contains(squeeze(out), "9 runs could not be played to the end, the first, run 3, because of this: the machine is gone.") {
 		t.Errorf("exit %d, %v, %d runs:\n%s", code, err, h.runs, out)

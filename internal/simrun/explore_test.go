@@ -419,33 +419,37 @@ func TestAnInterruptedCampaignEndsTheSame(t *testing.T) {
 	}
 }
 
-// The first interrupt ends the context. The second one cleans up and ends the program.
+// The first interrupt ends the context. The second one cleans up and ends the program. The exit code
+// is that of a bug if the command printed one.
 func TestASecondInterruptDoesNotWait(t *testing.T) {
-	var stderr strings.Builder
-	exited, cleaned := make(chan int, 1), false
-	asked := make(chan time.Time)
-	a := &app{err: &stderr, exit: func(code int) { exited <- code }, now: func() time.Time { return <-asked }}
-	first := time.Unix(1, 0)
-	stop, release := a.interrupts(func() { cleaned = true })
-	defer release()
-	interrupt := func() {
-		t.Helper()
-		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
-			t.Fatal(err)
+	for _, c := range []struct{ printed, code int }{{exitOK, exitUndecided}, {exitUnexpected, exitUnexpected}} {
+		var stderr strings.Builder
+		exited, cleaned := make(chan int, 1), false
+		asked := make(chan time.Time)
+		a := &app{err: &stderr, exit: func(code int) { exited <- code }, now: func() time.Time { return <-asked }}
+		a.printed(c.printed)
+		first := time.Unix(1, 0)
+		stop, release := a.interrupts(func() { cleaned = true })
+		interrupt := func() {
+			t.Helper()
+			if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	interrupt()
-	asked <- first
-	<-stop.Done()
-	interrupt() // a second signal of the same interrupt
-	asked <- first.Add(time.Second / 2)
-	if cleaned {
-		t.Error("the first interrupt cleaned up")
-	}
-	interrupt()
-	asked <- first.Add(2 * time.Second)
-	if code := <-exited; code != exitUndecided || !cleaned {
-		t.Errorf("exit %d, cleaned up: %v\n%s", code, cleaned, &stderr)
+		interrupt()
+		asked <- first
+		<-stop.Done()
+		interrupt() // a second signal of the same interrupt
+		asked <- first.Add(time.Second / 2)
+		if cleaned {
+			t.Error("the first interrupt cleaned up")
+		}
+		interrupt()
+		asked <- first.Add(2 * time.Second)
+		if code := <-exited; code != c.code || !cleaned {
+			t.Errorf("exit %d, want %d; cleaned up: %v\n%s", code, c.code, cleaned, &stderr)
+		}
+		release()
 	}
 }
 

@@ -11,9 +11,24 @@ import (
 // interruptions are the signals that end a command: a terminal sends the first, and kill the second.
 var interruptions = []os.Signal{os.Interrupt, syscall.SIGTERM}
 
+// printed notes the exit code of a result that is printed before the command ends.
+func (a *app) printed(code int) {
+	if code == exitUnexpected {
+		a.bug.Store(true)
+	}
+}
+
+// interruptedCode returns the exit code of an interrupted command: exitUnexpected if it printed a bug,
+// and else exitUndecided.
+func (a *app) interruptedCode() int {
+	if a.bug.Load() {
+		return exitUnexpected
+	}
+	return exitUndecided
+}
+
 // interruptible returns a context that an interrupt ends. The command then reports its results so
-// far, and its exit code is exitUndecided. The context of a nested command ends with the context of
-// the outer command.
+// far. The context of a nested command ends with the context of the outer command.
 func (a *app) interruptible() (stop context.Context, release func()) {
 	a.caught.Store(true)
 	if a.stop != nil {
@@ -41,7 +56,7 @@ func (a *app) endOnInterrupt() (release func()) {
 			}
 			a.status("")
 			fmt.Fprintln(a.err, "simrun: interrupted")
-			a.end(exitUndecided)
+			a.end(a.interruptedCode())
 		}
 	}()
 	return func() { signal.Stop(signals); close(released) }

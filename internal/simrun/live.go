@@ -178,6 +178,9 @@ func (a *app) live(in invocation, l liveFlags) (int, error) {
 		case !p.asExpected():
 			odd = append(odd, a.captured(func() { a.liveLine(p, all) })...)
 		}
+		if asJSON || !a.quiet {
+			a.printed(exitCode([]*pair{p}))
+		}
 		p.forget()
 	}
 	if a.quiet && !asJSON {

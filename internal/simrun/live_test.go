@@ -88,23 +88,30 @@ func setLive(t *testing.T, f *fakeLive) {
 	t.Cleanup(func() { Live = nil })
 }
 
-// A command that is interrupted while it plays live has no result, and its exit code is not that of
-// bad input.
+// A command that is interrupted while it plays live judges no run that did not end. Its exit code is
+// not that of bad input, but that of a bug if it printed one before.
 func TestAnInterruptOfALiveCommand(t *testing.T) {
 	table := filepath.Join(t.TempDir(), "agreement.md")
+	surprise := surprising(t)
+	const notJudged, again = "simrun: interrupted; a run that did not end is not judged\n", "; the results so far follow. Interrupt again to end at once\n"
 	for _, c := range []struct {
+		args string
+		code int
 		says string
-		args []string
 	}{
-		{"a run that did not end is not judged", []string{"live", "misdelete", "--lock", "setnx-del", "--runs", "3"}},
-		{"a run that did not end is not judged", []string{"agree", "misdelete", "--lock", "setnx-del", "--runs", "3", "--jobs", "1"}},
-		{"the runs that are done are kept, and the same command goes on", []string{"agree", "misdelete", "--lock", "setnx-del", "--runs", "3", "--jobs", "1", "-o", table}},
+		{"live misdelete --lock setnx-del --runs 3", exitUndecided, notJudged},
+		{"live " + surprise + " misdelete --lock setnx-cad", exitUnexpected, notJudged},
+		{"live " + surprise + " misdelete --lock setnx-cad --json", exitUnexpected, notJudged},
+		{"live " + surprise + " misdelete --lock setnx-cad --quiet", exitUndecided, notJudged}, // prints nothing before the end
+		{"agree misdelete --lock setnx-del --runs 3 --jobs 1", exitUndecided, notJudged},
+		{"agree misdelete --lock setnx-del --runs 3 --jobs 1 -o " + table, exitUndecided, "simrun: interrupted; the runs that are done are kept, and the same command goes on\n"},
+		{"explore --live --lock reference --time 1h --jobs 1", exitUndecided, again},
 	} {
 		live := &fakeLive{stopped: 2}
 		setLive(t, live)
-		code, _, stderr := call(t, c.args...)
-		if want := "simrun: interrupted; " + c.says + "\n"; code != exitUndecided || live.runs != 2 || !strings.HasSuffix(stderr, want) {
-			t.Errorf("%v: exit %d after %d runs, %q; want it to end with %q", c.args, code, live.runs, stderr, want)
+		code, _, stderr := call(t, strings.Fields(c.args)...)
+		if code != c.code || live.runs != 2 || !strings.HasSuffix(stderr, c.says) {
+			t.Errorf("%s: exit %d after %d runs, %q; want exit %d, and the end %q", c.args, code, live.runs, stderr, c.code, c.says)
 		}
 	}
 	// The next call goes on, since the first run is kept.
@@ -255,12 +262,19 @@ func TestALiveRecordingIsDrawn(t *testing.T) {
 	}
 }
 
-func TestLiveExitCodes(t *testing.T) {
-	surprise := filepath.Join(t.TempDir(), "surprise.yaml")
-	text := "lockstep: 1\nname: t\nlocks: [setnx-cad]\nprocesses: {a: {}}\nsteps: {a/1: [lock: {name: x, want: error}]}\n"
-	if err := os.WriteFile(surprise, []byte(text), 0o644); err != nil {
+// surprising writes a scenario whose verdict is not as expected, and returns its file.
+func surprising(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "surprise.yaml")
+	text := "lockstep: 1\nname: surprise\nlocks: [setnx-cad]\nprocesses: {a: {}}\nsteps: {a/1: [lock: {name: x, want: error}]}\n"
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+func TestLiveExitCodes(t *testing.T) {
+	surprise := surprising(t)
 	for _, c := range []struct {
 		rule string
 		live *fakeLive

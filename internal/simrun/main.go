@@ -19,7 +19,7 @@ import (
 const (
 	exitOK         = 0
 	exitUnexpected = 1  // a verdict that was not expected; check: not linearizable
-	exitUndecided  = 2  // undecided, or nondeterministic
+	exitUndecided  = 2  // undecided, nondeterministic, or interrupted
 	exitUsage      = 64 // bad input; nothing was run or written
 	exitDefect     = 70 // a defect of simrun itself
 	exitIO         = 74 // the system could not read or write, as on a full disk
@@ -42,6 +42,7 @@ type app struct {
 	nested bool             // another command of simrun runs this one
 	stop   context.Context  // of the command around a nested one; may be nil
 	caught atomic.Bool      // the command catches interrupts
+	bug    atomic.Bool      // the command has printed a bug, see printed
 	failed error            // the error of the system, if the exit code is exitIO
 	// pace is the least time between two lines of progress; 0: paceOnTerminal or paceElsewhere.
 	pace time.Duration
@@ -80,7 +81,7 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// interruptedError reports that a command was interrupted before it had a result. Its text follows
+// interruptedError reports that a command was interrupted before its result was complete. Its text follows
 // the word "interrupted", and names the place of the interrupt, the results that were kept, or
 // both.
 type interruptedError string
@@ -108,7 +109,7 @@ func (a *app) main(args []string) (code int) {
 		return a.failIO(err)
 	case errors.As(err, &stopped):
 		fmt.Fprintf(a.err, "simrun: %v\n", err)
-		return exitUndecided
+		return a.interruptedCode()
 	case errors.As(err, &bad):
 		fmt.Fprintf(a.err, "simrun: %s\n", hinted(err))
 		return exitUsage

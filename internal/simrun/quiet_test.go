@@ -2,7 +2,6 @@ package simrun
 
 import (
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,11 +11,7 @@ import (
 
 // The summary is the first line of a table, and with --quiet only what was not as expected follows it.
 func TestTheSummaryComesFirst(t *testing.T) {
-	surprise := filepath.Join(t.TempDir(), "surprise.yaml")
-	text := "lockstep: 1\nname: surprise\nlocks: [setnx-cad]\nprocesses: {a: {}}\nsteps: {a/1: [{lock: {name: x, want: error}}]}\n"
-	if err := os.WriteFile(surprise, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	surprise := surprising(t)
 	setLive(t, &fakeLive{})
 	const replay = "replay: go run ./cmd/simrun run "
 	for _, c := range []struct {

@@ -179,7 +179,7 @@ func TestTheCodeOfTheDocumentsIsAnExample(t *testing.T) {
 }
 
 // The documents name every judge, every state that a run can reach, every command and every
-// exit code.
+// exit code. The help and the documents give the same order of the exit codes.
 func TestTheDocumentsNameWhatThereIs(t *testing.T) {
 	var listed []string
 	for _, c := range commandsOf(t) {
@@ -196,6 +196,12 @@ func TestTheDocumentsNameWhatThereIs(t *testing.T) {
 	for _, code := range []int{exitOK, exitUnexpected, exitUndecided, exitUsage, exitDefect, exitIO} {
 		if !strings.Contains(document(t, "docs/commands.md"), fmt.Sprintf("\n| %d | ", code)) {
 			t.Errorf("docs/commands.md says nothing of exit code %d", code)
+		}
+	}
+	order := fmt.Sprintf("the first of %d, %d, %d, %d, %d, %d counts", exitDefect, exitUsage, exitIO, exitUnexpected, exitUndecided, exitOK)
+	for name, text := range map[string]string{"docs/commands.md": document(t, "docs/commands.md"), "the help": moreAboutSimrun} {
+		if !strings.Contains(text, order) {
+			t.Errorf("%s does not say %q", name, order)
 		}
 	}
 }

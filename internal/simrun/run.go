@@ -118,6 +118,9 @@ func (a *app) run(in invocation, o runFlags) (int, error) {
 		if table && (details || !p.asExpected()) {
 			lines = append(lines, a.captured(func() { a.line(p) })...)
 		}
+		if o.asJSON {
+			a.printed(exitCode([]*pair{p}))
+		}
 		p.forget()
 		finished = append(finished, p)
 	}
