@@ -162,6 +162,9 @@ func (a *app) campaign(c campaigning) (int, error) {
 	go told.pace.each(t.hard, told.line)
 	c.Stop = playing
 	c.Progress = func(p explore.Progress) {
+		if p.Played == 0 && p.Runs > 0 && !a.quiet {
+			a.say("%s", playedBefore(p, c.out))
+		}
 		if told.played(p); c.watch != nil {
 			c.watch.progress(p)
 		}
@@ -582,6 +585,11 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 		a.say("simrun: %s", cutShort(o, t.over(), dir != ""))
 	}
 	return tallyCode(o, t.inTime()), nil
+}
+
+// playedBefore says what a folder has of a campaign that goes on.
+func playedBefore(p explore.Progress, dir string) string {
+	return fmt.Sprintf("%d of %d runs were played before and are in %s, with %s of failure", p.Runs, p.Of, dir, counted.Of(p.Groups, "kind"))
 }
 
 // shrinkingCost returns a sentence about the cost of making failures small.

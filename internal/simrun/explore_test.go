@@ -419,6 +419,23 @@ func TestAnInterruptedCampaignEndsTheSame(t *testing.T) {
 	}
 }
 
+// A campaign that goes on first says what its folder has, unless it is quiet.
+func TestACampaignThatGoesOnSaysWhatItHas(t *testing.T) {
+	dir := t.TempDir()
+	for _, c := range []struct{ args, says string }{
+		{"--runs 20", ""},
+		{"--runs 30", "20 of 30 runs were played before and are in " + dir + ", with 3 kinds of failure\n"},
+		{"--runs 30", "30 of 30 runs were played before and are in " + dir + ", with 3 kinds of failure\n"},
+		{"--runs 30 --quiet", ""},
+	} {
+		args := append(strings.Fields("explore --lock setnx-del --out "+dir), strings.Fields(c.args)...)
+		code, _, stderr := call(t, args...)
+		if code != exitUnexpected || !strings.HasPrefix(stderr, c.says) || strings.Contains(stderr, "before") != (c.says != "") {
+			t.Errorf("%s: exit %d, %s\nwant it to begin with %q", c.args, code, stderr, c.says)
+		}
+	}
+}
+
 // The first interrupt ends the context. The second one cleans up and ends the program. The exit code
 // is that of a bug if the command printed one.
 func TestASecondInterruptDoesNotWait(t *testing.T) {
