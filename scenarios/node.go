@@ -13,12 +13,12 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
 	"lockstep/internal/nearest"
+	"lockstep/internal/quantity"
 )
 
 // This file reads values from YAML nodes and reports their errors. A nil node stands for a
@@ -339,10 +339,7 @@ func (l *loader) durationFrom(least Duration) func(*yaml.Node) Duration {
 		if !ok {
 			return 0
 		}
-		d, ok := l.parseDuration(n, text)
-		if ok && d < least {
-			l.fail(n, "%s is too short: at least %v", quote(text), least)
-		}
+		d, _ := l.parseDuration(n, text, least)
 		return d
 	}
 }
@@ -350,22 +347,17 @@ func (l *loader) durationFrom(least Duration) func(*yaml.Node) Duration {
 // signed reads a duration that may be negative.
 func (l *loader) signed(n *yaml.Node) Duration { return l.durationFrom(math.MinInt64)(n) }
 
-func (l *loader) parseDuration(n *yaml.Node, text string) (Duration, bool) {
-	d, err := time.ParseDuration(text)
+func (l *loader) parseDuration(n *yaml.Node, text string, least Duration) (Duration, bool) {
+	d, err := quantity.Duration(text, least)
 	switch {
-	case err == nil && d.Abs() > maxDuration:
+	case err != nil:
+		l.fail(n, "%s is %v", quote(text), err)
+		return 0, false
+	case d.Abs() > maxDuration:
 		l.fail(n, "%s is too long: at most %gh, ten years", quote(text), maxDuration.Hours())
 		return 0, false
-	case err == nil:
-		return d, true
 	}
-	if _, numeric := strconv.ParseFloat(text, 64); numeric == nil {
-		t := clip(text)
-		l.fail(n, "duration %q has no unit; write %ss, %sms or %sus", t, t, t, t)
-	} else {
-		l.fail(n, "%s is not a duration; write 1500ms, 2s, 1m30s, …", quote(text))
-	}
-	return 0, false
+	return d, true
 }
 
 // span reads a range of durations, or one duration for both ends.
@@ -375,18 +367,16 @@ func (l *loader) span(n *yaml.Node) Range {
 		return Range{}
 	}
 	first, last, isRange := strings.Cut(text, "..")
-	lo, ok := l.parseDuration(n, first)
+	lo, ok := l.parseDuration(n, first, 0)
 	hi := lo
 	if ok && isRange {
-		hi, ok = l.parseDuration(n, last)
+		hi, ok = l.parseDuration(n, last, 0)
 	}
 	switch {
 	case !ok:
 		return Range{}
 	case lo > hi:
 		l.fail(n, "range %s: the first is above the second", quote(text))
-	case lo < 0:
-		l.fail(n, "%s is too short: at least 0s", quote(text))
 	}
 	return Range{lo, hi}
 }

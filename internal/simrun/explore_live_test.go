@@ -22,7 +22,7 @@ func TestOptionsOfALiveCampaign(t *testing.T) {
 		args, want string
 	}{
 		{"--lock setnx-del", "say for how long, as in --time 1h"},
-		{"--lock setnx-del --time -5s", "more than 0"},
+		{"--lock setnx-del --time -5s", "too short: at least 1ms"},
 		{"--time 1h", "--lock is missing"},
 		{"--lock setnx-dell --time 1h", `unknown lock "setnx-dell"`},
 		{"--lock setnx-del --time 1h --runs 10 --strategy tapct", "it takes no --runs, --strategy"},

@@ -24,6 +24,7 @@ import (
 	"lockstep/explore/spread"
 	"lockstep/internal/counted"
 	"lockstep/internal/input"
+	"lockstep/internal/quantity"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -97,8 +98,8 @@ func readStanding(name string) (*standing, error) {
 		return nil, fmt.Errorf("%s: turn %d: at least 1", name, s.turn)
 	}
 	if f.Every != "" {
-		if s.every, err = time.ParseDuration(f.Every); err != nil || s.every < time.Second {
-			return nil, fmt.Errorf("%s: every %s: want a length of time such as 1h, of at least a second", name, f.Every)
+		if s.every, err = quantity.Duration(f.Every, time.Second); err != nil {
+			return nil, fmt.Errorf("%s: every %s: %w", name, f.Every, err)
 		}
 	}
 	if len(f.Canaries) > 0 {

@@ -66,7 +66,7 @@ func TestFarmRefusesBadInput(t *testing.T) {
 		{"--dir DIR --lock setnx-del --scenario inventory-small", "", "unknown option --scenario"},
 		{"--dir DIR --lock setnx-del --workers -1", "", "--workers -1: from 0"},
 		{"--dir DIR --lock setnx-del --ahead 0", "", "--ahead 0: from 1"},
-		{"--dir DIR --lock setnx-del --patience 0s", "", "more than 0"},
+		{"--dir DIR --lock setnx-del --patience 0s", "", "too short: at least 1ms"},
 		{"--dir DIR --lock setnx-del wok", "", `"wok" is no option`},
 		{"work", "", "--queue is missing"},
 		{"work --queue memory --workers 0", "", "--workers 0: from 1"},
@@ -82,7 +82,7 @@ func TestFarmRefusesBadInput(t *testing.T) {
 		{"--dir DIR --standing FILE", "campaigns: [{lock: setnx-del, strategy: luck}]", "strategy luck"},
 		{"--dir DIR --standing FILE", "campaigns: [{lock: setnx-del, weight: -1}]", "weight -1"},
 		{"--dir DIR --standing FILE", "campaigns: [{lock: setnx-del}, {lock: setnx-del, weight: 2}]", "another one of this lock"},
-		{"--dir DIR --standing FILE", "campaigns: [{lock: setnx-del}]\nevery: soon", "want a length of time"},
+		{"--dir DIR --standing FILE", "campaigns: [{lock: setnx-del}]\nevery: soon", "not a duration"},
 		{"--dir DIR --standing FILE", "campaigns: [{lock: setnx-del}]\ncanaries: [unlock-by-anybody]", "no planted bug"},
 	} {
 		if err := os.WriteFile(file, []byte(c.standing), 0o644); err != nil {

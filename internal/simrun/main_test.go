@@ -315,7 +315,7 @@ func TestAValueThatAFlagDoesNotTake(t *testing.T) {
 	}{
 		{[]string{"results", "--jobs", "x"}, "results: --jobs x: want a whole number"},
 		{[]string{"explore", "--lock", "setnx-del", "--runs=1.5"}, "explore: --runs 1.5: want a whole number"},
-		{[]string{"explore", "--lock", "setnx-del", "--time", "soon"}, "explore: --time soon: want a length of time such as 90s or 2m"},
+		{[]string{"explore", "--lock", "setnx-del", "--time", "soon"}, "explore: --time soon: not a duration; write 1500ms, 2s or 1m30s"},
 		{[]string{"explore", "--lock", "setnx-del", "--seed", "-1"}, `explore: --seed "-1": write one number`},
 		{[]string{"explore", "--lock", "setnx-del", "--seed="}, `explore: --seed "": write one number`},
 		{[]string{"explore", "--lock", "setnx-del", "--seed", "1..11"}, "explore: --seed 1..11 --runs 1000: each seed needs at least 100 runs"},

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/internal/nearest"
+	"lockstep/internal/quantity"
 )
 
 // An unfitError says what is wrong with the value of an option, in words that follow the value.
@@ -78,7 +79,10 @@ func (n *number[T]) Set(text string) error {
 	return nil
 }
 
-// A length is the value of an option that takes a length of time of more than 0.
+// lengthLeast is the shortest duration that an option takes.
+const lengthLeast = time.Millisecond
+
+// A length is the value of an option that takes a duration.
 type length struct{ to *time.Duration }
 
 // String returns "" for 0, which stands for no limit.
@@ -92,12 +96,9 @@ func (l length) String() string {
 func (length) Type() string { return "D" }
 
 func (l length) Set(text string) error {
-	d, err := time.ParseDuration(text)
-	switch {
-	case err != nil:
-		return unfitError("want a length of time such as 90s or 2m")
-	case d <= 0:
-		return unfitError("more than 0, as in 90s or 2m")
+	d, err := quantity.Duration(text, lengthLeast)
+	if err != nil {
+		return unfitError(err.Error())
 	}
 	*l.to = d
 	return nil

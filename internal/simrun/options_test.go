@@ -13,11 +13,11 @@ import (
 func TestNonsenseIsRefused(t *testing.T) {
 	setLive(t, &fakeLive{fails: errors.New("it was started")})
 	for _, c := range []struct{ args, want string }{
-		{"explore --lock setnx-del --time -5s", "explore: --time -5s: more than 0, as in 90s or 2m"},
-		{"explore --lock setnx-del --time 0", "explore: --time 0: more than 0, as in 90s or 2m"},
-		{"explore --lock setnx-del --time 5", "explore: --time 5: want a length of time such as 90s or 2m"},
-		{"explore --lock setnx-del --time 9999999999999h", "explore: --time 9999999999999h: want a length of time such as 90s or 2m"},
-		{"explore --lock setnx-del --time=", `explore: --time "": want a length of time such as 90s or 2m`},
+		{"explore --lock setnx-del --time -5s", "explore: --time -5s: too short: at least 1ms"},
+		{"explore --lock setnx-del --time 0", "explore: --time 0: too short: at least 1ms"},
+		{"explore --lock setnx-del --time 5", "explore: --time 5: not a duration, since it has no unit; write 5s, 5ms or 5us"},
+		{"explore --lock setnx-del --time 9999999999999h", "explore: --time 9999999999999h: not a duration; write 1500ms, 2s or 1m30s"},
+		{"explore --lock setnx-del --time=", `explore: --time "": not a duration; write 1500ms, 2s or 1m30s`},
 		{"explore --lock setnx-del --strategy tapct --depth 0", "explore: --depth 0: at least 1"},
 		{"explore --lock setnx-del --runs -1", "explore: --runs -1: at least 1"},
 		{"explore --lock setnx-del --faults none,pause", `explore: "none" stands for no class of faults; give it alone, or leave it out`},
@@ -68,7 +68,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 	}
 }
 
-// No option takes a number or a length of time without bounds.
+// No option takes a number or a duration without bounds.
 func TestEveryNumberHasBounds(t *testing.T) {
 	numbers := 0
 	for _, c := range commandsOf(t) {
