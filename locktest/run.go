@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -21,6 +22,7 @@ import (
 	explored "lockstep/explore/failure"
 	"lockstep/internal/counted"
 	"lockstep/internal/input"
+	"lockstep/internal/quantity"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/report"
@@ -59,40 +61,72 @@ type Options struct {
 	Scenarios string
 }
 
-var flags struct {
-	runs    *int
-	seed    *uint64
-	faults  *string
-	profile *string
-	replay  *string
-	live    *int
-	report  *string
-	hang    *time.Duration
+var flags = struct {
+	runs, live                      setting[int]
+	seed                            setting[uint64]
+	hang                            setting[time.Duration]
+	faults, profile, replay, report *string
+}{
+	runs: setting[int]{read: atLeastOne},
+	live: setting[int]{read: atLeastOne},
+	seed: setting[uint64]{read: quantity.Seed},
+	hang: setting[time.Duration]{10 * time.Second, func(text string) (time.Duration, error) { return quantity.Duration(text, time.Millisecond) }, nil},
 }
 
 func init() {
-	flags.runs = flag.Int("lockstep.runs", 0, "explore so many schedules per lock, instead of the number that the test asks for")
-	flags.seed = flag.Uint64("lockstep.seed", 0, "explore with this seed, instead of the one that the test asks for")
+	flag.Var(&flags.runs, "lockstep.runs", "explore `N` schedules per lock, instead of the number that the test asks for")
+	flag.Var(&flags.seed, "lockstep.seed", "explore with the seed `N`, instead of the one that the test asks for")
 	flags.faults = flag.String("lockstep.faults", "", "explore under these classes of faults, separated by commas, instead of those that the test asks for")
 	flags.profile = flag.String("lockstep.profile", "", "explore with callers of this profile, simple, orderly or full, instead of the one that the test asks for")
 	flags.replay = flag.String("lockstep.replay", "", "only replay this recording")
-	flags.live = flag.Int("lockstep.live", 0, "play the recording of -lockstep.replay so many times on a real server, too")
-	flags.hang = flag.Duration("lockstep.hang", 10*time.Second, "fail a test whose world stands still for so long, in real time")
+	flag.Var(&flags.live, "lockstep.live", "play the recording of -lockstep.replay `N` times on a real server, too")
+	flag.Var(&flags.hang, "lockstep.hang", "fail a test whose world stands still for the duration `D`, in real time")
 	flags.report = flag.String("lockstep.report", "", "write the page of each failure into this folder")
+}
+
+// A setting is the value of a flag. Package flag would print all flags after the words about a wrong
+// value, so Set keeps these words for plan, which returns them.
+type setting[T any] struct {
+	value T
+	read  func(text string) (T, error)
+	wrong error
+}
+
+func (s *setting[T]) String() string { return fmt.Sprint(s.value) }
+
+func (s *setting[T]) Set(text string) error {
+	value, err := s.read(text)
+	if err != nil {
+		s.wrong = fmt.Errorf("%s: %w", text, err)
+		return nil
+	}
+	s.value, s.wrong = value, nil
+	return nil
+}
+
+func (s *setting[T]) problem() error { return s.wrong }
+
+func atLeastOne(text string) (int, error) {
+	n, err := quantity.Whole(text, 1, math.MaxInt)
+	return int(n), err
 }
 
 // plan checks the options and returns the plan of an exploration. A flag replaces the option
 // of its name.
 func (o Options) plan(lock string) (explore.Plan, error) {
 	given := map[string]bool{}
-	flag.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	var problems []error
+	flag.Visit(func(f *flag.Flag) {
+		given[f.Name] = true
+		if s, ok := f.Value.(interface{ problem() error }); ok && s.problem() != nil {
+			problems = append(problems, fmt.Errorf("-%s=%w", f.Name, s.problem()))
+		}
+	})
 	switch {
-	case given["lockstep.runs"] && *flags.runs < 1:
-		return explore.Plan{}, fmt.Errorf("-lockstep.runs is %d; it must be at least 1", *flags.runs)
+	case len(problems) > 0:
+		return explore.Plan{}, errors.Join(problems...)
 	case given["lockstep.replay"] && *flags.replay == "":
 		return explore.Plan{}, errors.New("-lockstep.replay is empty; give it a recording")
-	case given["lockstep.live"] && *flags.live < 1:
-		return explore.Plan{}, fmt.Errorf("-lockstep.live is %d; it must be at least 1", *flags.live)
 	case given["lockstep.live"] && *flags.replay == "":
 		return explore.Plan{}, errors.New("-lockstep.live plays the recording that -lockstep.replay names; give it one")
 	case given["lockstep.live"]:
@@ -105,14 +139,11 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 			return explore.Plan{}, err
 		}
 	}
-	if *flags.hang <= 0 {
-		return explore.Plan{}, fmt.Errorf("-lockstep.hang is %v; it must be more than 0s", *flags.hang)
+	if flags.runs.value != 0 {
+		o.Runs = flags.runs.value
 	}
-	if *flags.runs != 0 {
-		o.Runs = *flags.runs
-	}
-	if *flags.seed != 0 {
-		o.Seed = *flags.seed
+	if flags.seed.value != 0 {
+		o.Seed = flags.seed.value
 	}
 	faults := "Options.Faults"
 	if *flags.faults != "" {
@@ -224,7 +255,7 @@ func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
 				r.replay(t, h, file)
 			})
 		})
-		if runs := *flags.live; runs > 0 {
+		if runs := flags.live.value; runs > 0 {
 			t.Run("live", func(t *testing.T) {
 				t.Helper()
 				r.live(t, file, runs)
@@ -334,7 +365,7 @@ func recovered(t *testing.T, f func()) (panicked any) {
 
 func (r *runner) host(t *testing.T) *sim.Host {
 	h := sim.GuestHost(t)
-	h.StillAfter = r.limit.standing(*flags.hang)
+	h.StillAfter = r.limit.standing(flags.hang.value)
 	return h
 }
 
@@ -722,7 +753,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	player := explore.HereOn(h, r.plan, r.lock, func() bool { return r.limit.over() || spent+r.limit.now().Sub(began) > most })
 	defer player.Close()
 	next := func(index int) {
-		h.StillAfter = r.limit.standing(*flags.hang)
+		h.StillAfter = r.limit.standing(flags.hang.value)
 		playing(fmt.Sprintf("schedule number %d of -lockstep.seed=%d -lockstep.profile=%s", index+1, r.plan.Seed, r.plan.Profile))
 	}
 	var runs []explore.Run

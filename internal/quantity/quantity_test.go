@@ -1,6 +1,7 @@
 package quantity
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -25,12 +26,45 @@ func TestDuration(t *testing.T) {
 		{strings.Repeat("1", 100), 0, 0, "not a duration; write 1500ms, 2s or 1m30s"},
 	} {
 		got, err := Duration(c.text, c.least)
-		text := ""
-		if err != nil {
-			text = err.Error()
+		if got != c.want || words(err) != c.err {
+			t.Errorf("%q: %v, %q; want %v, %q", c.text, got, words(err), c.want, c.err)
 		}
-		if got != c.want || text != c.err {
-			t.Errorf("%q: %v, %q; want %v, %q", c.text, got, text, c.want, c.err)
+	}
+}
+
+func words(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+func TestWhole(t *testing.T) {
+	for _, c := range []struct {
+		text              string
+		least, most, want int64
+		err               string
+	}{
+		{"7", 1, math.MaxInt, 7, ""},
+		{"0", 1, math.MaxInt, 0, "at least 1"},
+		{"11", 1, 10, 0, "from 1 to 10"},
+		{"many", 1, math.MaxInt, 0, "want a whole number"},
+		{"", 1, math.MaxInt, 0, "want a whole number"},
+		{"99999999999999999999", 1, 10, 0, "want a whole number from 1 to 10"},
+	} {
+		if got, err := Whole(c.text, c.least, c.most); got != c.want || words(err) != c.err {
+			t.Errorf("%q: %d, %q; want %d, %q", c.text, got, words(err), c.want, c.err)
+		}
+	}
+}
+
+func TestSeed(t *testing.T) {
+	if got, err := Seed("18446744073709551615"); got != math.MaxUint64 || err != nil {
+		t.Errorf("%d, %v", got, err)
+	}
+	for _, text := range []string{"", "-1", "x", "18446744073709551616"} {
+		if _, err := Seed(text); words(err) != "want a whole number from 0 to 18446744073709551615" {
+			t.Errorf("%q: %q", text, words(err))
 		}
 	}
 }

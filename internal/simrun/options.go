@@ -7,7 +7,6 @@ import (
 	"math"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -31,8 +30,6 @@ func unfit(wrong *pflag.InvalidValueError) string {
 		return own.Error()
 	case kind == "bool":
 		return "want true or false"
-	case kind == "uint64":
-		return fmt.Sprintf("want a whole number from 0 to %d", uint64(math.MaxUint64))
 	}
 	return "want names with commas between them" // a list
 }
@@ -42,12 +39,7 @@ type bounds struct{ least, most int64 }
 
 func atLeast(least int64) bounds { return bounds{least, math.MaxInt} }
 
-func (b bounds) String() string {
-	if b.most == math.MaxInt {
-		return fmt.Sprintf("at least %d", b.least)
-	}
-	return fmt.Sprintf("from %d to %d", b.least, b.most)
-}
+func (b bounds) String() string { return quantity.Bounds(b.least, b.most) }
 
 // A number is the value of an option that takes a whole number within bounds.
 type number[T int | int64] struct {
@@ -66,16 +58,27 @@ func (n *number[T]) String() string { return fmt.Sprint(*n.to) }
 func (n *number[T]) Type() string { return "N" }
 
 func (n *number[T]) Set(text string) error {
-	value, err := strconv.ParseInt(text, 0, 64)
-	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return unfitError(fmt.Sprintf("want a whole number from %d to %d", n.in.least, n.in.most))
-	case err != nil:
-		return unfitError("want a whole number")
-	case value < n.in.least || value > n.in.most:
-		return unfitError(n.in.String())
+	value, err := quantity.Whole(text, n.in.least, n.in.most)
+	if err != nil {
+		return unfitError(err.Error())
 	}
 	*n.to = T(value)
+	return nil
+}
+
+// A seed is the value of an option that takes one seed.
+type seed struct{ to *uint64 }
+
+func (s seed) String() string { return fmt.Sprint(*s.to) }
+
+func (seed) Type() string { return "N" }
+
+func (s seed) Set(text string) error {
+	value, err := quantity.Seed(text)
+	if err != nil {
+		return unfitError(err.Error())
+	}
+	*s.to = value
 	return nil
 }
 

@@ -52,7 +52,8 @@ func (a *app) surveyCommand() *cobra.Command {
 	whole(f, &o.Seconds, "seconds", 0, atLeast(0), "fewer runs for a lock whose runs take longer than this many seconds of a processor; 0: never")
 	f.StringSliceVar(&o.runsOf, "runs-of", nil, "`LOCK=N`: N runs of each class of faults for LOCK; may be repeated")
 	f.StringSliceVar(&o.again, "again", nil, "survey `LOCK` again, and keep the other locks of the survey in --out; may be repeated")
-	f.Uint64Var(&o.Seed, "seed", 1, "the seed, `N`")
+	o.Seed = 1
+	f.Var(seed{&o.Seed}, "seed", "the seed, `N`")
 	f.BoolVar(&o.tables, "tables", false, "play nothing; write the tables in --out anew from its survey.jsonl")
 	f.BoolVar(&o.costs, "costs", false, "measure only the costs anew, and write the tables in --out with them")
 	jobsFlag(f, &o.jobs)
