@@ -106,7 +106,7 @@ func TestAProgramWithoutTheBuiltinLocks(t *testing.T) {
 		{"mine", "run " + file, `1 run of 1 pair .*; 0 not as expected(?s:.*)mine +mine +1 +held`, 0},
 		{"mine", "run " + file + " --lock mine", `0 not as expected`, 0},
 		{"mine", "run", `^simrun: no built-in scenario names a lock of this program; name a scenario, or the file of one\n`, 64},
-		{"mine", "run misdelete --lock mine", `1 pair does not apply(?s:.*)misdelete\.yaml:18: the step lock does not apply: mine takes no lease`, 0},
+		{"mine", "run misdelete --lock mine", `1 pair n/a(?s:.*)misdelete\.yaml:18: the step lock does not apply: mine takes no lease`, 0},
 		{"mine", "explore --lock mine --strategy exhaustive --scenario misdelete", `^simrun: .*misdelete\.yaml:18: the step lock does not apply`, 64},
 		{"mine", "run misdelete", `^simrun: this program has none of the locks that the built-in scenario misdelete names; name one of its own with --lock, or import locktest/redistest, which has them\n$`, 64},
 		{"mine", "matrix --tag track-record", `^simrun: --tag: no scenario is tagged "track-record", and none of this program has a tag\n$`, 64},

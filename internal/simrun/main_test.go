@@ -268,7 +268,7 @@ func TestTheLastLineOfAFailingRunReplaysIt(t *testing.T) {
 func TestScenariosThatApplyToNoLockAreToldByTheReason(t *testing.T) {
 	code, out, _ := call(t, "run", "crashed-watchdog", "watchdog-try-lock", "unlock-reply-lost", "a-lease-ends", "--lock", "setnx-cad", "--lock", "setnx-del")
 	const want = `
-Scenarios that do not apply:
+Scenarios that are n/a on each of these locks:
     2 scenarios: on setnx-cad nothing renews a hold; on setnx-del nothing renews a hold
     1 scenario: setnx-cad counts no levels of a hold; setnx-del counts no levels of a hold
 `

@@ -486,7 +486,7 @@ func (a *app) scenarioLines(pairs []*pair, pairsFollow bool) {
 	}
 	for i, lacks := range mostFirst(lacking) {
 		if i == 0 {
-			fmt.Fprintln(a.out, "\nScenarios that do not apply:")
+			fmt.Fprintf(a.out, "\nScenarios that are %s on each of these locks:\n", play.VerdictNotApplicable)
 		}
 		fmt.Fprintf(a.out, "    %s: %s\n", counted.Of(lacking[lacks], "scenario"), lacks)
 	}
@@ -512,11 +512,7 @@ func (a *app) summaryLine(pairs []*pair) (last *pair) {
 	}
 	fmt.Fprintf(a.out, "%s of %s of scenario and lock; %d not as expected", counted.Of(runsOf(pairs), "run"), counted.Of(len(pairs)-na, "pair"), odd)
 	if na > 0 {
-		do := "do"
-		if na == 1 {
-			do = "does"
-		}
-		fmt.Fprintf(a.out, "; %s %s not apply", counted.Of(na, "pair"), do)
+		fmt.Fprintf(a.out, "; %s %s", counted.Of(na, "pair"), play.VerdictNotApplicable)
 	}
 	fmt.Fprintln(a.out)
 	return last

@@ -122,7 +122,7 @@ func TestAScenarioThatALockCannotPlayIsNotApplicable(t *testing.T) {
 	const reason = "misdelete.yaml:18: the step lock does not apply: redsync-1 takes no lease from its caller"
 	code, out, _ := simrun(t, "run", "misdelete", "--lock", "redsync-1", "--lock", "setnx-del")
 	if code != 0 || !strings.Contains(out, "n/a") || !strings.Contains(strings.Join(strings.Fields(out), " "), reason) ||
-		!strings.Contains(out, "5 runs of 1 pair of scenario and lock; 0 not as expected; 1 pair does not apply") {
+		!strings.Contains(out, "5 runs of 1 pair of scenario and lock; 0 not as expected; 1 pair n/a") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 	code, out, _ = simrun(t, "run", "misdelete", "--lock", "redsync-1", "--json")
