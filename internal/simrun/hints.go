@@ -4,6 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -39,10 +42,11 @@ type realServerError struct{ error }
 
 func (e realServerError) Unwrap() error { return e.error }
 
-// hinted returns the text of an error with its hints, on the same line if the text is one line.
-func hinted(err error) string {
+// hinted returns the text of the error of a command with its hints, on the same line if the text is one
+// line.
+func hinted(err error, args []string) string {
 	text := err.Error()
-	for _, hint := range hints(err) {
+	for _, hint := range hints(err, args) {
 		switch {
 		case strings.Contains(text, "\n"):
 			text += "\n" + hint
@@ -56,8 +60,9 @@ func hinted(err error) string {
 }
 
 // hints returns sentences that name a command that lists the known names, if an error is about an
-// unknown name. Each sentence comes once. The packages below do not know the name of the program.
-func hints(err error) (all []string) {
+// unknown name, or a program that knows the name. Each sentence comes once. The packages below do not
+// know the name of the program. args are the arguments of the command.
+func hints(err error, args []string) (all []string) {
 	add := func(format string, args ...any) {
 		if hint := fmt.Sprintf(format, args...); !slices.Contains(all, hint) {
 			all = append(all, hint)
@@ -77,13 +82,27 @@ func hints(err error) (all []string) {
 			case onRealServer && !PeersLocks[i].Live:
 				add("%s, of the program in peers/, is not possible live: no program starts its servers", PeersLocks[i].Name)
 			default:
-				add("the program in peers/ knows %s: (cd peers && go run ./%s ...) in a clone of this project", PeersLocks[i].Name, ours)
+				add("the program in peers/ knows %s; in a clone of this project: (cd peers && go run ./%s %s)", name, ours, argsInPeers(args, err.Name, name))
 			}
 		case *scenarios.UnknownError:
 			add("%s list names all %d scenarios", program(), err.Known)
 		}
 	}
 	return all
+}
+
+// argsInPeers returns the arguments of a command as they are written in the folder peers/: with the lock
+// that was meant in place of a misspelt one, and with the paths of files from there.
+func argsInPeers(args []string, misspelt, meant string) string {
+	lock := regexp.MustCompile(`(^|[=,])` + regexp.QuoteMeta(misspelt) + `($|,)`)
+	var there []string
+	for _, arg := range args {
+		if _, err := os.Stat(arg); err == nil && !filepath.IsAbs(arg) {
+			arg = filepath.Join("..", arg)
+		}
+		there = append(there, quoted(lock.ReplaceAllString(arg, "${1}"+meant+"${2}")))
+	}
+	return strings.Join(there, " ")
 }
 
 // causes returns the innermost errors of an error, which may join several.

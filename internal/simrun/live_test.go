@@ -150,7 +150,7 @@ func TestLivePlaysTheScenarioOfARecording(t *testing.T) {
 // does not play there either.
 func TestTheHintForALockThatIsNotPossibleLive(t *testing.T) {
 	setLive(t, &fakeLive{})
-	const not, there = " is not possible live: no program starts its servers\n", "(cd peers && go run ./cmd/simrun ...)"
+	const not, there = " is not possible live: no program starts its servers\n", "in a clone of this project: (cd peers && go run ./cmd/simrun "
 	for _, c := range []struct{ args, want string }{
 		{"live misdelete --lock chubby", "; chubby, of the program in peers/," + not},
 		{"live misdelete --lock chubby", "; chubby, of the program in peers/," + not},

@@ -111,7 +111,7 @@ func (a *app) main(args []string) (code int) {
 		fmt.Fprintf(a.err, "simrun: %v\n", err)
 		return a.interruptedCode()
 	case errors.As(err, &bad):
-		fmt.Fprintf(a.err, "simrun: %s\n", hinted(err))
+		fmt.Fprintf(a.err, "simrun: %s\n", hinted(err, args))
 		return exitUsage
 	case err != nil:
 		fmt.Fprintf(a.err, "simrun: %v\n", err)
