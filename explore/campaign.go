@@ -528,9 +528,9 @@ func (w *writer) write(r Run) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	// The recording comes before the line: a run with a line is not played again.
-	first, write := w.found.count(r)
+	first, write, remove := w.found.count(r)
 	if r.Recording != "" {
-		if err := w.found.keep(r.Recording, write); err != nil {
+		if err := w.found.keep(r.Recording, write, remove); err != nil {
 			return err
 		}
 	}

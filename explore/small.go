@@ -24,9 +24,8 @@ import (
 // small, so that the same command does not make it small again.
 const ShrunkFile = "shrunk.jsonl"
 
-// FoundDir is the folder in a campaign's folder that has recordings of runs as they were found: of
-// each run that was the smallest of its group when it ended. It is removed when all runs are played
-// and all failures made small.
+// FoundDir is the folder in a campaign's folder that has the recording of the smallest run of each
+// group, as it was found. It is removed when all runs are played and all failures made small.
 const FoundDir = "found"
 
 // foundFile returns the file of the recording of a run as it was found, relative to the
@@ -330,8 +329,7 @@ func conclude(p Plan, runs []Run, budget int, shrink func([]ShrinkTask) ([]Shrun
 	}
 }
 
-// foundRecordings keeps the recording of each run that is the smallest of its group so far in
-// FoundDir. The recording stays when a smaller run ends, since its name may have been printed.
+// foundRecordings keeps the recording of the smallest run of each group in FoundDir.
 type foundRecordings struct {
 	dir  string
 	best map[string]foundRun // by group
@@ -339,33 +337,42 @@ type foundRecordings struct {
 
 type foundRun struct {
 	size, index int
+	file        string
 }
 
-// count notes the failures of a run. It returns the failures that are the first of their group, and
-// the files to write.
-func (f *foundRecordings) count(r Run) (first []Failed, write []string) {
+// count notes the failures of a run. It returns the failures that are the first of their group, the
+// files to write and the files to remove.
+func (f *foundRecordings) count(r Run) (first []Failed, write, remove []string) {
 	for _, failed := range r.Failures {
 		was, known := f.best[failed.key()]
 		if known && (failed.Size > was.size || failed.Size == was.size && r.Index >= was.index) {
 			continue
 		}
-		f.best[failed.key()] = foundRun{failed.Size, r.Index}
-		write = append(write, foundFile(failed, r.Index))
-		if !known {
+		now := foundRun{failed.Size, r.Index, foundFile(failed, r.Index)}
+		f.best[failed.key()] = now
+		write = append(write, now.file)
+		if known {
+			remove = append(remove, was.file)
+		} else {
 			first = append(first, failed)
 		}
 	}
-	return first, write
+	return first, write, remove
 }
 
 // keep writes the recording of a run that count asked for.
-func (f *foundRecordings) keep(recording string, write []string) error {
+func (f *foundRecordings) keep(recording string, write, remove []string) error {
 	for _, name := range write {
 		file := filepath.Join(f.dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
 		if err := renameio.WriteFile(file, []byte(recording), 0o644); err != nil {
+			return err
+		}
+	}
+	for _, name := range remove {
+		if err := removeFile(f.dir, name); err != nil {
 			return err
 		}
 	}

@@ -181,7 +181,7 @@ func (a *app) campaign(c campaigning) (int, error) {
 		}
 		a.say("found after %s (seed %d): %s %s at %s: %s", counted.Of(told.progress().Runs, "run"), r.Seed, f.Class, f.Judge, f.Op, f.Why)
 		if c.out != "" {
-			a.say("    replay until all failures are small: %s replay %s", program(), recording)
+			a.say("    replay until a smaller run shows it: %s replay %s", program(), recording)
 		}
 	}
 	end, err := c.begin(playing, fail)
