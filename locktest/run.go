@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -309,6 +310,7 @@ type runner struct {
 	lock     *subject.Subject
 	met      map[string]bool     // fingerprints
 	broken   map[string][]string // by judge, the fingerprints of the failures, in the order in which they were shown
+	holds    map[string]bool     // the recordings in which the lock holds now
 	panicked map[string]bool     // the places of panics that were shown
 	shown    []shownStory
 	explored bool // to the end
@@ -319,7 +321,7 @@ type runner struct {
 }
 
 func newRunner(t *testing.T, s Subject, o Options, plan explore.Plan, at place) *runner {
-	return &runner{t: t, s: s, o: o, plan: plan, at: at, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}, broken: map[string][]string{}, panicked: map[string]bool{}, limit: timeLimit{now: time.Now}}
+	return &runner{t: t, s: s, o: o, plan: plan, at: at, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}, broken: map[string][]string{}, holds: map[string]bool{}, panicked: map[string]bool{}, limit: timeLimit{now: time.Now}}
 }
 
 // open finds out what the lock offers. It fails the test and returns false if the lock
@@ -437,7 +439,7 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 	rec, sc, lock := r.read(t, file)
 	playing("the recording " + file)
 	v, diverged := play.Replay(h, rec, sc, lock)
-	fingerprint := strings.TrimSuffix(filepath.Base(file), ".lockstep")
+	fingerprint := fingerprintOf(file)
 	if diverged != "" {
 		t.Logf("locktest: the lock no longer sends what it sent when it was recorded (%s); its schedule is a neighbouring one", diverged)
 	}
@@ -457,6 +459,7 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 		return
 	}
 	if !found {
+		r.holds[file] = true
 		t.Logf("locktest: %s holds in the schedule that broke it before; the verdict is %s. Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it", r.s.Name, v.Word)
 		return
 	}
@@ -1047,6 +1050,25 @@ func (r *runner) page(v play.Verdict, replay string) report.Run {
 // timelineEvents is the number of events in the timeline of a failure.
 const timelineEvents = 40
 
+// fileOf returns the file for the recording of a failure. A recording in which the lock holds now is a test,
+// and stays: failures in different schedules may have one fingerprint.
+func (r *runner) fileOf(fingerprint string) string {
+	file := filepath.Join(r.dir, fingerprint+".lockstep")
+	for n := 2; r.holds[file]; n++ {
+		file = filepath.Join(r.dir, fingerprint+otherSchedule+strconv.Itoa(n)+".lockstep")
+	}
+	return file
+}
+
+// otherSchedule stands between the fingerprint and the number in the name of a recording.
+const otherSchedule = "~"
+
+// fingerprintOf returns the fingerprint in the name of a recording.
+func fingerprintOf(file string) string {
+	fingerprint, _, _ := strings.Cut(strings.TrimSuffix(filepath.Base(file), ".lockstep"), otherSchedule)
+	return fingerprint
+}
+
 // keep writes the recording of a failure.
 func (r *runner) keep(f failure) (file string, err error) {
 	var b bytes.Buffer
@@ -1057,7 +1079,7 @@ func (r *runner) keep(f failure) (file string, err error) {
 	if err := f.verdict.Recording().Write(&b, comment); err != nil {
 		return "", err
 	}
-	file = filepath.Join(r.dir, f.fingerprint+".lockstep")
+	file = r.fileOf(f.fingerprint)
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {
 		return file, err
 	}

@@ -221,6 +221,7 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 		{"run misdelete --lock qqqqqqqq", `unknown lock "qqqqqqqq"; go run ./cmd/simrun list names all `},
 		{"explore --lock etcd-mutex", `unknown lock "etcd-mutex"; the program in peers/ knows etcd-mutex; in a clone of this project: (cd peers && go run ./cmd/simrun explore --lock etcd-mutex)`},
 		{"run ../../scenarios/builtin/misdelete.yaml misdelete --lock=none,redislok --seed 1", `(cd peers && go run ./cmd/simrun run ../../../scenarios/builtin/misdelete.yaml misdelete --lock=none,redislock --seed 1)`},
+		{"run misdelete --lock etcd-mutex --out .", `(cd peers && go run ./cmd/simrun run misdelete --lock etcd-mutex --out .)`}, // a folder
 		{"run misdelete --lock redislok", `unknown lock "redislok"; did you mean "redislock"? the program in peers/ knows redislock; in a clone of this project: (cd peers && go run ./cmd/simrun run misdelete --lock redislock)`},
 		{"run misdelete --lock redsync", `unknown lock "redsync"; did you mean "redsync-1"? the program in peers/ knows redsync-1; `},
 		{"run misdelete --lock redison", `unknown lock "redison"; did you mean "redisson"? go run ./cmd/simrun list names all `},

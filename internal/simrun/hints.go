@@ -97,7 +97,7 @@ func argsInPeers(args []string, misspelt, meant string) string {
 	lock := regexp.MustCompile(`(^|[=,])` + regexp.QuoteMeta(misspelt) + `($|,)`)
 	var there []string
 	for _, arg := range args {
-		if _, err := os.Stat(arg); err == nil && !filepath.IsAbs(arg) {
+		if info, err := os.Stat(arg); err == nil && info.Mode().IsRegular() && !filepath.IsAbs(arg) {
 			arg = filepath.Join("..", arg)
 		}
 		there = append(there, quoted(lock.ReplaceAllString(arg, "${1}"+meant+"${2}")))

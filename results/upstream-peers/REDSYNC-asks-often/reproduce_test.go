@@ -21,7 +21,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A waiter asks each server up to 22 times a second.
+// A waiter sends each server up to 22 commands a second.
 //
 // Many threads wait for the lock that A has. Each asks after 50 to 250 ms.
 //
@@ -105,7 +105,7 @@ func TestREDSYNCAsksOften(t *testing.T) {
 				})
 			}
 			n.CountRequests()
-			s.Play(5 * time.Second)
+			s.Play(6 * time.Second)
 			n.AssertAsksSeldom(20)
 		})
 	}
