@@ -24,7 +24,6 @@ import (
 	"lockstep/explore/shrink"
 	"lockstep/explore/strategy"
 	"lockstep/internal/counted"
-	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
@@ -677,7 +676,7 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 		cause := ""
 		switch {
 		case g.Defect != "":
-			cause = ", a known defect: " + g.Defect + ", " + known.Title(g.Defect)
+			cause = ", " + defectText(g.Defect)
 		case g.Excuse != "":
 			cause = ", excused: " + g.Excuse
 		}

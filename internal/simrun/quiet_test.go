@@ -74,7 +74,7 @@ pause-past-lease                         1       1  yes       1 bug
 		{"run misdelete pause-past-lease --lock setnx-del --seed 1 --details", []string{good, "\nmisdelete ", "yes: bug misdelete\n    misdelete: ", "\npause-past-lease ", "\n\n" + good}, "locks"},
 		{"run misdelete pause-past-lease --lock setnx-del,none --seed 1", []string{
 			"4 runs of 4 pairs of scenario and lock; 2 not as expected\n\nscenario ", "\nmisdelete                                2       2  NO        1 bug, 1 undecided", "\npause-past-lease ",
-			"\n\nscenario ", "\nmisdelete                    none ", "NO: held, as not named\n", "misdelete does not name the lock none. ", "\n    mutual-exclusion: ", "\npause-past-lease             none ",
+			"\n\nscenario ", "\nmisdelete                    none ", "NO: held (lock not named)\n", "misdelete does not name the lock none. ", "\n    mutual-exclusion: ", "\npause-past-lease             none ",
 			"\n\n4 runs of 4 pairs of scenario and lock; 2 not as expected\nreplay: ", "--seed 1\nnext: go run ./cmd/simrun list explains each scenario\n",
 		}, "yes: "},
 		{"run misdelete --lock setnx-del,setnx-cad --seed 1", []string{"2 runs of 2 pairs", "\nmisdelete ", "yes: bug misdelete\n    misdelete: ", "\nmisdelete ", "held       yes", "\n\n" + good}, "locks"},

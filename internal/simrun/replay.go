@@ -55,7 +55,9 @@ func (a *app) replay(files []string, scenario, asJSON bool) (int, error) {
 			return 0, err
 		}
 	} else {
-		fmt.Fprint(a.out, report.Text(reportOf(v, "")))
+		run := reportOf(v, "")
+		run.Cause = a.cause(v)
+		fmt.Fprint(a.out, report.Text(run))
 	}
 	if !same {
 		return exitUndecided, nil

@@ -204,15 +204,27 @@ func reportOf(v play.Verdict, replay string) report.Run {
 	}
 }
 
-// cause describes the event that made server and clients disagree before the first finding
-// of a run. It returns "" if the run has no finding or if failure.PartingOf knows no such event.
+// cause describes the known defect that a run's first finding shows, or the event that made server and clients
+// disagree before it. It returns "" if nobody knows the cause.
 func (a *app) cause(v play.Verdict) string {
 	f, ok := failure.First(v, "")
 	if !ok {
 		return ""
 	}
-	return failure.PartingOf(failure.NewNamer(a.host, v), f)
+	n := failure.NewNamer(a.host, v)
+	origin, cause := failure.OriginOf(n, f)
+	if origin.Defect == "" {
+		return failure.PartingOf(n, f)
+	}
+	text := defectText(origin.Defect)
+	if cause != nil {
+		text += "; " + cause.String()
+	}
+	return text
 }
+
+// defectText names a known defect.
+func defectText(id string) string { return "a known defect: " + id + ", " + known.Title(id) }
 
 // pictures returns one picture per lock of a run. Porcupine draws them.
 func pictures(v play.Verdict) []report.Picture {

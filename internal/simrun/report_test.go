@@ -49,7 +49,7 @@ func TestReport(t *testing.T) {
 			t.Fatalf("exit %d, %q, %q", code, out, stderr)
 		}
 		page := read(t, "misdelete-setnx-del-1.html")
-		for _, want := range []string{"<!doctype html>", "ended the hold of b/1 on orders at 5.014s", "porcupine’s own picture of orders", "go run ./cmd/simrun replay " + recording} {
+		for _, want := range []string{"<!doctype html>", "ended the hold of b/1 on orders at 5.014s", ">Cause: a known defect: SETNX-misdelete, ", "porcupine’s own picture of orders", "go run ./cmd/simrun replay " + recording} {
 			if !strings.Contains(page, want) {
 				t.Errorf("the page has no %q", want)
 			}

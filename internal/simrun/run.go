@@ -324,7 +324,7 @@ func (a *app) line(p *pair) {
 	if !p.asExpected() {
 		mark = "NO: " + w.Expected
 		if !w.Names() {
-			mark += ", as not named"
+			mark += " (lock not named)"
 		}
 	} else if w.Expected != "held" && w.Expected != "" {
 		mark = "yes: " + w.Expected
