@@ -108,8 +108,8 @@ var orders = locktest.Subject{
 	Open:     func(p *locktest.Process) (locktest.Client, error) { return client{zookeepertest.NewClient(p)}, nil },
 }
 
-// Both findings are true, and of the library: a client that has seen more than its server, which lost its data,
-// never comes back; and a session that is closed without a connection ends with its timeout.
-var known = []string{"liveness.bug.acquire.agreed", "tidy.bug.acquire.agreed"}
+// The library has both: a client that has seen more than its server, which lost its data, never comes back; and a
+// session that is closed without a connection ends with its timeout.
+var accepted = []string{"liveness.bug.acquire.agreed", "tidy.bug.acquire.agreed"}
 
-func TestOrders(t *testing.T) { locktest.Run(t, orders, locktest.Options{Runs: 100, Accept: known}) }
+func TestOrders(t *testing.T) { locktest.Run(t, orders, locktest.Options{Runs: 100, Accept: accepted}) }
