@@ -186,8 +186,8 @@ func (x *hunts) hunt(t *testing.T, r *report, m measurement) (*report, error) {
 }
 
 // Each strategy hunts all bugs with each seed and the first limit. If the median is not known, the hunts
-// that met nothing are repeated with the next limit. The baseline lacks the last limit, and strategies
-// other than it and the default have the first only.
+// that met nothing are repeated with the next limit. The default has all limits, the baseline has all but
+// the last one, and each other strategy has only the first one.
 func TestHuntsGetMoreTimeWhereTheMedianIsNotKnown(t *testing.T) {
 	x := &hunts{last: -1}
 	r, err := x.hunt(t, &report{}, measurement{Part: "hunt", Rounds: 3})

@@ -12,7 +12,7 @@ import (
 // numberMost limits the number that an error repeats with units, in bytes.
 const numberMost = 20
 
-// Duration reads a duration that is not below least. The text of an error follows the words "it is".
+// Duration reads a duration that is not below least. An error says what the text is, as in "too short: at least 1s".
 func Duration(text string, least time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
 	if err == nil {

@@ -55,9 +55,7 @@ func (a *app) replay(files []string, scenario, asJSON bool) (int, error) {
 			return 0, err
 		}
 	} else {
-		run := reportOf(v, "")
-		run.Cause = a.cause(v)
-		fmt.Fprint(a.out, report.Text(run))
+		fmt.Fprint(a.out, report.Text(a.explained(v, "")))
 	}
 	if !same {
 		return exitUndecided, nil

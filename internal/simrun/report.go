@@ -102,8 +102,7 @@ func (a *app) reportRun(files []string, o reportOptions) (int, error) {
 		fmt.Fprintf(a.err, "simrun: %s is not the same again: %s\n", files[0], why)
 		return exitUndecided, nil
 	}
-	r := reportOf(v, program()+" replay "+files[0])
-	r.Cause = a.cause(v)
+	r := a.explained(v, program()+" replay "+files[0])
 	if o.blame {
 		if r.Blame, err = a.blame(rec, v, files[0], o.runs); err != nil {
 			return 0, err
@@ -202,6 +201,13 @@ func reportOf(v play.Verdict, replay string) report.Run {
 		Scenario: v.Scenario.Name, About: v.Scenario.About, Lock: v.Lock.Name, Seed: v.Seed, Verdict: string(v.Word), Expected: v.Expected,
 		Why: sentence.Verdict(v), Replay: replay, Digest: v.Digest(), Record: v.Played.Record, Findings: v.Findings,
 	}
+}
+
+// explained is reportOf with the cause of the first finding.
+func (a *app) explained(v play.Verdict, replay string) report.Run {
+	r := reportOf(v, replay)
+	r.Cause = a.cause(v)
+	return r
 }
 
 // cause describes the known defect that a run's first finding shows, or the event that made server and clients
@@ -618,7 +624,5 @@ func (a *app) runOf(root *os.Root, dir, recording string) (report.Run, []report.
 	if why != "" {
 		return report.Run{}, nil, fmt.Errorf("%s is not the same again: %s", file, why)
 	}
-	r := reportOf(v, program()+" replay "+file)
-	r.Cause = a.cause(v)
-	return r, pictures(v), nil
+	return a.explained(v, program()+" replay "+file), pictures(v), nil
 }

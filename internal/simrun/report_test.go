@@ -76,7 +76,10 @@ func TestReport(t *testing.T) {
 	})
 	t.Run("as text", func(t *testing.T) {
 		code, out, _ := call(t, "report", "--text", recording)
-		if code != exitOK || !strings.Contains(out, "held by b/1 ×1, until 13.015s") || !strings.Contains(out, "▶ 5.014s misdelete (bug)") {
+		if replayed, text, _ := call(t, "replay", recording); replayed != exitOK || !strings.Contains(text, "cause: a known defect: SETNX-misdelete, ") {
+			t.Errorf("the replay: exit %d\n%s", replayed, text)
+		}
+		if code != exitOK || !strings.Contains(out, "cause: a known defect: SETNX-misdelete, ") || !strings.Contains(out, "held by b/1 ×1, until 13.015s") || !strings.Contains(out, "▶ 5.014s misdelete (bug)") {
 			t.Errorf("exit %d\n%s", code, out)
 		}
 	})

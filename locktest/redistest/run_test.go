@@ -278,6 +278,31 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	mustContain(t, again, "holds in the schedule that broke it before", "Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it")
 }
 
+// A failure does not overwrite a recording in which the lock holds now, although both have one fingerprint.
+func TestARecordingInWhichTheLockHoldsStays(t *testing.T) {
+	t.Parallel()
+	const fingerprint = "linearizable.bug.acquire.hold-ended-by-another"
+	dir := t.TempDir()
+	recordings := filepath.Join(dir, "testdata", "lockstep", "TestJudged")
+	outcome(t, dir, "exists-then-set, without the errors of Unlock", nil, "-test.run=^TestJudged$/^stories$/^pause-past-the-lease$")
+	held, first := filepath.Join(recordings, fingerprint+".lockstep"), filepath.Join(recordings, "story.pause-past-the-lease.linearizable.lockstep")
+	if err := os.Rename(first, held); err != nil {
+		t.Fatal(err)
+	}
+	before, err := os.ReadFile(held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=5")
+	after, err := os.ReadFile(held)
+	if err != nil || string(after) != string(before) {
+		t.Errorf("the recording is another one, %v:\n%s", err, text)
+	}
+	mustContain(t, text, "--- PASS: TestJudged/recording/"+fingerprint+" ", "fingerprint: "+fingerprint+"\n", fingerprint+"~2.lockstep\n")
+	again, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=5")
+	mustContain(t, again, "--- FAIL: TestJudged/recording/"+fingerprint+"~2 ", "here too; the failure "+fingerprint+" is shown above")
+}
+
 // A story that fails as an earlier one did, and with the same bugs, is told in short. Nothing of it is lost: its
 // recording shows it whole, and so does its subtest alone. A story that fails for another cause is whole, as
 // TestAnAnswerThatTheRunRefutesHasAHint checks.
@@ -699,6 +724,9 @@ func init() {
 	wrong["takes it by extending it"] = extendedSubject("takes it by extending it", setAgain)
 	add("marks every hold with 1", open(func(rdb *redis.Client, name string) locktest.Lock { return &constant{setnx{rdb: rdb, name: name}} }))
 	add("does not tell that it freed nothing", open(func(rdb *redis.Client, name string) locktest.Lock { return &silent{setnx{rdb: rdb, name: name}} }))
+	quiet := wrong["does not tell that it freed nothing"]
+	quiet.Name = "exists-then-set"
+	wrong["exists-then-set, without the errors of Unlock"] = quiet
 	add("is busy before it asks", open(func(rdb *redis.Client, name string) locktest.Lock { return &busyEarly{setnx{rdb: rdb, name: name}} }))
 	add("swallows the errors of Unlock", open(func(rdb *redis.Client, name string) locktest.Lock { return &swallows{setnx{rdb: rdb, name: name}} }))
 	wrong["endless"] = endlessSubject("endless", false)
