@@ -28,6 +28,10 @@ func hintOf(f judges.Finding, run *trace.Run) string {
 		if d.Verb == string(model.RoleUnlock) && d.Change == judges.HoldEnded {
 			return hintOfFreed(d.Owner)
 		}
+	case judges.Overlap:
+		if e := d.Ending; e.Cause == model.LossEnded && e.Command == model.RoleUnlock && !slices.Contains(e.Threads, d.Earlier) {
+			return hintOfFreed(d.Earlier)
+		}
 	case judges.Forgotten:
 		return hintOfUnlock(run, f.Lock, d.ToNs)
 	case judges.Unplaceable:

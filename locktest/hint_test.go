@@ -2,6 +2,7 @@ package locktest
 
 import (
 	"cmp"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,6 +115,21 @@ func TestTheHintOfAnUnlockThatFreesAnothersHold(t *testing.T) {
 		got := hintOf(judges.Finding{Judge: model.JudgeMisdelete, Facts: model.Facts{Lock: "l"}, Detail: judges.Misdelete{Verb: string(c.verb), Change: c.change, Owner: "b/1"}}, nil)
 		if got != want {
 			t.Errorf("%s, %s: the hint is %q, want %q", c.verb, c.change, got, want)
+		}
+	}
+	// A second owner that such an unlock made possible has the same hint. A late unlock of the owner itself does not.
+	for _, c := range []struct {
+		ending judges.Ending
+		want   bool
+	}{
+		{judges.Ending{Cause: model.LossEnded, Command: model.RoleUnlock, Threads: []string{"a/1"}}, true},
+		{judges.Ending{Cause: model.LossEnded, Command: model.RoleUnlock, Threads: []string{"b/1"}}, false},
+		{judges.Ending{Cause: model.LossEnded, Command: model.RoleAcquire, Threads: []string{"a/1"}}, false},
+		{judges.Ending{Cause: model.LossExpired}, false},
+	} {
+		got := hintOf(judges.Finding{Judge: model.JudgeMutualExclusion, Facts: model.Facts{Lock: "l"}, Detail: judges.Overlap{Earlier: "b/1", Later: "c/1", Ending: c.ending}}, nil)
+		if strings.HasPrefix(got, "Unlock freed the hold of b/1; ") != c.want {
+			t.Errorf("a second owner after %+v: the hint is %q", c.ending, got)
 		}
 	}
 }

@@ -1004,8 +1004,9 @@ func (r *runner) fail(t *testing.T, f failure) {
 	t.Error("\n" + text.String())
 }
 
-// summary lists the promises that the lock breaks, in the order of the judges, each with the failure that was
-// shown first; "": the lock breaks at most one. Failures are shown in another order, the plainest story first.
+// summary lists the promises that the lock breaks, in the order of the judges, each with its plainest failure;
+// "": the lock breaks at most one. Failures are shown in another order: recordings of earlier tests, then the plainest
+// story, then what was drawn.
 func (r *runner) summary() string {
 	if len(r.broken) < 2 {
 		return ""
@@ -1017,7 +1018,8 @@ func (r *runner) summary() string {
 		if len(fingerprints) == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "\n%s: %s", judge, fingerprints[0])
+		plainest := max(0, slices.IndexFunc(fingerprints, func(f string) bool { return storyOf(f) != "" }))
+		fmt.Fprintf(&b, "\n%s: %s", judge, fingerprints[plainest])
 		if more := len(fingerprints) - 1; more > 0 {
 			fmt.Fprintf(&b, " and %d more", more)
 		}

@@ -15,8 +15,8 @@ func TestTheSummaryBeginsWithTheWorstFailure(t *testing.T) {
 	}{
 		{rule: "nothing is broken"},
 		{rule: "one promise", broken: map[string][]string{model.JudgeTraffic: {"a", "b"}}},
-		{rule: "several promises", broken: map[string][]string{model.JudgeTraffic: {"a"}, model.JudgeLiveness: {"b", "c", "d"}, model.JudgeMisdelete: {"e", "f"}},
-			want: "orders breaks 3 promises. Read the failures above in this order:\nmisdelete: e and 1 more\nliveness: b and 2 more\ntraffic: a"},
+		{rule: "several promises", broken: map[string][]string{model.JudgeTraffic: {"a"}, model.JudgeLiveness: {"b", "c", "d"}, model.JudgeMisdelete: {"e", "story.f.misdelete"}},
+			want: "orders breaks 3 promises. Read the failures above in this order:\nmisdelete: story.f.misdelete and 1 more\nliveness: b and 2 more\ntraffic: a"},
 	} {
 		r := &runner{s: Subject{Name: "orders"}, broken: c.broken}
 		if got := r.summary(); got != c.want {

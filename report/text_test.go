@@ -537,3 +537,26 @@ expect: {`+lock+`: {bug: [linearizable, hold-count]}}
 		t.Errorf("the story does not end with the answer to the unlock:\n%s", story)
 	}
 }
+
+// A call that failed, or does not know what it did, says why in the timeline. The outcomes of others say it.
+func TestTheTimelineSaysWhyACallFailed(t *testing.T) {
+	for _, c := range []struct {
+		outcome model.Outcome
+		err     string
+		want    string
+	}{
+		{model.Granted, "", "lock x: granted"},
+		{model.Busy, "taken", "lock x: busy"},
+		{model.Unknown, "outcome unknown: broken pipe", "lock x: outcome unknown: broken pipe"},
+		{model.Unknown, "", "lock x: unknown"},
+		{model.Failed, "ERR no", "lock x: error: ERR no"},
+	} {
+		rec := &model.Record{Params: model.Params{Lock: "any", Processes: []model.ProcessParams{{Name: "a", Threads: 1}}}}
+		rec.Add(model.Event{Kind: model.KindInvoke, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x"})
+		rec.Add(model.Event{AtNs: 2e6, Kind: model.KindReturn, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x", Outcome: c.outcome, Error: c.err})
+		text := strings.Join(strings.Fields(report.Text(report.Run{Record: rec})), " ")
+		if !strings.HasSuffix(text, " "+c.want+" no judge found anything") {
+			t.Errorf("%s, %q: the timeline ends otherwise than %q:\n%s", c.outcome, c.err, c.want, text)
+		}
+	}
+}

@@ -200,13 +200,24 @@ func (b *builder) add(e *model.Event, lane int, text string) *event {
 	return &b.v.Events[len(b.v.Events)-1]
 }
 
+// returned says how a call ended: the outcome, or the error of a call that failed or does not know what it did.
+func returned(e *model.Event) string {
+	switch {
+	case e.Outcome == model.Unknown && e.Error != "":
+		return e.Error // lockimpl.ErrUnknownOutcome says that the outcome is unknown, and what it wraps says why
+	case e.Outcome == model.Failed && e.Error != "":
+		return fmt.Sprintf("%s: %s", e.Outcome, e.Error)
+	}
+	return string(e.Outcome)
+}
+
 func (b *builder) event(e *model.Event) {
 	v := b.v
 	switch e.Kind {
 	case model.KindInvoke:
 		b.add(e, b.thread(e), fmt.Sprintf("calls %s %s%s", e.Action, e.Lock, terms(e)))
 	case model.KindReturn:
-		text := fmt.Sprintf("%s %s: %s", e.Action, e.Lock, e.Outcome)
+		text := fmt.Sprintf("%s %s: %s", e.Action, e.Lock, returned(e))
 		if e.Token > 0 {
 			text += fmt.Sprintf(", token %d", e.Token)
 		}

@@ -661,12 +661,9 @@ func neverMet(o explore.Tally, dir string) string {
 	return fmt.Sprintf("%s (table: %s)", text, filepath.Join(dir, "verdicts.md"))
 }
 
-// tally prints the totals of a campaign and the failures that it found.
+// tally prints the totals of a campaign, the failures that it found, and what it did not try.
 func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 	fmt.Fprint(a.out, wrap(o.Total(), "", 100))
-	if text := neverMet(o, dir); text != "" && !a.quiet {
-		fmt.Fprint(a.out, wrap(text, "    ", 100))
-	}
 	unkept := false // a failure that is printed has no recording
 	for i, g := range o.Groups {
 		if a.quiet && g.Class != judges.ClassBug {
@@ -697,5 +694,8 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 	}
 	if unkept {
 		fmt.Fprintln(a.out, "The same command with --out DIR writes a recording of each failure.")
+	}
+	if text := neverMet(o, dir); text != "" && !a.quiet {
+		fmt.Fprint(a.out, wrap(text, "", 100))
 	}
 }

@@ -114,7 +114,7 @@ type exploreProgress struct {
 	shrinking *explore.ShrinkProgress
 	since     time.Time
 	first     int // failures that were already small at since
-	cells     int // number of met cells in the last line
+	cells     int // number of met cells in the last line, or of an earlier call
 }
 
 func (a *app) tellProgress(limit time.Duration) *exploreProgress {
@@ -127,7 +127,9 @@ func (a *app) tellProgress(limit time.Duration) *exploreProgress {
 func (t *exploreProgress) played(p explore.Progress) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.runs = p
+	if t.runs = p; p.Played == 0 { // the runs of an earlier call
+		t.cells = p.CellsMet
+	}
 }
 
 // progress returns the progress of the runs.
@@ -152,8 +154,8 @@ func (t *exploreProgress) show() {
 	t.pace.tell(t.line)
 }
 
-// line returns the line of progress at an instant. It calls a cell new if the line before did not
-// count it.
+// line returns the line of progress at an instant. It calls a cell new if neither the line before nor
+// an earlier call of the command counted it.
 func (t *exploreProgress) line(now time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

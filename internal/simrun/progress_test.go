@@ -72,8 +72,9 @@ func TestTheLineOfProgress(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		told.played(explore.Progress{Runs: 700, Played: 200, Of: 1000, States: 40, Groups: 3, Died: 1})
 		is("playing: 700 of 1000 runs, 20 a second, about 15s more, 1m50s at most; 40 states, 3 kinds of failure, 1 died")
+		told.played(explore.Progress{Runs: 500, Of: 1000, CellsMet: 20, CellsOf: 50}) // the runs of an earlier call
 		told.played(explore.Progress{Runs: 700, Played: 200, Of: 1000, States: 40, CellsMet: 30, CellsOf: 50, Groups: 1})
-		is("playing: 700 of 1000 runs, 20 a second, about 15s more, 1m50s at most; 30 of 50 cells met, 30 of them new, 1 kind of failure")
+		is("playing: 700 of 1000 runs, 20 a second, about 15s more, 1m50s at most; 30 of 50 cells met, 10 of them new, 1 kind of failure")
 		told.played(explore.Progress{Runs: 800, Played: 300, Of: 1000, States: 50, CellsMet: 32, CellsOf: 51, Groups: 1})
 		is("playing: 800 of 1000 runs, 30 a second, about 7s more, 1m50s at most; 32 of 51 cells met, 2 of them new, 1 kind of failure")
 		told.played(explore.Progress{Runs: 700, Played: 200, Of: 1000, States: 40, Groups: 3, Died: 1})
