@@ -141,7 +141,7 @@ var NeedsHead = []string{"need", "what the lock shows here", "locks that show it
 var needsAbout = "The cells and the costs below say which lock meets which need. A lock with a bug in one of these promises meets none: " + strings.Join(sound, ", ") + ". " +
 	"Parentheses after a lock have its limits in the first promise of the row, with the number of runs that broke it, and the other promises in which it has a bug. " +
 	"Chance decides whether a failure that is as rare as 1 of 100 comes in a campaign. So a similar lock without such a limit need not be safer. " +
-	"The schedules of a survey are drawn. simrun explore --lock LOCK --faults all also tells stories of known failures, and meets some that no drawn schedule met: play it on a lock before you take it. " +
+	"simrun explore --lock LOCK --faults all plays more schedules: play it on a lock before you take it. " +
 	"The last row compares locks whose servers can have different faults: a lock that met only restarts did not have to survive a failover. " +
 	"Nobody can deploy a lock that is only simulated: its servers exist only in the simulation. " +
 	"No lock alone keeps a job from running twice, since a machine that starts the job late may find the lock free again. So the job must also note in its data which period is done. " +

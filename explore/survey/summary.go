@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Summary says how a lock kept one promise under all classes of faults.
+// Summary says how a lock kept one promise in all campaigns.
 type Summary struct {
 	Word Word
 	// Campaigns are the names of the campaigns in which the promise was broken as Word says.

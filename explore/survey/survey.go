@@ -1,5 +1,6 @@
-// Package survey compares locks. For each lock it plays one campaign per class of faults,
-// and says for each promise whether it held. It also measures the cost of an acquire.
+// Package survey compares locks. For each lock it plays one campaign per class of faults and one that
+// tells stories of known failures, and says for each promise whether it held. It also measures the cost
+// of an acquire.
 package survey
 
 import (
@@ -20,7 +21,9 @@ import (
 
 // Options say how large a survey is.
 type Options struct {
-	Runs   int    `json:"runs"` // runs of each campaign
+	// Runs is the number of runs of each campaign; the campaign Stories rounds it up to whole
+	// families, each of which tells all stories.
+	Runs   int    `json:"runs"`
 	Seed   uint64 `json:"seed"`
 	Budget int    `json:"budget"` // runs for making one failure small
 	// Seconds is the processor time that the campaigns of a lock may take. A lock for which
@@ -29,9 +32,14 @@ type Options struct {
 	Seconds int `json:"seconds,omitempty"`
 }
 
-// NoFaults is the name of the campaign without faults. The other campaigns have the name of
-// their class.
-const NoFaults = "none"
+// The names of the campaigns that have no class of faults of their own. The other campaigns have the
+// name of their class.
+const (
+	NoFaults = "none"
+	// Stories is the campaign that tells the stories of known failures that apply to the lock, and
+	// then draws runs with all classes of faults. Other campaigns draw all their runs.
+	Stories = "stories"
+)
 
 // Campaigns returns the names of the campaigns of a survey, in order.
 func Campaigns() []string {
@@ -39,7 +47,21 @@ func Campaigns() []string {
 	for _, c := range draw.Classes {
 		names = append(names, string(c))
 	}
-	return names
+	return append(names, Stories)
+}
+
+// planOf returns the plan of a campaign on a lock.
+func planOf(name string, l *subject.Subject, seed uint64, runs int) explore.Plan {
+	p := explore.Plan{World: sim.Version, Lock: l.Name, Profile: draw.Orderly, Strategy: explore.StrategyPlain, Seed: seed, Runs: runs}
+	switch name {
+	case NoFaults:
+	case Stories:
+		p.Faults, p.Strategy = draw.Classes, explore.StrategyTold
+		p.Runs = p.Families() * explore.FamilyRuns
+	default:
+		p.Faults = []draw.Class{draw.Class(name)}
+	}
+	return p
 }
 
 // A Promise is a property that the survey asks of a lock.
@@ -88,7 +110,7 @@ const (
 	NoSuchFault Word = "no such fault" // the servers of the lock do not have it
 )
 
-// Cell says how a lock kept one promise under one class of faults.
+// Cell says how a lock kept one promise in one campaign.
 type Cell struct {
 	Promise string `json:"promise"` // Promise.Name
 	Faults  string `json:"faults"`  // the name of the campaign
@@ -121,7 +143,7 @@ type Lock struct {
 	// ServerFaults are the faults of the class server that the lock could meet. The list is nil in
 	// surveys that an older program wrote.
 	ServerFaults []string `json:"server_faults,omitempty"`
-	Runs         int      `json:"runs"` // of each campaign
+	Runs         int      `json:"runs"` // of each campaign, see Options.Runs
 	// Odd is the number of runs that were undecided or did not repeat.
 	Odd int `json:"odd,omitempty"`
 	// Recordings has the text of each recording by its name. It is not in the JSON of
@@ -185,12 +207,11 @@ func fitting(h *sim.Host, l *subject.Subject, o Options, spent func() time.Durat
 	if o.Seconds == 0 || o.Runs <= sample {
 		return o.Runs, nil
 	}
-	plan := explore.Plan{
-		World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Orderly, Strategy: explore.StrategyPlain, Seed: o.Seed, Runs: sample,
-	}
+	plan := planOf(NoFaults, l, o.Seed, sample)
+	plan.Faults = draw.Classes
 	before := spent()
 	err := explore.HereOn(h, plan, l, nil).Family(0, nil, func(explore.Run) error { return nil })
-	campaigns := 1
+	campaigns := 2 // without faults, and with stories
 	for _, c := range draw.Classes {
 		if draw.Meets(l, c) {
 			campaigns++
@@ -227,13 +248,9 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 	}
 	small := map[string]int{} // the size of the failure, by its recording
 	for _, name := range Campaigns() {
-		classes := []draw.Class{draw.Class(name)}
-		if name == NoFaults {
-			classes = nil
-		}
-		if name != NoFaults && !draw.Meets(l, classes[0]) {
+		if class := draw.Class(name); name != NoFaults && name != Stories && !draw.Meets(l, class) {
 			reason := "no server of the lock has a fault of this class"
-			if classes[0] == draw.ClassWatchdog && l.NoWatchdog {
+			if class == draw.ClassWatchdog && l.NoWatchdog {
 				reason = "nothing renews a hold of the lock"
 			}
 			for _, p := range Promises {
@@ -247,12 +264,10 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 		}
 		campaigns := map[*subject.Subject]*campaign{}
 		for _, played := range locks {
-			plan := explore.Plan{
-				World: sim.Version, Lock: played.Name, Faults: classes, Profile: draw.Orderly, Strategy: explore.StrategyPlain, Seed: o.Seed, Runs: runs,
-			}
+			plan := planOf(name, played, o.Seed, runs)
 			c := &campaign{host: h, lock: played, player: explore.HereOn(h, plan, played, nil), budget: o.Budget, small: map[string]*explore.Shrunk{}}
 			if err := c.play(plan); err != nil {
-				return out, fmt.Errorf("%s under faults of the class %s: %w", played.Name, name, err)
+				return out, fmt.Errorf("%s, campaign %s: %w", played.Name, name, err)
 			}
 			campaigns[played] = c
 		}
@@ -263,7 +278,7 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 			}
 			cell, s, err := campaigns[judged].cell(p)
 			if err != nil {
-				return out, fmt.Errorf("%s under faults of the class %s: %w", judged.Name, name, err)
+				return out, fmt.Errorf("%s, campaign %s: %w", judged.Name, name, err)
 			}
 			cell.Faults = name
 			if judged != l {

@@ -40,9 +40,19 @@ type Survey struct {
 
 func (s Survey) versions() explore.Versions {
 	if s.Versions == (explore.Versions{}) {
-		return explore.CurrentVersions().Untold()
+		return explore.CurrentVersions()
 	}
 	return s.Versions
+}
+
+// campaigns returns the names of the campaigns that the locks have cells of, in order. A survey that
+// an older program wrote has fewer than Campaigns.
+func (s Survey) campaigns() []string {
+	return slices.DeleteFunc(Campaigns(), func(name string) bool {
+		return !slices.ContainsFunc(s.Locks, func(l Lock) bool {
+			return slices.ContainsFunc(l.Cells, func(c Cell) bool { return c.Faults == name })
+		})
+	})
 }
 
 // RecordingFile returns the file of a recording, relative to the folder of the survey.
@@ -114,9 +124,14 @@ func (s Survey) about() string {
 	if slices.ContainsFunc(s.Locks, func(l Lock) bool { return len(l.Reasons()) > 0 }) {
 		reasons = " The reasons are below, lock by lock."
 	}
-	return fmt.Sprintf("Each lock met %d drawn schedules without faults, and as many with each class of faults that its servers have. "+fewer+
+	told := ""
+	if slices.Contains(s.campaigns(), Stories) {
+		told = fmt.Sprintf("The campaign stories begins with the stories of known failures that apply to the lock, and then draws schedules with all classes of faults. "+
+			"It plays as many as another campaign, rounded up to a multiple of %d. ", explore.FamilyRuns)
+	}
+	return fmt.Sprintf("Each lock met %d drawn schedules without faults, and as many with each class of faults that its servers have. "+fewer+told+
 		"The callers do everything but force a lock open (profile orderly), and the seed is %d. "+
-		"runs: those of all classes that were judged. held: the promise held in all of them, which says no more than their number. limit: it broke under a circumstance in which no such lock keeps it. "+
+		"runs: those of all campaigns that were judged. held: the promise held in all of them, which says no more than their number. limit: it broke under a circumstance in which no such lock keeps it. "+
 		"bug: it broke although its condition held. not promised: the lock does not claim it. "+
 		"not judged: the lock does not show what the judge needs."+reasons, s.Options.Runs, s.Options.Seed)
 }
@@ -184,7 +199,7 @@ func (s Survey) WriteMarkdown(w io.Writer) error {
 	}
 	fmt.Fprint(b, "\n## Lock by lock\n")
 	for _, l := range s.Locks {
-		l.markdown(b)
+		l.markdown(b, s.campaigns())
 	}
 	return b.Flush()
 }
@@ -207,18 +222,18 @@ func anchor(heading string) string {
 	}, heading)
 }
 
-func (l Lock) markdown(b *bufio.Writer) {
+func (l Lock) markdown(b *bufio.Writer, campaigns []string) {
 	fmt.Fprintf(b, "\n### %s\n\n%s.", l.Name, strings.TrimSuffix(l.About, "."))
 	if l.Advice != "" {
 		fmt.Fprintf(b, " %s", l.Advice)
 	}
 	fmt.Fprint(b, "\n\n")
-	names := append([]string{"promise"}, Campaigns()...)
+	names := append([]string{"promise"}, campaigns...)
 	row(b, names)
 	rule(b, len(names))
 	for _, p := range Promises {
 		cells := []string{p.Name}
-		for _, campaign := range Campaigns() {
+		for _, campaign := range campaigns {
 			c := l.Cell(p.Name, campaign)
 			text := string(c.Word)
 			switch c.Word {
@@ -289,7 +304,7 @@ func (s Survey) WritePage(w io.Writer) error {
 		Campaigns        []string
 		CostHead         []string
 		CostRows         [][]string
-	}{s, s.about(), costAbout, needsAbout, noLock, NeedsHead, Needs, Promises, Campaigns(), CostHead, s.costRows()})
+	}{s, s.about(), costAbout, needsAbout, noLock, NeedsHead, Needs, Promises, s.campaigns(), CostHead, s.costRows()})
 }
 
 func (s Survey) costRows() (rows [][]string) {

@@ -221,7 +221,7 @@ func (r *renewal) parts() ([]part, error) {
 	switch s, _, err := openSurvey(r.dir); {
 	case err == nil:
 		locks, err := surveyLocks(s)
-		all = append(all, part{name: "survey", file: survey.LocksFile, uses: now, locks: locks, foreign: err != nil, write: func(r *renewal) error {
+		all = append(all, part{name: "survey", file: survey.LocksFile, uses: explore.CurrentVersions(), locks: locks, foreign: err != nil, write: func(r *renewal) error {
 			args := []string{"survey", "--runs", strconv.Itoa(s.Options.Runs), "--seed", strconv.FormatUint(s.Options.Seed, 10), "--jobs", strconv.Itoa(r.jobs), "--out", r.dir}
 			for _, name := range s.Chosen {
 				args = append(args, "--lock", name)

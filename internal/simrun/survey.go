@@ -42,13 +42,13 @@ func (a *app) surveyCommand() *cobra.Command {
 	o := surveyFlags{Options: survey.Options{Budget: surveyBudget}}
 	c := a.command(guide{
 		use: "survey", optionsOnly: true, short: "compare locks: which promises hold under which faults, and what an acquire costs",
-		long: "Survey plays drawn schedules on each lock without faults, and as many with each class of faults, and reports each promise as held, as a limit with its excuse, or as a bug with a recording. " +
+		long: "Survey plays drawn schedules on each lock without faults, as many with each class of faults, and stories of known failures. It reports each promise as held, as a limit with its excuse, or as a bug with a recording. " +
 			"It also measures an acquire. With --out it writes survey.md, survey.html, survey.jsonl and recordings.",
 		examples: []string{"survey --lock setnx-del --runs 10"},
 	}, func(in invocation) (int, error) { return a.survey(in, o) })
 	f := c.Flags()
 	lockFlag(f, &o.locks, "a `LOCK`; may be repeated; default: each lock, of a library the newest release")
-	whole(f, &o.Runs, "runs", 300, atLeast(1), "runs of each class of faults")
+	whole(f, &o.Runs, "runs", 300, atLeast(1), "runs of each class of faults; the stories take at least 100")
 	whole(f, &o.Seconds, "seconds", 0, atLeast(0), "fewer runs for a lock whose runs take longer than this many seconds of a processor; 0: never")
 	f.StringSliceVar(&o.runsOf, "runs-of", nil, "`LOCK=N`: N runs of each class of faults for LOCK; may be repeated")
 	f.StringSliceVar(&o.again, "again", nil, "survey `LOCK` again, and keep the other locks of the survey in --out; may be repeated")
@@ -75,8 +75,16 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 	var runsOf map[string]int
 	s := survey.Survey{Command: strings.Join(append([]string{program(), "survey"}, in.args...), " "), Chosen: names, Options: o}
 	if again != nil {
-		s, err = toSurveyAgain(again, dir)
-	} else if locks, err = surveyed(names); err == nil {
+		if s, err = toSurveyAgain(again, dir); err == nil {
+			locks, err = surveyed(again)
+		}
+		for _, value := range own { // the command that plays the whole survey like this
+			s.Command += " --runs-of " + value
+		}
+	} else {
+		locks, err = surveyed(names)
+	}
+	if err == nil {
 		runsOf, err = ownRuns(own, locks)
 	}
 	switch i := slices.IndexFunc(fixedByASurvey, in.given.Changed); {
@@ -95,7 +103,7 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 	stop, unregister := a.interruptible()
 	defer unregister()
 	if again != nil {
-		err = a.surveyAgain(stop, &s, again, jobs, dir)
+		err = a.surveyAgain(stop, &s, again, runsOf, jobs, dir)
 	} else {
 		s.Locks, err = a.surveyAll(stop, locks, o, runsOf, jobs, dir)
 	}
@@ -223,7 +231,7 @@ func surveyKept(stop context.Context, lock string, o survey.Options, dir string)
 	if dir != "" {
 		dir = filepath.Join(dir, surveyingDir)
 	}
-	answer, err := kept(dir, lock, surveyTask{lock, o, explore.CurrentVersions().Untold()}, func(task surveyTask) (surveyAnswer, error) {
+	answer, err := kept(dir, lock, surveyTask{lock, o, explore.CurrentVersions()}, func(task surveyTask) (surveyAnswer, error) {
 		return surveyAway(stop, task)
 	})
 	answer.Lock.Recordings = answer.Recordings

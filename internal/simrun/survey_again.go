@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,8 +65,12 @@ func toSurveyAgain(names []string, dir string) (survey.Survey, error) {
 	if err != nil {
 		return s, fmt.Errorf("--again: %w", err)
 	}
-	now := explore.CurrentVersions().Untold()
-	if d := v.Raised(now, kept...).Difference(now); d != "" {
+	now := explore.CurrentVersions()
+	d := v.Raised(now, kept...).Difference(now)
+	if missing := v.Missing(now); missing != "" {
+		d = "without the version of: " + missing
+	}
+	if d != "" {
 		return s, fmt.Errorf("--again: another program wrote %s (%s); survey all locks", filepath.Join(dir, survey.LocksFile), d)
 	}
 	for _, name := range names {
@@ -137,11 +142,11 @@ func (a *app) measureCosts(dir string, s survey.Survey) error {
 }
 
 // fixedByASurvey are the options that --again takes from the survey.
-var fixedByASurvey = []string{"lock", "runs", "seed", "seconds", "runs-of"}
+var fixedByASurvey = []string{"lock", "runs", "seed", "seconds"}
 
-// surveyAgain surveys some locks of a survey again, each with as many runs as it had. The other
-// locks stay as they are.
-func (a *app) surveyAgain(stop context.Context, s *survey.Survey, names []string, jobs int, dir string) error {
+// surveyAgain surveys some locks of a survey again, each with as many runs as it had, or as runsOf
+// says. The other locks stay as they are.
+func (a *app) surveyAgain(stop context.Context, s *survey.Survey, names []string, runsOf map[string]int, jobs int, dir string) error {
 	var locks []*subject.Subject
 	runs := map[string]int{}
 	for i := range s.Locks {
@@ -158,7 +163,7 @@ func (a *app) surveyAgain(stop context.Context, s *survey.Survey, names []string
 			return err
 		}
 		locks = append(locks, known)
-		runs[l.Name] = l.Runs
+		runs[l.Name] = cmp.Or(runsOf[l.Name], l.Runs)
 	}
 	again, err := a.surveyAll(stop, locks, s.Options, runs, jobs, dir)
 	if err != nil || stop.Err() != nil {

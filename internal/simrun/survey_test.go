@@ -68,7 +68,7 @@ func TestASurveyTakesOneReleaseOfALibrary(t *testing.T) {
 func TestASurveyGoesOn(t *testing.T) {
 	dir := t.TempDir()
 	o := survey.Options{Runs: 1, Seed: 1, Budget: 1}
-	task := surveyTask{"no-such-lock", o, explore.CurrentVersions().Untold()}
+	task := surveyTask{"no-such-lock", o, explore.CurrentVersions()}
 	keep := func(a surveyAnswer) {
 		t.Helper()
 		_, err := kept(filepath.Join(dir, surveyingDir), task.Lock, task, func(surveyTask) (surveyAnswer, error) { return a, nil })
@@ -123,8 +123,15 @@ func TestSomeLocksAreSurveyedAgain(t *testing.T) {
 			t.Errorf("%s is another file", name)
 		}
 	}
+	// Another number of runs goes into the command on top, which plays the whole survey like this.
+	if code, _, stderr := call(t, "survey", "--again", "none", "--runs-of", "none=1", "--out", dir); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	if s, _, err := openSurvey(dir); err != nil || !strings.HasSuffix(s.Command, " --runs-of none=1") || s.Locks[0].Runs != 1 || s.Locks[1].Runs != 2 {
+		t.Errorf("%q: %d and %d runs, %v", s.Command, s.Locks[0].Runs, s.Locks[1].Runs, err)
+	}
 	older := s
-	older.Versions = explore.CurrentVersions().Untold()
+	older.Versions = explore.CurrentVersions()
 	older.Versions.Judges = judges.Version - 1 // which matters to one of the locks at most
 	older.Locks = []survey.Lock{{Name: "redisson@4.7.0"}, {Name: "string-reentrant"}}
 	two := t.TempDir()
@@ -137,9 +144,17 @@ func TestSomeLocksAreSurveyedAgain(t *testing.T) {
 	if _, err := toSurveyAgain([]string{"redisson@4.7.0"}, two); err == nil || !strings.Contains(err.Error(), "survey all locks") {
 		t.Errorf("the judges have changed for a lock that is not surveyed again: %v", err)
 	}
+	older.Versions = explore.CurrentVersions().Untold() // as in surveys that told no stories
+	if err := writeSurveyData(two, older); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := toSurveyAgain([]string{"string-reentrant"}, two); err == nil || !strings.Contains(err.Error(), "without the version of: stories") {
+		t.Errorf("a survey without stories: %v", err)
+	}
 	for _, c := range []struct{ args, want string }{
 		{"--again setnx-del", "does not have it"},
 		{"--again none --runs 3", "--again takes --runs from the survey"},
+		{"--again none --runs-of setnx-cad=3", "setnx-cad is not surveyed"},
 	} {
 		code, _, stderr := call(t, append(append([]string{"survey"}, strings.Fields(c.args)...), "--out", dir)...)
 		if code != exitUsage || !strings.Contains(stderr, c.want) {
