@@ -226,9 +226,7 @@ func (r *renewal) parts() ([]part, error) {
 			for _, name := range s.Chosen {
 				args = append(args, "--lock", name)
 			}
-			if s.Options.Seconds > 0 {
-				args = append(args, "--seconds", strconv.Itoa(s.Options.Seconds))
-			}
+			// Each lock gets the runs that it had. With --seconds, the speed of the machine would decide.
 			for _, l := range s.Locks {
 				if _, err := subject.Find(l.Name); err == nil && l.Runs != s.Options.Runs {
 					args = append(args, "--runs-of", fmt.Sprintf("%s=%d", l.Name, l.Runs))

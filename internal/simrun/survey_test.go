@@ -163,6 +163,20 @@ func TestSomeLocksAreSurveyedAgain(t *testing.T) {
 	}
 }
 
+// The results write a survey anew with the runs that each lock had, whatever a second of this machine is worth.
+func TestTheResultsRepeatASurvey(t *testing.T) {
+	dir := t.TempDir()
+	if code, _, stderr := call(t, "survey", "--lock", "none", "--runs", "2", "--runs-of", "none=1", "--seconds", "9", "--out", dir); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	if code, _, stderr := call(t, "results", dir, "--only", "survey"); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
+	}
+	if s, _, err := openSurvey(dir); err != nil || s.Options.Runs != 2 || s.Options.Seconds != 0 || len(s.Locks) != 1 || s.Locks[0].Runs != 1 {
+		t.Errorf("%q, %v: options %+v, and %d runs of %s", s.Command, err, s.Options, s.Locks[0].Runs, s.Locks[0].Name)
+	}
+}
+
 // The tables of a survey can be written anew without a run. They keep the versions of the program
 // that played it, and a survey without reasons can be read.
 func TestTheTablesOfASurveyAreWrittenAnew(t *testing.T) {
