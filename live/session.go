@@ -666,7 +666,9 @@ func (s *session) author(m *message, by sim.Author, words []string) {
 			by.Lock = ""
 		}
 	case by.Thread != "" && by.Lock == "":
-		by.Lock = s.owners.About(words)
+		if by.Lock = s.owners.About(words); by.Lock == "" && !s.bytes {
+			by.Lock = s.owners.Beside(by.Thread, words)
+		}
 	}
 	if s.bytes && by.Op == 0 && by.Lock != "" {
 		by.Thread = s.owners.Whose(by.Lock, words, by.Thread)

@@ -17,7 +17,8 @@ type Author struct {
 	Thread string
 	// Op is the operation in which the request was sent; 0: none, or unknown. Action and
 	// Lock are those of the operation. If there is no operation, Lock is the lock for which a
-	// value in the request was written; "": none.
+	// value in the request was written, or else the lock that the thread took with a request of
+	// the same words; "": none.
 	Op     int
 	Action model.Action
 	Lock   string

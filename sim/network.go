@@ -76,7 +76,9 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 			by.Lock = ""
 		}
 	case by.Thread != "" && by.Lock == "":
-		by.Lock = w.owners.About(words)
+		if by.Lock = w.owners.About(words); by.Lock == "" && c.node.stream == nil {
+			by.Lock = w.owners.Beside(by.Thread, words)
+		}
 	}
 	if c.node.stream != nil && by.Op == 0 && by.Lock != "" {
 		by.Thread = w.owners.Whose(by.Lock, words, by.Thread)

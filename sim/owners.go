@@ -21,11 +21,14 @@ type Owners struct {
 	writers map[string]string
 	// locks has the lock for which each value was written; "" for a value of several locks.
 	locks map[string]string
+	// takes has, by thread and lock, the words of the request with which the thread took the lock last.
+	takes map[string]map[string][]string
 }
 
 // NewOwners returns an Owners that has learned nothing yet.
 func NewOwners() *Owners {
-	return &Owners{threads: map[string]string{}, unknown: map[string]string{}, writers: map[string]string{}, locks: map[string]string{}}
+	return &Owners{threads: map[string]string{}, unknown: map[string]string{}, writers: map[string]string{}, locks: map[string]string{},
+		takes: map[string]map[string][]string{}}
 }
 
 // A Writer is the sender of a request. Thread is "" if only the process is known, and Words is nil if
@@ -103,6 +106,10 @@ func (o *Owners) Took(lock string, s *model.LockState, by *Writer) {
 	}
 	o.note(lock, s.Owner)
 	o.threads[valueKey(lock, s.Owner)] = by.Thread
+	if o.takes[by.Thread] == nil {
+		o.takes[by.Thread] = map[string][]string{}
+	}
+	o.takes[by.Thread][lock] = by.Words
 }
 
 // note remembers the lock for which a value was written.
@@ -125,6 +132,31 @@ func (o *Owners) About(words []string) string {
 		}
 	}
 	return ""
+}
+
+// Beside returns the lock that a request of a thread is about if it has no value, as a renewal by PEXPIRE: the lock
+// that the thread took with a request that has most of its words, but for the name of the command. It returns "" if
+// there is none, or if there are several.
+func (o *Owners) Beside(thread string, words []string) string {
+	if o == nil || len(words) == 0 {
+		return ""
+	}
+	best, most := "", 0
+	for lock, took := range o.takes[thread] {
+		n := 0
+		for _, word := range words[1:] {
+			if slices.Contains(took[1:], word) {
+				n++
+			}
+		}
+		switch {
+		case n > most:
+			best, most = lock, n
+		case n == most:
+			best = ""
+		}
+	}
+	return best
 }
 
 // Whose returns the thread of a value of a lock that is among words. If there is no such value, or

@@ -38,3 +38,31 @@ func TestTheOwnerOfAValueIsWhoTookTheLockWithIt(t *testing.T) {
 		t.Errorf("a state that is named twice has the value %q and belongs to %s", again.Value, again.Owner)
 	}
 }
+
+// A request without a value is about the lock that its thread took with the most of its words.
+func TestARequestWithoutAValueIsAboutTheLockOfItsKey(t *testing.T) {
+	o := sim.NewOwners()
+	take := func(thread, lock string, words ...string) {
+		o.Took(lock, &model.LockState{Owner: words[2], Count: 1}, &sim.Writer{Process: model.ProcessOf(thread), Thread: thread, Words: words})
+	}
+	take("a/1", "x", "SET", "lock:x", "v1", "PX", "8000")
+	take("a/1", "y", "SET", "lock:y", "v2", "PX", "8000")
+	for _, c := range []struct {
+		thread string
+		words  []string
+		want   string
+	}{
+		{"a/1", []string{"PEXPIRE", "lock:x", "8000"}, "x"},
+		{"a/1", []string{"GET", "lock:y"}, "y"},
+		{"a/1", []string{"PEXPIRE", "other", "8000"}, ""}, // as much about the one as about the other
+		{"a/1", []string{"MGET", "lock:x", "lock:y"}, ""},
+		{"a/1", []string{"PING"}, ""},
+		{"a/1", []string{"SET", "other"}, ""}, // only the command is the same
+		{"a/1", nil, ""},
+		{"b/1", []string{"PEXPIRE", "lock:x", "8000"}, ""}, // it took nothing
+	} {
+		if got := o.Beside(c.thread, c.words); got != c.want {
+			t.Errorf("%s, %q: about %q, want %q", c.thread, c.words, got, c.want)
+		}
+	}
+}
