@@ -500,7 +500,7 @@ func readRuns(dir string) (runs []Run, whole int64, err error) {
 		}
 		var r Run
 		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, 0, fmt.Errorf("%s:%d: not a run: %w", file, n, err)
+			return nil, 0, &OtherCampaignError{dir, fmt.Sprintf("%s:%d is no run: %v", RunsFile, n, err)}
 		}
 		runs = append(runs, r)
 		whole += int64(len(line))

@@ -124,7 +124,11 @@ func sameValue(run *trace.Run, changed *trace.Change) string {
 func hintOfReleased(run *trace.Run, call *trace.Call) string {
 	if call != nil {
 		for _, c := range call.Changes {
-			if who := c.Before.Owner; c.Ended() && who != call.Caller {
+			switch who := c.Before.Owner; {
+			case !c.Ended():
+			case who == call.Caller:
+				return "" // it freed what it had on the server, and the mistake is elsewhere
+			default:
 				if hint := sameValue(run, c); hint != "" {
 					return hint
 				}

@@ -85,6 +85,17 @@ func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 	}
 }
 
+// An unlock that freed the hold of its caller on the server need not say that it found nothing.
+func TestAnUnlockThatFreedItsOwnHoldHasNoHint(t *testing.T) {
+	run := twoThreads([]model.Event{
+		{Kind: model.KindSend, Command: "EVAL", Script: model.RoleUnlock, Locks: []string{"l"}, Owners: []string{"a/1"}}, {Kind: model.KindExec, Reply: "1"},
+		{Kind: model.KindState, State: &model.LockState{}}, {Kind: model.KindDeliver, Dir: "reply"},
+	}, nil, model.Released)
+	if got := hintOfReleased(run, run.Calls[1]); got != "" {
+		t.Errorf("the hint is %q", got)
+	}
+}
+
 // A lock that asks often may be meant to, and the subject can say so.
 func TestTheHintOfTrafficNamesTheBoundAndThePromise(t *testing.T) {
 	got := hintOf(judges.Finding{Judge: model.JudgeTraffic, Detail: judges.Traffic{Sent: 63, Most: 60}}, nil)

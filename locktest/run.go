@@ -833,7 +833,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		failures = merge(failures, f)
 	}
 	for _, f := range failures {
-		f.how = fmt.Sprintf("%d of %s do, the first is number %d; made small to %s", len(f.schedules), counted.Of(len(runs), "schedule"), slices.Min(slices.Collect(maps.Keys(f.schedules)))+1, counted.Of(f.size, "event"))
+		f.how = f.drawn(len(runs))
 		r.fail(t, f)
 	}
 	r.explored = whole
@@ -855,7 +855,7 @@ func (r *runner) again(h *sim.Host, g explore.Found, small explore.Shrunk) (fail
 		return failure{}, fmt.Errorf("%s is nondeterministic: a failure of %s, first found in schedule number %d, does not repeat when the schedule is played again, %s",
 			r.s.Name, g.Judge, g.First.Index+1, where)
 	}
-	return failure{fingerprint: small.Fingerprint(), verdict: v, finding: f, size: small.Size}, nil
+	return failure{fingerprint: small.Fingerprint(), verdict: v, finding: f, size: small.Size, unfinished: small.Unfinished}, nil
 }
 
 // merge adds a failure to those that were found. Failures that are the same once they
@@ -867,7 +867,7 @@ func merge(failures []failure, f failure) []failure {
 	}
 	maps.Copy(f.schedules, failures[i].schedules)
 	if failures[i].size <= f.size {
-		f.verdict, f.finding, f.size = failures[i].verdict, failures[i].finding, failures[i].size
+		f.verdict, f.finding, f.size, f.unfinished = failures[i].verdict, failures[i].finding, failures[i].size, failures[i].unfinished
 	}
 	failures[i] = f
 	return failures
@@ -891,9 +891,20 @@ type failure struct {
 	finding     judges.Finding
 	schedules   map[int]bool // the indexes of the schedules that showed it, if it was explored
 	size        int          // in events
+	unfinished  bool         // the time to make it smaller was over
 	how         string       // in which schedules, for people
 	file        string       // the recording; "": it is to be written
 	story       string       // the story that showed it; "": none
+}
+
+// drawn says how many of the drawn schedules show the failure, and how small it was made.
+func (f failure) drawn(of int) string {
+	text := fmt.Sprintf("%d of %s do, the first is number %d; made small to %s",
+		len(f.schedules), counted.Of(of, "schedule"), slices.Min(slices.Collect(maps.Keys(f.schedules)))+1, counted.Of(f.size, "event"))
+	if f.unfinished {
+		text += ", until the time for it was over: a larger Options.Shrink may make it smaller"
+	}
+	return text
 }
 
 // kind identifies a mistake: all its failures have the same kind.

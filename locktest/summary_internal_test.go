@@ -24,3 +24,16 @@ func TestTheSummaryBeginsWithTheWorstFailure(t *testing.T) {
 		}
 	}
 }
+
+// A failure that may be smaller says so.
+func TestAFailureSaysThatItMayBeSmaller(t *testing.T) {
+	f := failure{schedules: map[int]bool{9: true, 4: true}, size: 45}
+	const whole = "2 of 200 schedules do, the first is number 5; made small to 45 events"
+	if got := f.drawn(200); got != whole {
+		t.Errorf("%q; want %q", got, whole)
+	}
+	f.unfinished = true
+	if got, want := f.drawn(200), whole+", until the time for it was over: a larger Options.Shrink may make it smaller"; got != want {
+		t.Errorf("%q; want %q", got, want)
+	}
+}

@@ -35,6 +35,8 @@ func TestParseClasses(t *testing.T) {
 		{names: "none"},
 		{names: "none,pause", wrong: `"none" stands for no class of faults; give it alone, or leave it out`},
 		{names: "pause,none", wrong: `"none" stands for no class of faults; give it alone, or leave it out`},
+		{names: "all,none", wrong: `"none" stands for no class of faults; give it alone, or leave it out`},
+		{names: "all,nome", wrong: `unknown class of faults "nome"; did you mean "none"? known: network, crash, pause, partition, clock, server, operator, watchdog, interrupt, all, none`},
 		{names: "nome", wrong: `unknown class of faults "nome"; did you mean "none"? known: network, crash, pause, partition, clock, server, operator, watchdog, interrupt, all, none`},
 	} {
 		got, err := ParseClasses(strings.Split(c.names, ","))

@@ -51,6 +51,7 @@ func ClassNames() []string {
 // is the only name then, for none.
 func ParseClasses(names []string) ([]Class, error) {
 	var out []Class
+	all := false
 	for _, name := range names {
 		if name == noClass && len(names) == 1 {
 			return nil, nil
@@ -59,7 +60,8 @@ func ParseClasses(names []string) ([]Class, error) {
 			return nil, fmt.Errorf("%q stands for no class of faults; give it alone, or leave it out", name)
 		}
 		if name == allClasses {
-			return Classes, nil
+			all = true
+			continue
 		}
 		if !slices.Contains(Classes, Class(name)) {
 			known := ClassNames()
@@ -68,6 +70,9 @@ func ParseClasses(names []string) ([]Class, error) {
 		if !slices.Contains(out, Class(name)) {
 			out = append(out, Class(name))
 		}
+	}
+	if all {
+		return Classes, nil
 	}
 	return out, nil
 }

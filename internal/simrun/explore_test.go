@@ -660,3 +660,19 @@ func TestExploreEndsWhenItIsFull(t *testing.T) {
 		}
 	}
 }
+
+// A file of another program in the folder is bad input, and stays as it is.
+func TestACampaignRefusesAFileThatHasNoRuns(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, explore.RunsFile)
+	if err := os.WriteFile(file, []byte("mine\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := call(t, "explore", "--lock", "none", "--runs", "1", "--out", dir)
+	if want := "holds another campaign (runs.jsonl:1 is no run: "; code != exitUsage || !strings.Contains(stderr, want) {
+		t.Errorf("exit %d, %s; want exit %d and %q", code, stderr, exitUsage, want)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "mine\n" {
+		t.Errorf("the file has %q, %v", text, err)
+	}
+}

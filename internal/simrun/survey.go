@@ -100,6 +100,11 @@ func (a *app) survey(in invocation, flags surveyFlags) (int, error) {
 		return 0, usageError{fmt.Errorf("survey: %w", err)}
 	}
 	defer release()
+	if again == nil && dir != "" {
+		if err := replaceable(dir, locks, o); err != nil {
+			return 0, usageError{fmt.Errorf("survey: %w", err)}
+		}
+	}
 	stop, unregister := a.interruptible()
 	defer unregister()
 	if again != nil {
@@ -322,11 +327,48 @@ func (a *app) surveyor(args []string) (int, error) {
 	return exitOK, json.NewEncoder(a.out).Encode(surveyAnswer{lock, lock.Recordings})
 }
 
+// replaceable returns an error unless a survey of these locks may be written into a folder: it has no survey, or
+// one that the new one repeats. Nothing else of the user's may be there under the names of a survey.
+func replaceable(dir string, locks []*subject.Subject, o survey.Options) error {
+	old, _, err := openSurvey(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		for _, name := range []string{survey.MarkdownFile, survey.PageFile, survey.RecordingsDir} {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				return fmt.Errorf("%s would be overwritten, and there is no %s that says that a survey wrote it; name another folder", filepath.Join(dir, name), survey.LocksFile)
+			}
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	difference := ""
+	switch lost := slices.IndexFunc(old.Locks, func(l survey.Lock) bool {
+		return !slices.ContainsFunc(locks, func(s *subject.Subject) bool { return s.Name == l.Name })
+	}); {
+	case lost >= 0:
+		difference = "it has " + old.Locks[lost].Name
+	case old.Options.Runs != o.Runs:
+		difference = fmt.Sprintf("its campaigns have %s, and not %d", counted.Of(old.Options.Runs, "run"), o.Runs)
+	case old.Options.Seed != o.Seed:
+		difference = fmt.Sprintf("it has seed %d, and not %d", old.Options.Seed, o.Seed)
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s holds another survey (%s); name another folder, or remove it", dir, difference)
+}
+
 // writeSurvey writes a survey into a folder. Recordings that an earlier survey wrote are
 // removed.
 func writeSurvey(dir string, s survey.Survey) error {
-	if err := os.RemoveAll(filepath.Join(dir, survey.RecordingsDir)); err != nil {
+	old, _, err := openSurvey(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	for _, l := range slices.Concat(old.Locks, s.Locks) {
+		if err := os.RemoveAll(filepath.Join(dir, survey.RecordingsDir, filepath.Base(l.Name))); err != nil {
+			return err
+		}
 	}
 	for _, l := range s.Locks {
 		for name, text := range l.Recordings {
@@ -409,8 +451,8 @@ func (a *app) surveyText(s survey.Survey, dir string) {
 			fmt.Fprint(a.out, wrap(reason, "    ", 100))
 		}
 		c := l.Cost
-		fmt.Fprint(a.out, wrap(fmt.Sprintf("cost: an acquire %d requests in %g round trips, an unlock %d in %g; a hand-over %d messages in %g ms; ten waiters %g requests a second",
-			c.Acquire.Requests, c.Acquire.RoundTrips(), c.Unlock.Requests, c.Unlock.RoundTrips(), c.HandOverMessages, c.HandOverMs, c.TenWaiters), "    ", 100))
+		fmt.Fprint(a.out, wrap(fmt.Sprintf("cost: an acquire takes %s, an unlock %s; a hand-over takes %s in %g ms; ten waiters send %g requests a second",
+			exchangeText(c.Acquire), exchangeText(c.Unlock), counted.Of(c.HandOverMessages, "message"), c.HandOverMs, c.TenWaiters), "    ", 100))
 		if l.Advice != "" {
 			fmt.Fprint(a.out, wrap(l.Advice, "    ", 100))
 		}
@@ -418,4 +460,13 @@ func (a *app) surveyText(s survey.Survey, dir string) {
 	if dir != "" {
 		fmt.Fprintf(a.out, "tables and recordings: %s\n", filepath.Join(dir, survey.MarkdownFile))
 	}
+}
+
+// exchangeText returns the cost of a call for people.
+func exchangeText(e survey.Exchange) string {
+	trips := fmt.Sprintf("%g round trips", e.RoundTrips())
+	if e.RoundTrips() == 1 {
+		trips = "1 round trip"
+	}
+	return counted.Of(e.Requests, "request") + " in " + trips
 }

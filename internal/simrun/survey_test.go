@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -85,6 +86,50 @@ func TestASurveyGoesOn(t *testing.T) {
 	keep(surveyAnswer{})
 	if _, err := surveyKept(t.Context(), "no-such-lock", o, dir); err == nil {
 		t.Error("the answer of another program was taken")
+	}
+}
+
+// A survey deletes and replaces nothing but a survey that it repeats.
+func TestASurveySparesWhatItDidNotWrite(t *testing.T) {
+	args := func(dir string, more ...string) []string {
+		return append([]string{"survey", "--lock", "none", "--runs", "1", "--out", dir}, more...)
+	}
+	refuses := func(want string, args ...string) {
+		t.Helper()
+		if code, _, stderr := call(t, args...); code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("%q: exit %d, %s; want exit %d and %q", args, code, stderr, exitUsage, want)
+		}
+	}
+	dir := t.TempDir()
+	mine := filepath.Join(dir, survey.RecordingsDir, "survey.go")
+	if err := os.MkdirAll(filepath.Dir(mine), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(mine, []byte("package survey\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := filetest.Contents(t, dir)
+	refuses("would be overwritten", args(dir)...)
+	if after := filetest.Contents(t, dir); !maps.Equal(after, before) {
+		t.Errorf("the folder has %q, and had %q", after, before)
+	}
+
+	dir = t.TempDir()
+	for range 2 { // the second one repeats the first
+		if code, _, stderr := call(t, args(dir, "--lock", "setnx-del")...); code != exitOK {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		mine = filepath.Join(dir, survey.RecordingsDir, "mine")
+		if err := os.WriteFile(mine, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before = filetest.Contents(t, dir)
+	refuses("holds another survey (it has setnx-del)", args(dir)...)
+	refuses("holds another survey (its campaigns have 1 run, and not 2)", args(dir, "--lock", "setnx-del", "--runs", "2")...)
+	refuses("holds another survey (it has seed 1, and not 7)", args(dir, "--lock", "setnx-del", "--seed", "7")...)
+	if after := filetest.Contents(t, dir); !maps.Equal(after, before) {
+		t.Errorf("the folder has %q, and had %q", after, before)
 	}
 }
 
