@@ -28,6 +28,9 @@ func hintOf(f judges.Finding, run *trace.Run) string {
 		if d.Verb == string(model.RoleUnlock) && d.Change == judges.HoldEnded {
 			return hintOfFreed(d.Owner)
 		}
+		if d.Verb == string(model.RoleRenew) {
+			return "a renewal changed the hold of " + d.Owner + "; it must prolong a hold only if the value on the server is that of its own hold, and compare and prolong in one request, such as a script"
+		}
 	case judges.Overlap:
 		if e := d.Ending; e.Cause == model.LossEnded && e.Command == model.RoleUnlock && !slices.Contains(e.Threads, d.Earlier) {
 			return hintOfFreed(d.Earlier)

@@ -109,23 +109,24 @@ func TestTheHintOfTrafficNamesTheBoundAndThePromise(t *testing.T) {
 	}
 }
 
-// An unlock that freed the hold of another thread must compare values. Another command, or another change of
-// the hold, has no such remedy.
-func TestTheHintOfAnUnlockThatFreesAnothersHold(t *testing.T) {
+// An unlock that freed the hold of another thread must compare values, and so must a renewal. Another command has no such
+// remedy.
+func TestTheHintOfARequestThatChangesAnothersHold(t *testing.T) {
+	const (
+		freed   = "Unlock freed the hold of b/1; it must free a hold only if the value on the server is that of its own hold, compare and free in one request, such as a script, and each hold needs a value of its own"
+		renewed = "a renewal changed the hold of b/1; it must prolong a hold only if the value on the server is that of its own hold, and compare and prolong in one request, such as a script"
+	)
 	for _, c := range []struct {
 		verb   model.Role
 		change judges.HoldChange
-		want   bool
+		want   string
 	}{
-		{model.RoleUnlock, judges.HoldEnded, true}, {model.RoleUnlock, judges.HoldCounted, false}, {model.RoleRenew, judges.HoldEnded, false}, {model.RoleRenew, judges.HoldProlonged, false},
+		{model.RoleUnlock, judges.HoldEnded, freed}, {model.RoleUnlock, judges.HoldCounted, ""}, {model.RoleAcquire, judges.HoldEnded, ""},
+		{model.RoleRenew, judges.HoldEnded, renewed}, {model.RoleRenew, judges.HoldProlonged, renewed},
 	} {
-		want := ""
-		if c.want {
-			want = "Unlock freed the hold of b/1; it must free a hold only if the value on the server is that of its own hold, compare and free in one request, such as a script, and each hold needs a value of its own"
-		}
 		got := hintOf(judges.Finding{Judge: model.JudgeMisdelete, Facts: model.Facts{Lock: "l"}, Detail: judges.Misdelete{Verb: string(c.verb), Change: c.change, Owner: "b/1"}}, nil)
-		if got != want {
-			t.Errorf("%s, %s: the hint is %q, want %q", c.verb, c.change, got, want)
+		if got != c.want {
+			t.Errorf("%s, %s: the hint is %q, want %q", c.verb, c.change, got, c.want)
 		}
 	}
 	// A second owner that such an unlock made possible has the same hint. A late unlock of the owner itself does not.

@@ -212,6 +212,7 @@ func TestAMistakeIsAnsweredInASentence(t *testing.T) {
 		{"version x", `version takes no argument, got "x"`},
 		{"--versoin", `unknown option --versoin; did you mean "--version"?`},
 		{"run misdelet", `no scenario "misdelet" and no such file; did you mean "misdelete"? go run ./cmd/simrun list names all `},
+		{"run misdelete setnx-del", `no scenario "setnx-del" and no such file; setnx-del is a lock; --lock setnx-del chooses it`},
 		{"run " + recording, recording + " is a recording; go run ./cmd/simrun replay " + recording + " plays it"},
 		{"matrix " + recording, recording + " is a recording; go run ./cmd/simrun replay " + recording + " plays it"},
 		{"explore --lock none --strategy exhaustive --scenario " + recording, recording + " is a recording; go run ./cmd/simrun replay " + recording + " plays it"},

@@ -85,6 +85,10 @@ func hints(err error, args []string) (all []string) {
 				add("the program in peers/ knows %s; in a clone of this project: (cd peers && go run ./%s %s)", name, ours, argsInPeers(args, err.Name, name))
 			}
 		case *scenarios.UnknownError:
+			if _, unknown := subject.Find(err.Name); unknown == nil {
+				add("%s is a lock; --lock %[1]s chooses it", err.Name)
+				continue
+			}
 			add("%s list names all %d scenarios", program(), err.Known)
 		}
 	}
