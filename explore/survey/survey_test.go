@@ -310,7 +310,7 @@ func TestASlowLockPlaysFewerRuns(t *testing.T) {
 // If the threads of a lock do not watch the contexts of their holds, the promise to tell of a lost hold is
 // judged on the lock by handles, and the other promises on the lock itself.
 func TestTheLockByHandlesIsJudgedForWhatItTells(t *testing.T) {
-	h, o := sim.NewHost(t), Options{Runs: 1, Seed: 1, Budget: 5}
+	h, o := sim.NewHost(t), Options{Runs: 1, Seed: 1, Budget: 1}
 	l, err := Of(h, find(t, "reference"), o, nil)
 	if err != nil {
 		t.Fatal(err)

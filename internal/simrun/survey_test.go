@@ -13,6 +13,7 @@ import (
 	"lockstep/explore/survey"
 	"lockstep/internal/filetest"
 	"lockstep/linearizability/judges"
+	"lockstep/scenarios/subject"
 )
 
 func TestSurveyRefusesBadInput(t *testing.T) {
@@ -115,14 +116,33 @@ func TestASurveySparesWhatItDidNotWrite(t *testing.T) {
 	}
 
 	dir = t.TempDir()
-	for range 2 { // the second one repeats the first
-		if code, _, stderr := call(t, args(dir, "--lock", "setnx-del")...); code != exitOK {
-			t.Fatalf("exit %d: %s", code, stderr)
+	s := survey.Survey{Command: "simrun survey", Options: survey.Options{Runs: 1, Seed: 1}}
+	for _, lock := range []string{"none", "setnx-del"} {
+		s.Locks = append(s.Locks, survey.Lock{Name: lock, Recordings: map[string]string{"r": "text"}})
+		for _, campaign := range survey.Campaigns() {
+			for _, p := range survey.Promises {
+				s.Locks[len(s.Locks)-1].Cells = append(s.Locks[len(s.Locks)-1].Cells, survey.Cell{Promise: p.Name, Faults: campaign, Word: survey.Held})
+			}
 		}
-		mine = filepath.Join(dir, survey.RecordingsDir, "mine")
-		if err := os.WriteFile(mine, nil, 0o644); err != nil {
+	}
+	old := filepath.Join(dir, filepath.FromSlash(survey.RecordingFile("none", "old")))
+	for range 2 { // the second one repeats the first
+		if err := writeSurvey(dir, s); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := os.Stat(old); err == nil {
+			t.Error("a recording of the earlier survey is still there")
+		}
+		mine = filepath.Join(dir, survey.RecordingsDir, "mine")
+		for _, file := range []string{mine, old} {
+			if err := os.WriteFile(file, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	locks := []*subject.Subject{{Name: "setnx-del"}, {Name: "none"}, {Name: "new"}}
+	if err := replaceable(dir, locks, s.Options); err != nil {
+		t.Errorf("a survey that repeats the old one, with one more lock: %v", err)
 	}
 	before = filetest.Contents(t, dir)
 	refuses("holds another survey (it has setnx-del)", args(dir)...)
