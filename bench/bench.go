@@ -64,8 +64,10 @@ type bench struct {
 	earlier *measurement
 	// keep keeps what is measured so far of the part that is measured now. It may be nil.
 	keep func(section, []hunted) error
-	// once plays a hunt; nil: huntOnce. Tests set it.
+	// once plays a hunt; nil: huntAway. Tests set it.
 	once func(bugs []quarry, name string, seed uint64, limit time.Duration) ([]huntEnd, error)
+	// hunter plays the hunts of the lock that is hunted now; nil: it is not started.
+	hunter *hunter
 }
 
 // count returns n, or a small part of n if Quick is set.

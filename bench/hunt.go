@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"lockstep/explore"
-	"lockstep/explore/draw"
 	"lockstep/explore/strategy"
 	"lockstep/known"
 	"lockstep/model"
@@ -164,8 +163,8 @@ type hunted struct {
 
 // huntEnd is how a hunt of a bug ended.
 type huntEnd struct {
-	used time.Duration // of processors; the limit of a hunt that did not meet the bug
-	runs int           // 0: the hunt did not meet the bug
+	Used time.Duration `json:"used_ns"` // of processors; the limit of a hunt that did not meet the bug
+	Runs int           `json:"runs"`    // 0: the hunt did not meet the bug
 }
 
 // with returns the hunts with the end of another one, which was played with the seed after the first i.
@@ -174,7 +173,7 @@ func (h hunted) with(i int, e huntEnd) hunted {
 	if i == len(h.Runs) {
 		h.Used, h.Runs = append(h.Used, 0), append(h.Runs, 0)
 	}
-	h.Used[i], h.Runs[i] = e.used, e.runs
+	h.Used[i], h.Runs[i] = e.Used, e.Runs
 	return h
 }
 
@@ -237,8 +236,8 @@ func (h hunted) next(i, seeds int, limit time.Duration) (most time.Duration, pla
 	return most, len(h.Runs) < seeds || beyond < seeds-seeds/2
 }
 
-// keepHunts is the processor time after which the hunts so far are kept: an interrupt loses no
-// more, and the hunt that was under way.
+// keepHunts is the time after which the hunts so far are kept: an interrupt loses no more, and the
+// hunt that was under way.
 const keepHunts = 10 * time.Second
 
 // hunt measures how soon campaigns with all faults meet each bug.
@@ -256,7 +255,7 @@ func (b *bench) hunt() (section, error) {
 
 // huntEach hunts each quarry with each strategy and each seed. The strategies take turns, so that
 // other work on the machine slows all of them down. It goes on where an earlier call was interrupted,
-// and keeps what it has whenever it has used so much processor time. An early interrupt leaves low
+// and keeps what it has whenever so much time has passed. An early interrupt leaves low
 // limits and few seeds of all bugs, and not all of a few.
 func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, keep time.Duration) (section, error) {
 	var all []hunted
@@ -273,9 +272,10 @@ func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, k
 	}
 	once := b.once
 	if once == nil {
-		once = b.huntOnce
+		once = b.huntAway
+		defer func() { _ = b.endHunter() }() // what it was asked is answered
 	}
-	kept := processorTime()
+	kept := time.Now()
 	for n, limit := range limits {
 		var hunters []int      // the indices of the strategies that have this limit
 		open := map[int]bool{} // by the index in all: the median is not known
@@ -315,7 +315,7 @@ func (b *bench) huntEach(quarries []quarry, seeds int, limits []time.Duration, k
 					for k, i := range prey {
 						of[i] = of[i].with(seed, ends[k])
 					}
-					if now := processorTime(); now-kept >= keep && b.keep != nil {
+					if now := time.Now(); now.Sub(kept) >= keep && b.keep != nil {
 						if err := b.keep(huntSection(all, len(quarries), seeds, limits), slices.Clone(all)); err != nil {
 							return section{}, err
 						}
@@ -419,28 +419,4 @@ func huntSection(all []hunted, bugs, seeds int, limits []time.Duration) section 
 		s.row(cells...)
 	}
 	return s
-}
-
-// huntOnce looks for bugs of one lock with one seed. It returns how the hunt of each ended.
-func (b *bench) huntOnce(bugs []quarry, name string, seed uint64, limit time.Duration) ([]huntEnd, error) {
-	p := explore.Plan{World: sim.Version, Lock: bugs[0].lock, Faults: draw.Classes, Profile: draw.Full, Strategy: name, Depth: 3, Seed: seed, Runs: huntRuns}
-	ends := make([]huntEnd, len(bugs))
-	for i := range ends {
-		ends[i].used = limit
-	}
-	begun := processorTime()
-	met := func(i, runs int) { ends[i] = huntEnd{processorTime() - begun, runs} }
-	expired := func() bool { return processorTime()-begun > limit }
-	if planted := bugs[0].planted; planted != nil {
-		k, err := explore.Hunt(b.Host, p, planted.Judge, expired)
-		if err == nil && k.Runs > 0 {
-			met(0, k.Runs)
-		}
-		return ends, err
-	}
-	var seek []explore.Bug
-	for _, q := range bugs {
-		seek = append(seek, q.bug)
-	}
-	return ends, explore.Seek(b.Host, p, seek, met, expired)
 }

@@ -2,8 +2,10 @@ package bench
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os/exec"
 	"reflect"
 	"slices"
 	"strconv"
@@ -60,8 +62,8 @@ func TestHuntsMeetAPlantedBug(t *testing.T) {
 		t.Fatal("the lock that grants to all is not hunted")
 	}
 	for _, name := range huntStrategies {
-		ends, err := b.huntOnce([]quarry{easy}, name, 1, time.Minute)
-		if err != nil || len(ends) != 1 || ends[0].runs < 1 || ends[0].used <= 0 {
+		ends, err := chaseOf([]quarry{easy}, name, 1, time.Minute).hunt(b.Host)
+		if err != nil || len(ends) != 1 || ends[0].Runs < 1 || ends[0].Used <= 0 {
 			t.Errorf("%s with %s: %+v, error %v", easy.name, name, ends, err)
 		}
 	}
@@ -73,18 +75,40 @@ func TestHuntsMeetAPlantedBug(t *testing.T) {
 		for _, i := range g {
 			bugs = append(bugs, all[i])
 		}
-		ends, err := b.huntOnce(bugs, huntStrategies[0], 1, 0)
+		ends, err := served(t, b, chaseOf(bugs, huntStrategies[0], 1, 0))
 		if err != nil || len(ends) != len(bugs) {
 			t.Fatalf("without time: %+v, error %v", ends, err)
 		}
 		for _, e := range ends {
-			if e.runs > 1 || e.runs == 0 && e.used != 0 {
+			if e.Runs > 1 || e.Runs == 0 && e.Used != 0 {
 				t.Errorf("without time: %+v", e)
 			}
 		}
 		return
 	}
 	t.Error("no campaign hunts several bugs")
+}
+
+// served asks for a hunt as another process does.
+func served(t *testing.T, b *bench, c chase) (ends []huntEnd, err error) {
+	t.Helper()
+	var in, out bytes.Buffer
+	if err := json.NewEncoder(&in).Encode(c); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.ServeHunts(&in, &out); err != nil {
+		return nil, err
+	}
+	return ends, json.NewDecoder(&out).Decode(&ends)
+}
+
+// A process that ends without an answer is an error that says what it wrote.
+func TestAHunterThatFailsSaysWhy(t *testing.T) {
+	b := &bench{Options: command.Options{Hunter: func() *exec.Cmd { return exec.Command("sh", "-c", "echo no memory >&2; exit 3") }}}
+	_, err := b.huntAway([]quarry{{name: "easy", lock: plainLock}}, huntStrategies[0], 1, 0)
+	if err == nil || !strings.Contains(err.Error(), "no memory") || b.hunter != nil {
+		t.Errorf("error %v, and the process is %v", err, b.hunter)
+	}
 }
 
 // The median is over the seeds. It is known when enough hunts met the bug sooner than the others

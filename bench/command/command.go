@@ -27,6 +27,8 @@ type Options struct {
 	Kept []byte
 	// Worker returns a command that plays runs as a worker of a campaign does (explore.Serve).
 	Worker func() *exec.Cmd
+	// Hunter returns a command that serves hunts (Benchmarks.ServeHunts) on its input and output.
+	Hunter func() *exec.Cmd
 	// Root is the folder of this repository. Benchmarks build the programs of other
 	// people's locks there.
 	Root string
@@ -42,6 +44,8 @@ type Benchmarks interface {
 	// with the report so far. A part for which a program is missing on this machine says so in
 	// the report. An error is a defect, or an error of each.
 	Run(each func(Report) error) error
+	// ServeHunts plays the hunts that another process asks for, until in ends.
+	ServeHunts(in io.Reader, out io.Writer) error
 }
 
 // Report holds the measured figures.

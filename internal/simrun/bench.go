@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -21,7 +22,9 @@ import (
 var NewBenchmarks func(command.Options) command.Benchmarks
 
 func (a *app) benchCommand() *cobra.Command {
-	o := command.Options{Host: a.host, Worker: func() *exec.Cmd { return workerProcess(context.Background()) }, Root: "."}
+	o := command.Options{Host: a.host, Root: ".",
+		Worker: func() *exec.Cmd { return ownProcess(context.Background(), workerCommand) },
+		Hunter: func() *exec.Cmd { return ownProcess(context.Background(), hunterCommand) }}
 	out := ""
 	c := a.command(guide{
 		use: "bench", optionsOnly: true, short: "measure what runs cost, into results/performance.md",
@@ -98,12 +101,24 @@ func (a *app) bench(in invocation, o command.Options, out string) (int, error) {
 	return exitOK, nil
 }
 
-// workerProcess returns the command that starts this program as a worker of a campaign. The
-// worker is killed when quit ends.
-func workerProcess(quit context.Context) *exec.Cmd {
+// ownProcess returns the command that starts this program with a command that is not for users. The process
+// is killed when quit ends.
+func ownProcess(quit context.Context, command string) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]
 	}
-	return exec.CommandContext(quit, self, workerCommand)
+	return exec.CommandContext(quit, self, command)
+}
+
+// hunterCommand is the command with which simrun starts itself to hunt the bugs of one lock. It is not for users.
+const hunterCommand = "hunt-worker"
+
+func (a *app) hunter([]string) (int, error) {
+	if NewBenchmarks == nil {
+		return 0, usagef("%s: this program has no benchmarks", hunterCommand)
+	}
+	return exitOK, a.serveParent(func(in io.Reader) error {
+		return NewBenchmarks(command.Options{Host: a.host}).ServeHunts(in, os.Stdout)
+	})
 }

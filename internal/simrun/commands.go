@@ -185,7 +185,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.AddCommand(
 		a.part(workerCommand, a.worker), a.part(killerCommand, a.killer), a.part(surveyCommand, a.surveyor),
-		a.part(repeatCommand, a.repeater), a.part(clientCommand, a.client), a.part(guardCommand, a.guard))
+		a.part(repeatCommand, a.repeater), a.part(hunterCommand, a.hunter), a.part(clientCommand, a.client), a.part(guardCommand, a.guard))
 	root.SetHelpCommand(a.helpCommand(root))
 	a.completionCommand(root)
 	completeOptions(root)

@@ -82,7 +82,7 @@ func TestThePartsOfCommandsAreHidden(t *testing.T) {
 	_, help, _ := call(t, "help")
 	_, _, unknown := call(t, "explode")
 	_, completed, _ := call(t, "__complete", "")
-	for _, name := range []string{workerCommand, killerCommand, surveyCommand, repeatCommand, clientCommand, guardCommand} {
+	for _, name := range []string{workerCommand, killerCommand, surveyCommand, repeatCommand, hunterCommand, clientCommand, guardCommand} {
 		if strings.Contains(help+unknown+completed, name) {
 			t.Errorf("%s is shown", name)
 		}

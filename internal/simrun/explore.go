@@ -482,7 +482,7 @@ func planned(p *explore.Plan, c *explore.Campaign, w planWords, shard string) er
 // process group of its own. An interrupt from the terminal therefore does not reach it, and
 // the campaign ends it.
 func player(stop context.Context, p explore.Plan) (explore.Player, error) {
-	cmd := workerProcess(stop)
+	cmd := ownProcess(stop, workerCommand)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return explore.Away(cmd, p)
 }
@@ -495,13 +495,19 @@ const workerMemory = 400 << 20
 const workerCommand = "explore-worker"
 
 func (a *app) worker([]string) (int, error) {
+	return exitOK, a.serveParent(func(in io.Reader) error { return explore.Serve(a.host, in, os.Stdout) })
+}
+
+// serveParent serves questions of the process that started this one, on the input, with the memory of a worker. The
+// process ends with its input.
+func (a *app) serveParent(serve func(in io.Reader) error) error {
 	sim.LimitMemory(workerMemory)
 	questions, asked := io.Pipe()
 	go func() {
 		_, _ = io.Copy(asked, os.Stdin)
 		os.Exit(exitOK) // nobody needs the answer that is under way
 	}()
-	return exitOK, explore.Serve(a.host, questions, os.Stdout)
+	return serve(questions)
 }
 
 func (a *app) mergeCommand() *cobra.Command {
