@@ -14,9 +14,9 @@ import (
 	"lockstep/sim"
 )
 
-// A chase is a hunt as a hunter is asked for it. A hunter is another process that plays hunts of one lock.
-// Some locks leave worlds behind that cannot be ended, such as those of go-zookeeper, and some servers keep much
-// in memory. In one process for all locks, the garbage collector would count these in the time of each later hunt.
+// A chase asks another process, a hunter, for a hunt. A hunter plays the hunts of one lock only: the goroutines of
+// some clients, such as go-zookeeper, never end and keep their worlds in memory. If one process played the hunts of
+// all locks, the garbage collector would spend time on these worlds in each later hunt.
 type chase struct {
 	Lock     string        `json:"lock"`
 	Judge    string        `json:"judge,omitempty"` // that finds the planted bug of the lock; "": the hunt is for Bugs

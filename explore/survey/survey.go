@@ -50,7 +50,7 @@ func Campaigns() []string {
 	return append(names, Stories)
 }
 
-// planOf returns the plan of a campaign on a lock.
+// planOf returns the plan by which a lock plays the campaign of this name.
 func planOf(name string, l *subject.Subject, seed uint64, runs int) explore.Plan {
 	p := explore.Plan{World: sim.Version, Lock: l.Name, Profile: draw.Orderly, Strategy: explore.StrategyPlain, Seed: seed, Runs: runs}
 	switch name {

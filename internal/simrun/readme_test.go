@@ -292,7 +292,7 @@ func TestTheTablesOfTheReadmeAreOfResults(t *testing.T) {
 			t.Errorf("the columns are %q, want %q", head, want)
 		}
 		found := scenario.FindAllStringSubmatch(shown, -1)
-		if len(found) < 3 {
+		if len(found) < 5 {
 			t.Errorf("the table has %d rows", len(found))
 		}
 		for _, m := range found {

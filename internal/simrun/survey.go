@@ -332,6 +332,9 @@ func (a *app) surveyor(args []string) (int, error) {
 func replaceable(dir string, locks []*subject.Subject, o survey.Options) error {
 	old, _, err := openSurvey(dir)
 	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dir, surveyingDir)); err == nil {
+			return nil // a survey began here, and nothing of the user's was in its way
+		}
 		for _, name := range []string{survey.MarkdownFile, survey.PageFile, survey.RecordingsDir} {
 			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
 				return fmt.Errorf("%s would be overwritten, and there is no %s that says that a survey wrote it; name another folder", filepath.Join(dir, name), survey.LocksFile)

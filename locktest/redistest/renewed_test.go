@@ -20,6 +20,7 @@ type watched struct {
 	once bool          // the first error ends the renewals
 	quit bool          // the first error closes lost, too
 	idle bool          // it never renews, and closes lost shortly before the lease is over
+	bare bool          // it renews by PEXPIRE, without its value
 	part time.Duration // it renews so many times in a lease; 0: three times
 	stop context.CancelFunc
 	lost chan struct{} // closed by a renewal that meets another's hold, or none
@@ -50,6 +51,12 @@ func (l *watched) renew(held context.Context, value string, lost chan struct{}) 
 		case <-held.Done():
 			return
 		case <-time.After(lease / cmp.Or(l.part, 3)):
+			if l.bare {
+				if ok, err := l.lock.rdb.PExpire(held, l.lock.name, lease).Result(); !ok && err == nil || errors.Is(err, redis.ErrClosed) {
+					return
+				}
+				continue
+			}
 			n, err := l.lock.rdb.Eval(held, compareAndExpire, []string{l.lock.name}, value, lease.Milliseconds()).Int()
 			if err == nil && n == 0 || err != nil && l.quit && held.Err() == nil {
 				close(lost)

@@ -303,6 +303,27 @@ func TestARecordingInWhichTheLockHoldsStays(t *testing.T) {
 	mustContain(t, again, "--- FAIL: TestJudged/recording/"+fingerprint+"~2 ", "here too; the failure "+fingerprint+" is shown above")
 }
 
+// A renewal that names no value belongs to the hold whose key it names: a lock whose renewals are lost may lose its hold.
+func TestALostRenewalWithoutAValueExcusesTheLock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	const scenario = `lockstep: 1
+name: lost-renewals
+about: Each renewal of the hold is lost, and its lease ends.
+locks: [renews by PEXPIRE]
+network: {latency: 1ms}
+processes: {a: {}}
+steps: {a/1: [{lock: {name: orders}}, sleep: 9s]}
+faults: [{when: {direction: request, script: renew}, until: 20s, do: drop}]
+expect: {renews by PEXPIRE: held}
+`
+	if err := os.WriteFile(filepath.Join(dir, "lost.yaml"), []byte(scenario), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := outcome(t, dir, "renews by PEXPIRE", []string{judged + "_SCENARIOS=lost.yaml"}, "-test.run=^TestJudged$/^scenario$")
+	mustContain(t, text, "--- PASS: TestJudged/scenario/lost ")
+}
+
 // A story that fails as an earlier one did, and with the same bugs, is told in short. Nothing of it is lost: its
 // recording shows it whole, and so does its subtest alone. A story that fails for another cause is whole, as
 // TestAnAnswerThatTheRunRefutesHasAHint checks.
@@ -713,6 +734,7 @@ func init() {
 	wrong["exists-then-set, with panics"] = panicking
 	add("gives no lock", open(func(*redis.Client, string) locktest.Lock { return nil }))
 	add("holds a mutex over calls", open(func(rdb *redis.Client, name string) locktest.Lock { return &guarded{setnx{rdb: rdb, name: name}} }))
+	wrong["renews by PEXPIRE"] = renewedSubject("renews by PEXPIRE", func(l *watched) locktest.Lock { l.bare = true; return l })
 	wrong["renews until an error"] = renewedSubject("renews until an error", func(l *watched) locktest.Lock { l.once = true; return l })
 	wrong["never renews and tells"] = renewedSubject("never renews and tells", func(l *watched) locktest.Lock { l.idle = true; return telling{l} })
 	wrong["tells after an error"] = renewedSubject("tells after an error", func(l *watched) locktest.Lock { l.quit = true; return telling{l} })
