@@ -93,13 +93,19 @@ const LongestRun = 40_000
 // failure, and even one that never ends.
 func (s *shrinker) limit() {
 	h := *s.host
-	h.MostSteps = max(LongestRun, 2*s.from.Verdict.Played.Steps)
+	h.MostSteps = mostSteps(s.from.Verdict.Played.Steps)
 	s.host = &h
 }
 
+// mostSteps bounds the steps of the runs that are played to make a failure small, whose own run has so
+// many. A run that is four times as long is not smaller for its reader, whatever its scenario.
+func mostSteps(steps int) int {
+	return min(max(longRun, 4*steps), max(LongestRun, 2*steps))
+}
+
 // tooLong reports whether a run was ended early, so that it cannot be played again as it was.
-func (s *shrinker) tooLong(v play.Verdict) bool {
-	return s.host.MostSteps > 0 && v.Played.Steps >= s.host.MostSteps
+func (s *shrinker) tooLong(p play.Played) bool {
+	return s.host.MostSteps > 0 && p.Steps >= s.host.MostSteps
 }
 
 // The phases.
@@ -379,7 +385,7 @@ func (s *shrinker) play(c *candidate, sc *scenarios.Scenario) bool {
 	return s.shows(c)
 }
 
-// run plays a candidate and judges it.
+// run plays a candidate. It judges the run if it may show the failure.
 func (s *shrinker) run(c *candidate, sc *scenarios.Scenario) {
 	s.left--
 	s.runs[s.phase]++
@@ -398,7 +404,11 @@ func (s *shrinker) run(c *candidate, sc *scenarios.Scenario) {
 	}
 	p := play.PlayIn(s.host, sc, lock, chooser, orders)
 	p.Strategy = strategy
-	c.verdict = play.Judge(s.host, sc, lock, c.seed, p)
+	c.verdict = play.Verdict{Scenario: sc, Lock: lock, Seed: c.seed, Played: p}
+	// Other shrinkers ask a run that they share for other failures.
+	if !s.tooLong(p) && (s.played != nil || play.Breaks(sc, p, s.from.Finding.Judge)) {
+		c.verdict = play.Judge(s.host, sc, lock, c.seed, p)
+	}
 	s.left -= p.Steps / longRun
 	if s.expired != nil && s.expired() {
 		s.left = 0
@@ -408,11 +418,9 @@ func (s *shrinker) run(c *candidate, sc *scenarios.Scenario) {
 	}
 }
 
-// shows looks for the failure in a candidate that was played.
+// shows looks for the failure in a candidate that was played. The verdict of a run that was not judged
+// has no findings.
 func (s *shrinker) shows(c *candidate) bool {
-	if s.tooLong(c.verdict) {
-		return false
-	}
 	// A run that shows a bug and a limit stands for the bug: a smaller run may show the
 	// limit alone.
 	if word := c.verdict.Word; s.best != nil && word != s.best.verdict.Word && word != play.Word(s.from.Finding.Class) {

@@ -487,6 +487,14 @@ func TestARunThatWasEndedEarlyIsNotKept(t *testing.T) {
 	}
 }
 
+func TestTheBoundOfARun(t *testing.T) {
+	for steps, want := range map[int]int{10: longRun, 1000: 4000, 15_000: LongestRun, LongestRun: 2 * LongestRun} {
+		if got := mostSteps(steps); got != want {
+			t.Errorf("a failure of %d steps: at most %d; want %d", steps, got, want)
+		}
+	}
+}
+
 // The runs that are cached for other shrinkers are bounded by their steps.
 func TestTheCacheOfRunsIsBounded(t *testing.T) {
 	of := func(steps int) play.Verdict {

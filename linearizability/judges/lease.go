@@ -213,7 +213,7 @@ func (r *run) undoneGrants(lock string) []Finding {
 		if c == nil {
 			continue
 		}
-		if end := r.endOf(c); end != nil && end.Call() == o {
+		if end := r.EndOf(c); end != nil && end.Call() == o {
 			out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: max(end.AtNs, o.ReturnedNs()), Ops: []OpRef{refOf(o)},
 				Facts:  model.Facts{Form: model.FormUndone, Lock: lock, Thread: o.Caller},
 				Detail: UndoneGrant{GrantNs: c.AtNs, EndNs: end.AtNs, SentNs: end.By.AtNs}})

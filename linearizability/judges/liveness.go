@@ -745,7 +745,7 @@ func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
 	}
 	start := starts[len(starts)-1]
 	who := start.After.Owner
-	if end := r.endOf(start); start.AtNs > from+bound || end != nil && end.AtNs < to {
+	if end := r.EndOf(start); start.AtNs > from+bound || end != nil && end.AtNs < to {
 		return nil
 	}
 	excuse := func(fault int, cause model.Cause) []model.Excuse {

@@ -89,7 +89,7 @@ func (r *run) apart(lock string) []disagreement {
 		if len(kept) == 0 {
 			continue // the record does not show the hold
 		}
-		if end := r.endOf(kept[0]); end != nil && end.AtNs < b.to {
+		if end := r.EndOf(kept[0]); end != nil && end.AtNs < b.to {
 			at := max(end.AtNs, b.from)
 			out = append(out, disagreement{Parting{Kind: r.partedBy(b, end), AtNs: at, Thread: b.who, Lock: lock, Fault: end.Fault}, b.to})
 		}
@@ -101,7 +101,7 @@ func (r *run) apart(lock string) []disagreement {
 			continue
 		}
 		to := r.LeaveNs
-		if end := r.endOf(c); end != nil {
+		if end := r.EndOf(c); end != nil {
 			to = end.AtNs
 		}
 		d := disagreement{Parting{AtNs: max(c.AtNs, o.ReturnedNs()), Thread: o.Caller, Lock: lock}, to}

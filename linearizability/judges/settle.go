@@ -135,7 +135,7 @@ func (r *run) visits(o *trace.Call, settled bool) []linearizability.Op {
 		if !c.Started() || c.After.Owner != o.Caller || handed && (o.Outcome == model.Busy || r.handedTo(c) != o) {
 			continue
 		}
-		end := r.endOf(c)
+		end := r.EndOf(c)
 		own := end != nil && end.Call() == o
 		if c != known {
 			add(linearizability.Op{Op: linearizability.OpAcquire}, c.AtNs, model.Granted, r.grown(o, c))
@@ -185,7 +185,7 @@ func (r *run) grownBy(o *trace.Call, grant *trace.Change) []*trace.Change {
 	if !r.Record.Params.PerGrant || !o.Action.Acquires() || !grant.Started() {
 		return nil
 	}
-	end := r.endOf(grant)
+	end := r.EndOf(grant)
 	var out []*trace.Change
 	for _, c := range r.effects(o) {
 		if grant.Precedes(c) && (end == nil || c.Precedes(end)) && c.After.Owner == o.Caller {
@@ -233,16 +233,6 @@ func (r *run) prolongation(o *trace.Call, c *trace.Change, settled bool) lineari
 	most := max(r.Record.Params.Watchdog.Milliseconds(), r.msHeldOn(&op, c))
 	op.LeaseMs = &most
 	return op
-}
-
-// endOf returns the change that ended the hold which a change began; nil if none did.
-func (r *run) endOf(start *trace.Change) *trace.Change {
-	changes := r.Changes(start.Lock)
-	changes = changes[slices.Index(changes, start)+1:]
-	if i := slices.IndexFunc(changes, (*trace.Change).Ended); i >= 0 {
-		return changes[i]
-	}
-	return nil
 }
 
 // prolonged returns the effect of a call on the lease of a hold that it entered again, if it gave
@@ -796,7 +786,7 @@ func (r *run) triedOnly(lock, thread string, at int64) bool {
 		return false
 	}
 	start := starts[len(starts)-1]
-	end := r.endOf(start)
+	end := r.EndOf(start)
 	if end == nil || end.AtNs < at {
 		return false
 	}

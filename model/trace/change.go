@@ -97,6 +97,15 @@ func (r *Run) StartsUpTo(lock string, atNs int64) []*Change {
 	return starts[:countUpTo(starts, atNs)]
 }
 
+// EndOf returns the change that ended the hold which a change began; nil if none did.
+func (r *Run) EndOf(start *Change) *Change {
+	ends := r.known(start.Lock).ends
+	if n := countBefore(ends, start.index+1); n < len(ends) {
+		return ends[n]
+	}
+	return nil
+}
+
 // StateAt returns what the server held of a lock after all that happened up to an
 // instant; the free lock if nothing did.
 func (r *Run) StateAt(lock string, atNs int64) *model.LockState {

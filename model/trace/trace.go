@@ -51,6 +51,7 @@ type lock struct {
 	events     []*model.Event
 	changes    []*Change
 	starts     []*Change
+	ends       []*Change
 	told       []*model.Event
 	departures map[string][]*Change // nil until somebody asks
 }
@@ -302,6 +303,9 @@ func (r *Run) addChange(e *model.Event, i int, m *Command, now instant) {
 	l.changes = append(l.changes, c)
 	if c.Started() {
 		l.starts = append(l.starts, c)
+	}
+	if c.Ended() {
+		l.ends = append(l.ends, c)
 	}
 	if m := c.By; m != nil {
 		m.Changes = append(m.Changes, c)

@@ -166,6 +166,9 @@ func TestChanges(t *testing.T) {
 	check(t, "the changes up to the grant", len(r.ChangesUpTo("l", 3*ms)), 1)
 	check(t, "the holds of k that began", len(r.StartsUpTo("k", 99*ms)), 2)
 	check(t, "the holds of k that began early", len(r.StartsUpTo("k", 22*ms)), 1)
+	check(t, "the end of the hold of l", r.EndOf(l[0]), l[3])
+	check(t, "the end of the first hold of k", r.EndOf(k[0]), k[1])
+	check(t, "the end of the hold of k that stays", r.EndOf(k[2]), nil)
 
 	left := r.Departures("l")
 	check(t, "the threads that left the queue", len(left), 1)

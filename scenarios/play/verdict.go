@@ -112,6 +112,13 @@ func Judge(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64,
 	return v
 }
 
+// Breaks reports whether a run breaks the promise of a judge, whatever the cause. It asks this judge
+// alone, and plays no replays.
+func Breaks(sc *scenarios.Scenario, p Played, judge string) bool {
+	broken, _ := judges.JudgeBy([]string{judge}, trace.New(p.Record), Rules(sc)).Has(judge)
+	return broken
+}
+
 // Decide makes the verdict on a run from the findings of the judges.
 func Decide(sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played, j judges.Judgement) Verdict {
 	e := sc.Expect[l.Expected()]
