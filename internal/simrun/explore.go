@@ -664,7 +664,7 @@ func neverMet(o explore.Tally, dir string) string {
 	case dir == "":
 		return text + " (--out DIR writes a table, and --json has all)"
 	}
-	return fmt.Sprintf("%s (table: %s)", text, filepath.Join(dir, "verdicts.md"))
+	return fmt.Sprintf("%s (table: %s)", text, filepath.Join(dir, verdictsPage))
 }
 
 // tally prints the totals of a campaign, the failures that it found, and what it did not try.

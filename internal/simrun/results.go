@@ -6,13 +6,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"lockstep/explore"
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
+)
+
+// verdictsPage is the table of the verdicts of a folder, and verdictsTitle is its title.
+const (
+	verdictsPage  = "verdicts.md"
+	verdictsTitle = "# Verdicts\n"
 )
 
 // A results writes a folder of results. It writes all files into a temporary folder first,
@@ -32,6 +41,9 @@ func openResults(dir string, args []string) (*results, error) {
 	if err := outputFolder("--out", dir); err != nil {
 		return nil, err
 	}
+	if err := onlyVerdicts(dir); err != nil {
+		return nil, usageError{fmt.Errorf("--out: %w", err)}
+	}
 	tmp, err := os.MkdirTemp(dir, ".writing-")
 	if err != nil {
 		return nil, unwritable("--out", dir, err)
@@ -42,6 +54,29 @@ func openResults(dir string, args []string) (*results, error) {
 	}
 	command := strings.Join(append([]string{program(), "run"}, args...), " ")
 	return &results{dir: dir, tmp: tmp, command: command, file: file, lines: bufio.NewWriter(file), kept: map[*pair]string{}}, nil
+}
+
+// onlyVerdicts returns an error if a folder has a file of the user's where the verdicts are to be written.
+func onlyVerdicts(dir string) error {
+	own := map[string]func(text []byte) bool{
+		verdictsPage: func(text []byte) bool {
+			return bytes.HasPrefix(text, []byte("<!-- written by: ")) && bytes.Contains(text, []byte(verdictsTitle))
+		},
+		explore.VerdictsFile: func(text []byte) bool {
+			var o object
+			line, _, _ := bytes.Cut(text, []byte("\n"))
+			return json.Unmarshal(line, &o) == nil && o.Scenario != "" && o.Lock != ""
+		},
+	}
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		file := filepath.Join(dir, name)
+		text, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && (len(text) == 0 || own[name](text)) {
+			continue
+		}
+		return errors.Join(fmt.Errorf("%s would be overwritten, and the command run did not write it; name another folder", file), err)
+	}
+	return nil
 }
 
 // discard removes the files that commit has not moved. r may be nil.
@@ -140,7 +175,7 @@ func recordingText(v play.Verdict, more ...string) ([]byte, error) {
 // commit moves everything to its place. If not everything was run, part says how far it came.
 func (r *results) commit(part string) error {
 	var md bytes.Buffer
-	fmt.Fprintf(&md, "<!-- written by: %s -->\n%s# Verdicts\n\nWritten by `%s`.\n", r.command, explore.CurrentVersions().Played().Comment(), r.command)
+	fmt.Fprintf(&md, "<!-- written by: %s -->\n%s"+verdictsTitle+"\nWritten by `%s`.\n", r.command, explore.CurrentVersions().Played().Comment(), r.command)
 	if part != "" {
 		fmt.Fprintf(&md, "\nThis is a part of what was asked for: %s.\n", part)
 	}
@@ -148,7 +183,7 @@ func (r *results) commit(part string) error {
 	for _, row := range r.rows {
 		fmt.Fprintln(&md, row)
 	}
-	if err := os.WriteFile(filepath.Join(r.tmp, "verdicts.md"), md.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(r.tmp, verdictsPage), md.Bytes(), 0o644); err != nil {
 		return err
 	}
 	if err := errors.Join(r.lines.Flush(), r.file.Close()); err != nil {
@@ -176,7 +211,7 @@ func (r *results) commit(part string) error {
 			}
 		}
 	}
-	for _, name := range []string{explore.VerdictsFile, "verdicts.md"} {
+	for _, name := range []string{explore.VerdictsFile, verdictsPage} {
 		if err := os.Rename(filepath.Join(r.tmp, name), filepath.Join(r.dir, name)); err != nil {
 			return err
 		}

@@ -393,6 +393,36 @@ func TestMatrixOfScenariosAboutDifferentLocks(t *testing.T) {
 	}
 }
 
+// A run writes over the verdicts of an earlier run, and over no other file.
+func TestVerdictsReplaceNothingOfTheUsers(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for name, text := range map[string]string{
+		verdictsPage:         "# Verdicts\n\nof the court\n",
+		explore.VerdictsFile: `{"court":"high","verdict":"bug"}` + "\n",
+	} {
+		if err := errors.Join(os.Mkdir("r", 0o755), os.WriteFile(filepath.Join("r", name), []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := call(t, "run", "misdelete", "--seed", "1", "--out", "r")
+		if code != exitUsage || !strings.Contains(stderr, filepath.Join("r", name)+" would be overwritten") {
+			t.Errorf("exit %d: %s", code, stderr)
+		}
+		if got := filetest.Contents(t, "r"); len(got) != 1 || got[name] != text {
+			t.Errorf("the folder has %v; want %s as it was", got, name)
+		}
+		if err := os.RemoveAll("r"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The table of a campaign has the same name.
+	if code, _, stderr := call(t, "explore", "--lock", "setnx-del", "--runs", "2", "--quiet", "--out", "c"); code != exitOK {
+		t.Fatal(stderr)
+	}
+	if code, _, stderr := call(t, "run", "misdelete", "--seed", "1", "--out", "c"); code != exitUsage || !strings.Contains(stderr, "would be overwritten") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
 func TestAnInterruptedOrEarlierResultIsNeverHalfReplaced(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if code, _, stderr := call(t, "run", "misdelete", "--seed", "1", "--out", "r"); code != exitOK {
