@@ -724,7 +724,7 @@ func (f Found) rank() int {
 func Merge(dirs []string) (Plan, []Run, error) {
 	var plan Plan
 	var all []Run
-	seen := map[int]string{}
+	seen := map[int]int{} // the place of the folder of a run in dirs
 	for i, dir := range dirs {
 		s, err := readPlan(dir)
 		if err != nil {
@@ -745,10 +745,10 @@ func Merge(dirs []string) (Plan, []Run, error) {
 			return plan, nil, err
 		}
 		for _, r := range runs {
-			if other, ok := seen[r.Index]; ok && other != dir {
-				return plan, nil, fmt.Errorf("run %d is in %s and in %s: two folders of one shard", r.Index, other, dir)
+			if other, ok := seen[r.Index]; ok && other != i {
+				return plan, nil, fmt.Errorf("run %d is in %s and in %s: two folders of one shard", r.Index, dirs[other], dir)
 			}
-			seen[r.Index] = dir
+			seen[r.Index] = i
 		}
 		all = append(all, runs...)
 	}

@@ -209,41 +209,67 @@ func (s *Shrinking) all(tasks []ShrinkTask, kept map[string]keptShrunk) ([]Shrun
 			s.Progress(p)
 		}
 	}
-	turn := make(chan int)
-	var workers sync.WaitGroup
-	for range min(s.Jobs, len(left)) {
-		workers.Go(func() {
-			for n := range turn {
-				i := left[n]
-				t := tasks[i]
-				if !s.Until.IsZero() {
-					t.Until = s.share(len(left) - n)
-				}
-				told(func() { p.Begun++ })
-				small[i], problems[i] = s.one(t)
-				told(func() {
-					p.Done++
-					if problems[i] == nil && !small[i].Unfinished {
-						problems[i] = s.keep(keptShrunk{t.Failed.key(), s.Budget, s.Program, small[i]})
+	had := make([]time.Duration, len(tasks)) // the time that a failure had
+	for len(left) > 0 {
+		turn := make(chan int)
+		var workers sync.WaitGroup
+		for range min(s.Jobs, len(left)) {
+			workers.Go(func() {
+				for n := range turn {
+					i := left[n]
+					t := tasks[i]
+					if !s.Until.IsZero() {
+						had[i] = s.share(len(left) - n)
+						t.Until = time.Now().Add(had[i])
 					}
-				})
-			}
-		})
+					told(func() { p.Begun++ })
+					small[i], problems[i] = s.one(t)
+					told(func() {
+						p.Done++
+						if problems[i] == nil && !small[i].Unfinished {
+							problems[i] = s.keep(keptShrunk{t.Failed.key(), s.Budget, s.Program, small[i]})
+						}
+					})
+				}
+			})
+		}
+		for n := range left {
+			turn <- n
+		}
+		close(turn)
+		workers.Wait()
+		left = slices.DeleteFunc(left, func(i int) bool { return problems[i] != nil || !small[i].Unfinished })
+		left = left[:s.again(left, had)]
+		p.Done, p.Begun = p.Done-len(left), p.Begun-len(left)
 	}
-	for n := range left {
-		turn <- n
-	}
-	close(turn)
-	workers.Wait()
 	return small, problems
 }
 
-// share returns the instant by which the next failure must be done, so that each of those that are
-// left has an equal part of the time.
-func (s *Shrinking) share(left int) time.Time {
+// again returns how many of the unfinished failures are worth another try, since failures that were done early
+// left their time. A try begins anew, so that it needs much more time than the failure had.
+func (s *Shrinking) again(unfinished []int, had []time.Duration) int {
+	if s.Stop.Err() != nil {
+		return 0
+	}
+	most := time.Duration(0) // of what one of the first n had
+	n := 0
+	for k, i := range unfinished {
+		most = max(most, had[i])
+		if share := s.share(k + 1); share > 0 && share >= 2*most {
+			n = k + 1
+		}
+	}
+	return n
+}
+
+// share returns the time that the next failure has, so that each of those that are left has an equal part.
+// It is 0 if the work has no end.
+func (s *Shrinking) share(left int) time.Duration {
+	if s.Until.IsZero() {
+		return 0
+	}
 	rounds := (left + s.Jobs - 1) / s.Jobs
-	now := time.Now()
-	return now.Add(s.Until.Sub(now) / time.Duration(rounds))
+	return time.Until(s.Until) / time.Duration(rounds)
 }
 
 // one does a task, or returns the failure as it was found if there is no time. A failure of a

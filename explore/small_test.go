@@ -161,6 +161,62 @@ func TestFailuresShareTheTime(t *testing.T) {
 	}
 }
 
+// uneven is a player that needs so many seconds for the failure of a run.
+type uneven struct {
+	Player
+	seconds []int
+}
+
+func (u uneven) Shrink(t ShrinkTask) (Shrunk, error) {
+	need := time.Duration(u.seconds[t.Run.Index]) * time.Second
+	time.Sleep(min(need, time.Until(t.Until)))
+	return Shrunk{Run: t.Run.Index, Unfinished: need > 0 && !time.Now().Before(t.Until)}, nil
+}
+
+func (uneven) Close() {}
+
+// The time that quick failures leave is for those that need more than their share.
+func TestQuickFailuresLeaveTheirTime(t *testing.T) {
+	for _, c := range []struct {
+		seconds    []int
+		unfinished []int
+		took       time.Duration
+	}{
+		{[]int{19, 1, 1, 1, 1}, nil, 29 * time.Second},                     // it had 6 s, and 20 s are left
+		{[]int{99, 1, 1, 1, 1}, []int{0}, 30 * time.Second},                // 20 s do not suffice
+		{[]int{99, 9, 9, 1, 1}, []int{0, 1, 2}, 20 * time.Second},          // 10 s are left, less than twice what one had
+		{[]int{99, 9, 9, 1, 1, 1}, []int{0, 1, 2}, 30 * time.Second},       // each had 5 s, and 12 s are left for one
+		{[]int{99, 5, 5, 0, 0, 0, 0, 0, 0, 0}, []int{0}, 26 * time.Second}, // each had 3 s, and 21 s are left for three
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			begun := time.Now()
+			s := Shrinking{Jobs: 1, Stop: t.Context(), Until: begun.Add(30 * time.Second), Player: func() (Player, error) { return uneven{seconds: c.seconds}, nil }}
+			var last ShrinkProgress
+			s.Progress = func(p ShrinkProgress) { last = p }
+			tasks := make([]ShrinkTask, len(c.seconds))
+			for i := range tasks {
+				tasks[i].Run.Index = i
+			}
+			small, problems := s.all(tasks, nil)
+			var unfinished []int
+			for i := range small {
+				if problems[i] != nil {
+					t.Error(problems[i])
+				}
+				if small[i].Unfinished {
+					unfinished = append(unfinished, i)
+				}
+			}
+			if took := time.Since(begun); !slices.Equal(unfinished, c.unfinished) || took != c.took {
+				t.Errorf("%v s: %v are unfinished after %v; want %v after %v", c.seconds, unfinished, took, c.unfinished, c.took)
+			}
+			if all := len(tasks); last != (ShrinkProgress{all, all, all}) {
+				t.Errorf("%v s: %+v at the end", c.seconds, last)
+			}
+		})
+	}
+}
+
 // hanging is a process that never answers, and takes a second to die when it is killed.
 type hanging struct{ stop context.Context }
 

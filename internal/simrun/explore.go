@@ -246,7 +246,7 @@ func (t timing) inTime() bool { return !t.until.IsZero() && t.stop.Err() == nil 
 // over says why a command ended before it was done.
 func (t timing) over() string {
 	if t.inTime() {
-		return "the time was over"
+		return "--time ended it"
 	}
 	return "interrupted"
 }
@@ -275,7 +275,7 @@ func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 
 // drawnFlags declares the options, besides --strategy, of a plan whose runs are drawn.
 func drawnFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
-	f.StringVar(&p.Lock, "lock", "", "the `LOCK` to play")
+	single(f, &p.Lock, "lock", "the `LOCK` to play")
 	someOf(f, &w.faults, "faults", draw.ClassNames(), "the failures that you fear: "+strings.Join(texts(draw.Classes), ", ")+", or all, or none; default: none")
 	oneOf(f, &w.profile, "profile", string(draw.Simple), texts(draw.Profiles), "what the callers do: the `PROFILE` simple, orderly or full")
 	whole(f, &p.Runs, "runs", 1000, atLeast(1), "how many runs are played")
@@ -530,9 +530,13 @@ func (a *app) merge(dirs []string, out string, asJSON bool) (int, error) {
 	if len(dirs) == 0 {
 		return 0, usagef("merge takes the folders of the shards of one campaign")
 	}
+	to, err := os.Stat(out)
 	for _, dir := range dirs {
 		if err := inputFolder(dir, "merge takes the folders of shards"); err != nil {
 			return 0, err
+		}
+		if from, fromErr := os.Stat(dir); err == nil && fromErr == nil && os.SameFile(from, to) {
+			return 0, usagef("merge: --out %s is the folder of a shard; name another folder", out)
 		}
 	}
 	p, runs, err := explore.Merge(dirs)
@@ -703,5 +707,8 @@ func (a *app) tally(o explore.Tally, small []explore.Shrunk, dir string) {
 	}
 	if text := neverMet(o, dir); text != "" && !a.quiet {
 		fmt.Fprint(a.out, wrap(text, "", 100))
+	}
+	if len(o.Plan.Faults) == 0 && !a.quiet {
+		fmt.Fprintln(a.out, "No faults were played: --faults names those that you fear, and --faults all plays every kind.")
 	}
 }

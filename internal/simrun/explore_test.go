@@ -69,6 +69,7 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del --strategy tapct --depth 0", "--depth 0: at least 1"},
 		{"--lock setnx-del --strategy tapct --depth -1", "--depth -1: at least 1"},
 		{"--lock setnx-del --runs -3", "--runs -3: at least 1"},
+		{"--lock setnx-del --lock none", "--lock none: only one can be given, and setnx-del is given, too"},
 		{"--lock setnx-del --steps 99999999999999999999", "want a whole number"},
 	} {
 		code, out, stderr := call(t, append([]string{"explore"}, strings.Fields(c.args)...)...)
@@ -200,6 +201,14 @@ func TestExploreFindsTheSameOnAnyNumberOfProcesses(t *testing.T) {
 	if _, merged, stderr := call(t, "merge", shards[0], shards[1], "--json"); merged != first {
 		t.Errorf("merged:\n%s%s", merged, stderr)
 	}
+	for args, want := range map[string]string{
+		shards[0] + " " + shards[0]:                         "two folders of one shard",
+		shards[0] + " " + shards[1] + " --out " + shards[0]: "is the folder of a shard",
+	} {
+		if code, _, stderr := call(t, append([]string{"merge"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("merge %s: exit %d, %q; want %q", args, code, stderr, want)
+		}
+	}
 	code, part, _ := call(t, "merge", shards[1])
 	played := min(100, runs-100) // the shard has the second family of a hundred runs
 	if code != exitUnexpected || !strings.Contains(squeeze(part), fmt.Sprintf("incomplete: %d of %d runs were played", played, runs)) {
@@ -230,9 +239,9 @@ func TestExploreStopsInTime(t *testing.T) {
 		code   int
 		shard  bool
 	}{
-		{"without a folder", nil, `simrun: the time was over after (\d+) of 100000 runs\. Nothing of it was kept: with --out DIR it is, and the same command goes on from there\n$`, exitOK, false},
-		{"with a folder", []string{"--out", t.TempDir()}, `simrun: the time was over after (\d+) of 100000 runs\. The same command goes on from there\n$`, exitOK, false},
-		{"a shard", []string{"--out", t.TempDir(), "--shard", "1/2"}, `simrun: the time was over after (\d+) of 50000 runs\. The same command goes on from there\n$`, exitUndecided, true},
+		{"without a folder", nil, `simrun: --time ended it after (\d+) of 100000 runs\. Nothing of it was kept: with --out DIR it is, and the same command goes on from there\n$`, exitOK, false},
+		{"with a folder", []string{"--out", t.TempDir()}, `simrun: --time ended it after (\d+) of 100000 runs\. The same command goes on from there\n$`, exitOK, false},
+		{"a shard", []string{"--out", t.TempDir(), "--shard", "1/2"}, `simrun: --time ended it after (\d+) of 50000 runs\. The same command goes on from there\n$`, exitUndecided, true},
 	} {
 		code, out, stderr := call(t, append(slices.Clone(args), c.more...)...)
 		n := played(t, c.stderr, stderr)
@@ -339,7 +348,7 @@ func TestTheWordsOfACampaignThatWasCutShort(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	o.Missing = 0
-	if got, want := cutShort(o, "the time was over", false), "the time was over after all 50 runs, with 1 of 3 failures not made small yet. "+
+	if got, want := cutShort(o, "--time ended it", false), "--time ended it after all 50 runs, with 1 of 3 failures not made small yet. "+
 		"Nothing of it was kept: with --out DIR it is, and the same command goes on from there"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}

@@ -131,6 +131,25 @@ func (w *word) Set(text string) error {
 	return nil
 }
 
+// once is the value of an option that is given once: in other commands the option may be repeated, and
+// nobody should think that this command takes all of them.
+type once struct{ to *string }
+
+// single declares an option that is given once.
+func single(f *pflag.FlagSet, to *string, name, usage string) { f.Var(&once{to}, name, usage) }
+
+func (o *once) String() string { return *o.to }
+
+func (o *once) Type() string { return "WORD" }
+
+func (o *once) Set(text string) error {
+	if *o.to != "" && *o.to != text {
+		return unfitError(fmt.Sprintf("only one can be given, and %s is given, too", *o.to))
+	}
+	*o.to = text
+	return nil
+}
+
 func unknownWord(text string, known []string) error {
 	return unfitError(nearest.Hint(nearest.Near(text, known)) + "known are " + strings.Join(known, ", "))
 }

@@ -201,14 +201,18 @@ func (t *exploreProgress) within(left string, now time.Time) string {
 
 func (t *exploreProgress) clear() { t.a.status("") }
 
-// shrinkTime returns the part of a limit of time that making the failures so far small will take,
-// if a run of shrinking takes as long as a run of the campaign. It is at most half of the limit.
+// playedPerFailure is the number of runs of a campaign that take as long as making a failure small. It was 60 in a campaign
+// on redisson@4.7.0, and 110 on redisson-fair@4.7.0, of 200 runs each with all faults and profile full.
+const playedPerFailure = 100
+
+// shrinkTime returns the part of a limit of time that making the failures so far small will take. It is at most
+// half of the limit.
 func shrinkTime(limit, spent time.Duration, p explore.Progress) time.Duration {
 	if p.Played == 0 {
 		return 0
 	}
 	perRun := float64(spent) / float64(p.Played)
-	return time.Duration(min(float64(limit)/2, perRun*shrinkBudget*float64(p.Groups)))
+	return time.Duration(min(float64(limit)/2, perRun*playedPerFailure*float64(p.Groups)))
 }
 
 // endInTime calls end when the rest of the limit is only enough to make the failures small. It

@@ -96,7 +96,8 @@ func TestPlayingLeavesTimeToMakeFailuresSmall(t *testing.T) {
 		want time.Duration
 	}{
 		{"nothing was found", explore.Progress{}, time.Minute},
-		{"two groups", explore.Progress{Groups: 2}, 48 * time.Second},
+		{"two groups", explore.Progress{Groups: 2}, 58 * time.Second},
+		{"twenty groups", explore.Progress{Groups: 20}, 40 * time.Second},
 		{"very many groups", explore.Progress{Groups: 200}, 30 * time.Second},
 	} {
 		synctest.Test(t, func(t *testing.T) {
