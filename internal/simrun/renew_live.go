@@ -102,6 +102,11 @@ func (r *renewal) liveParts() []part {
 				return r.command("upstream", "--peers", "--runs", "3", "--tries", "3", "--out", filepath.Join(r.dir, peersUpstream), "--results", r.dir)
 			}})
 	}
+	for i := range all {
+		if locks, err := findLocks(all[i].live); err == nil && all[i].locks == nil { // another program may have them
+			all[i].locks = locks
+		}
+	}
 	return all
 }
 

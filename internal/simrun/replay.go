@@ -80,7 +80,7 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 	if err != nil {
 		var other *play.WrongWorldError
 		if errors.As(err, &other) {
-			return nil, nil, nil, usagef("%w; try: %s run %s --lock %s --seed %d", err, program(), other.Recording.ScenarioName(), other.Recording.Lock, other.Recording.Seed)
+			return nil, nil, nil, usagef("%w; try: %s replay %s --scenario > scenario.yaml, and then %s run scenario.yaml --lock %s --seed %d", err, program(), files[0], program(), other.Recording.Lock, other.Recording.Seed)
 		}
 		if !play.IsRecording(text) && !play.IsLive(text) { // for a live recording the error below says more
 			err = kindOf(files[0], text, err)
@@ -102,7 +102,7 @@ func (a *app) again(rec *play.Recording, sc *scenarios.Scenario, lock *subject.S
 	word := play.VerdictNondeterministic
 	if second, again := play.Replay(a.host, rec, sc, lock); second.Digest() == v.Digest() && again == diverged {
 		word = play.VerdictUndecided
-		why = fmt.Sprintf("%s changed since it was recorded, or a package that it is built with: two replays agree with each other; %s", lock.Name, why)
+		why = fmt.Sprintf("%s changed since it was recorded, or a package that it is built with, or somebody edited the recording: two replays agree with each other; %s", lock.Name, why)
 	} else {
 		why += fmt.Sprintf(", and another replay %.12s", second.Digest())
 		if where := rec.Explain(a.host, sc, lock, v.Played.Result, second.Played.Result); where != "" {

@@ -45,7 +45,7 @@ func TestAReplayThatDiffersSaysWhy(t *testing.T) {
 		says    string // "": the replay equals the recording
 	}{
 		{func() {}, "", ""},
-		{func() { open = del.Open }, "undecided", "edited changed since it was recorded, or a package that it is built with: two replays agree with each other; the recording has digest "},
+		{func() { open = del.Open }, "undecided", "edited changed since it was recorded, or a package that it is built with, or somebody edited the recording: two replays agree with each other; the recording has digest "},
 		{func() { open, fickle, opened = cad.Open, true, 0 }, "nondeterministic", "; the records differ from event "},
 	} {
 		c.change()

@@ -1967,6 +1967,20 @@ func TestLiveness(t *testing.T) {
 			9000 server leave
 			9000 a close
 			9000 b close`},
+		{rule: "a call that asks for nothing, since its process has closed its client", record: `
+			0     b close
+			41000 b/1 invoke lock
+			60000 server leave`},
+		{rule: "a call that asks for nothing on an open client is forgotten", finds: "liveness bug: b/1 waited for l from 41.000s to 60.000s", record: `
+			0     a close
+			41000 b/1 invoke lock
+			60000 server leave`},
+		{rule: "and so is one that asks although its client is closed", finds: "liveness bug: b/1 waited for l from 41.002s to 60.000s", record: `
+			0     b close
+			30000 a/1 takes
+			40100 b/1 waits lock
+			41000 a/1 releases
+			60000 server leave`},
 		{rule: "as it is that one closes before, for a lease", record: idle + `
 			1500 a close
 			20000 server leave`},

@@ -133,6 +133,9 @@ func (s spans) since(at int64) (after []span, to int64) {
 
 // forgotten finds a time in which a waiter waited without a reason.
 func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []disturbance) (Finding, bool) {
+	if o.AtNs >= r.ClosedNs(o.Process) && len(o.Sent) == 0 {
+		return Finding{}, false // it asks for nothing, since its own process has closed its client
+	}
 	until := min(o.ReturnedNs(), o.WaitsUntilNs(), o.InterruptedNs, r.diedAt(o.Caller), r.LeaveNs)
 	busy, reach := occupied.since(o.AtNs)
 	idle := max(o.AtNs, reach)

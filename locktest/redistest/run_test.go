@@ -263,6 +263,26 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	again, _ = outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=1")
 	mustContain(t, again, "--- FAIL: TestJudged/recording/"+fingerprint)
 
+	// So is a recording of an older world, as far as its decisions still go.
+	recorded, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := regexp.MustCompile(`"world":\d+`).ReplaceAll(recorded, []byte(`"world":1`))
+	if err := os.WriteFile(filepath.Join(dir, file), older, 0o644); err != nil || string(older) == string(recorded) {
+		t.Fatalf("%v; the recording is\n%s", err, recorded)
+	}
+	again, _ = outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=1")
+	mustContain(t, again, "--- FAIL: TestJudged/recording/"+fingerprint)
+	again, passed = outcome(t, dir, "exists-then-set, mended", nil, "-lockstep.replay="+file)
+	if !passed {
+		t.Errorf("the lock is mended, and the replay of an older world failed:\n%s", again)
+	}
+	mustContain(t, again, "holds in a schedule near the one that broke it before (it was recorded in world version 1, and this one is ")
+	if err := os.WriteFile(filepath.Join(dir, file), recorded, 0o644); err != nil {
+		t.Fatal(err)
+	}
+
 	// A lock that panics instead is not said to hold.
 	again, passed = outcome(t, dir, "exists-then-set, with panics", nil, "-lockstep.replay="+file)
 	if passed || strings.Contains(again, "Keep the recording") {

@@ -44,11 +44,12 @@ type WrongWorldError struct {
 	File      string
 	World     int
 	Recording *Recording
+	Loads     bool // its lock and its scenario are still known
 }
 
 // Error says what can still be done with the recording.
 func (e *WrongWorldError) Error() string {
-	return fmt.Sprintf("%s: recorded in world version %d, and this program's is %d: the same decisions would give another record. "+
+	return fmt.Sprintf("%s: recorded in world version %d, and this program's is %d: the same decisions give another record. "+
 		"Its scenario may still show the same: it is %s, lock %s, seed %d", e.File, e.World, sim.Version, e.Recording.File, e.Recording.Lock, e.Recording.Seed)
 }
 
@@ -93,7 +94,8 @@ func ReadRecording(file string, text []byte) (*Recording, *scenarios.Scenario, *
 	})
 }
 
-// ReadRecordingOf is ReadRecording with a function that finds a lock by its name.
+// ReadRecordingOf is ReadRecording with a function that finds a lock by its name. With a *WrongWorldError that
+// Loads it returns the recording, too: its decisions make another run now.
 func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.Subject, error)) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
 	const again = "a test that finds the failure writes its recording again, and so does simrun run --out DIR"
 	fail := func(offset int, format string, args ...any) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
@@ -140,16 +142,15 @@ func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.
 	if r.Format != recordingFormat {
 		return fail(begin, "recording format %d; this program reads format %d", r.Format, recordingFormat)
 	}
-	if r.World != sim.Version {
-		return nil, nil, nil, &WrongWorldError{File: file, World: r.World, Recording: &r}
-	}
-	l, err := find(r.Lock)
-	if err != nil {
-		return fail(begin, "%v", err)
-	}
-	sc, err := scenarios.Parse(r.File, []byte(r.Scenario), anyLock(find))
-	if err != nil {
-		return fail(begin, "the scenario in the recording: %v", err)
+	l, findErr := find(r.Lock)
+	sc, parseErr := scenarios.Parse(r.File, []byte(r.Scenario), anyLock(find))
+	switch {
+	case r.World != sim.Version:
+		return &r, sc, l, &WrongWorldError{File: file, World: r.World, Recording: &r, Loads: findErr == nil && parseErr == nil}
+	case findErr != nil:
+		return fail(begin, "%v", findErr)
+	case parseErr != nil:
+		return fail(begin, "the scenario in the recording: %v", parseErr)
 	}
 	return &r, sc, l, nil
 }
