@@ -151,7 +151,7 @@ func hintOfReleased(run *trace.Run, call *trace.Call) string {
 
 // hintOfFreed is about an unlock that freed the hold of another thread.
 func hintOfFreed(holder string) string {
-	return "Unlock freed the hold of " + holder + "; it must free a hold only if the value on the server is that of its own hold, compare and free in one request, such as a script, and each hold needs a value of its own"
+	return "Unlock freed the hold of " + holder + "; it must free a hold only if the value on the server is that of its own hold, compare and free in one request, such as a script or a transaction, and each hold needs a value of its own"
 }
 
 // hintOfHolder is about an unlock of a thread that still held the lock by its calls.
@@ -177,7 +177,11 @@ func hintOfResent(call *trace.Call) string {
 	}
 	for _, c := range call.Changes {
 		if c.Ended() && c.Before.Owner == call.Caller {
-			return "the Unlock that " + call.Caller + " called at " + model.At(call.AtNs) + " returned ErrNotHeld, although its request freed the lock at " + model.At(c.AtNs) +
+			freed := "the Unlock that " + call.Caller + " called at " + model.At(call.AtNs) + " returned ErrNotHeld, although its request freed the lock at " + model.At(c.AtNs)
+			if last := call.Sent[len(call.Sent)-1]; last == c.By {
+				return freed + "; it must return nil if the server freed the hold"
+			}
+			return freed +
 				"; a client that retries sends the request again, and the second one finds nothing. Let the client not retry an unlock, or let Unlock return an error if it does not know which request freed the lock"
 		}
 	}

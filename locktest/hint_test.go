@@ -29,7 +29,7 @@ func twoThreads(unlock, try []model.Event, unlocked model.Outcome) *trace.Run {
 	at(model.Event{Kind: model.KindReturn, Op: 1, Action: model.ActLock, Outcome: model.Granted}, 2*ms, "a")
 	at(model.Event{Kind: model.KindInvoke, Op: 2, Action: model.ActUnlock}, 100*ms, "a")
 	for i, e := range unlock {
-		e.Op, e.Msg = 2, 2
+		e.Op, e.Msg = 2, cmp.Or(e.Msg, 2)
 		at(e, (101+int64(i))*ms, "a")
 	}
 	at(model.Event{Kind: model.KindReturn, Op: 2, Action: model.ActUnlock, Outcome: unlocked}, 110*ms, "a")
@@ -53,6 +53,10 @@ func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 		lost    = model.Event{Kind: model.KindLost, Dir: "request", Why: model.LostReset}
 		replies = model.Event{Kind: model.KindDeliver, Dir: "reply"}
 	)
+	second := func(e model.Event) model.Event {
+		e.Msg = 4
+		return e
+	}
 	const busy = "ErrBusy, or a TryLock that returns false and no error, says that the lock was held at some time during the call; "
 	for name, c := range map[string]struct {
 		unlock, try []model.Event
@@ -69,7 +73,9 @@ func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 			want: busy + "here its request was lost before a server had it, so the call must return that error"},
 		"the try had an answer": {unlock: []model.Event{unlocks, runs, frees, replies}, try: []model.Event{tries, runs, replies},
 			want: busy + "if the call ended for another reason, it must return that error, such as that of the context"},
-		"the unlock freed the lock and found nothing": {unlock: []model.Event{unlocks, runs, frees, replies}, unlocked: model.NotHeld,
+		"the unlock freed the lock and says that it did not": {unlock: []model.Event{unlocks, runs, frees, replies}, unlocked: model.NotHeld,
+			want: "the Unlock that a/1 called at 0.100s returned ErrNotHeld, although its request freed the lock at 0.103s; it must return nil if the server freed the hold"},
+		"the unlock freed the lock, and was sent again": {unlock: []model.Event{unlocks, runs, frees, replies, second(unlocks), second(runs), second(replies)}, unlocked: model.NotHeld,
 			want: "the Unlock that a/1 called at 0.100s returned ErrNotHeld, although its request freed the lock at 0.103s; a client that retries sends the request again, and the second one finds nothing. Let the client not retry an unlock, or let Unlock return an error if it does not know which request freed the lock"},
 	} {
 		run := twoThreads(c.unlock, c.try, cmp.Or(c.unlocked, model.Released))
@@ -113,7 +119,7 @@ func TestTheHintOfTrafficNamesTheBoundAndThePromise(t *testing.T) {
 // remedy.
 func TestTheHintOfARequestThatChangesAnothersHold(t *testing.T) {
 	const (
-		freed   = "Unlock freed the hold of b/1; it must free a hold only if the value on the server is that of its own hold, compare and free in one request, such as a script, and each hold needs a value of its own"
+		freed   = "Unlock freed the hold of b/1; it must free a hold only if the value on the server is that of its own hold, compare and free in one request, such as a script or a transaction, and each hold needs a value of its own"
 		renewed = "a renewal changed the hold of b/1; it must prolong a hold only if the value on the server is that of its own hold, and compare and prolong in one request, such as a script"
 	)
 	for _, c := range []struct {

@@ -554,12 +554,14 @@ func (r *runner) misfit(v play.Verdict) string {
 	switch {
 	case v.Played.Steps >= storySteps:
 		return fmt.Sprintf("the story %s did not end within %d steps; a story waits for leases, and a Lease of %v is too long for a lock that asks so often. Judge it with a shorter one", v.Scenario.Name, storySteps, r.s.Lease)
+	case !sent && r.servers().astray.Load() != nil:
+		return fmt.Sprintf("its client dials %s, where no server is, and nothing comes to the servers of the world; it must dial the addresses of Process.Addr", *r.servers().astray.Load())
 	case returned && !sent:
 		return "its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext, as that of redistest.NewClient does"
 	case granted && !held && r.servers().showsNameless() && v.Scenario.Name == story.Basic[0].Name:
 		return "its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or, if it writes none, another mark of the hold, such as its session or its revision"
 	case granted && !held && r.s.State != nil && v.Scenario.Name == story.Basic[0].Name:
-		return "its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes"
+		return "its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes, and a Lock that wrote none must return an error"
 	}
 	if v.Scenario.Name == story.Basic[0].Name {
 		if why := r.otherLease(v.Played.Record); why != "" {

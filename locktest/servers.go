@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"lockstep/model"
@@ -48,7 +49,12 @@ type servers struct {
 	// Expires is negative, as that of a key that does not exist, is such a hold only if State shows a free
 	// lock in another way.
 	nameless, namelessIfFree, free bool
+	// astray is an address that a client dialled and at which no server is; nil: there is none.
+	astray atomic.Pointer[string]
 }
+
+// dialled remembers an address at which no server is.
+func (s *servers) dialled(addr string) { s.astray.Store(&addr) }
 
 // look remembers whether a state is a hold without an Owner.
 func (s *servers) look(state *State) {
@@ -170,7 +176,7 @@ func probe(h *sim.Host, s Subject) (o offers, err error) {
 	}
 	answered := false
 	sim.Run(h, cfg, func(w *sim.World) {
-		client, openErr := s.open(w.Process("probe"), addrs)
+		client, openErr := s.open(w.Process("probe"), addrs, func(string) {})
 		if err = openErr; err != nil {
 			return
 		}

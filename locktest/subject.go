@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -159,8 +160,10 @@ var serverJudges = []string{
 type Process struct {
 	p     *sim.Process
 	addrs []string
-	rand  *rand.Rand
-	close []func() // added by Open
+	// astray is told of each address that the process dialled and that is none of addrs.
+	astray func(addr string)
+	rand   *rand.Rand
+	close  []func() // added by Open
 
 	mu     sync.Mutex
 	values map[string]string // by the values in whose place they stand
@@ -172,6 +175,9 @@ func (p *Process) Name() string { return p.p.Name() }
 // DialContext opens a connection to a server of the world. Any client with a dial hook
 // can use it.
 func (p *Process) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	if !slices.Contains(p.addrs, addr) {
+		p.astray(addr)
+	}
 	return p.p.DialContext(ctx, network, addr)
 }
 
@@ -257,7 +263,7 @@ func (s Subject) check() error {
 	case s.Servers.Count() < 1:
 		wrong = fmt.Sprintf("has %d servers; give it at least one, such as by redistest.Servers(1)", s.Servers.Count())
 	case s.State == nil && s.NoState == "":
-		wrong = "has no State, without which most judges cannot be asked, that of mutual exclusion among them; give it one, such as redistest.Value(nil), or say in NoState why it has none"
+		wrong = "has no State, without which most judges cannot be asked, that of mutual exclusion among them; give it one, such as redistest.Value(nil) for a key of Redis, or say in NoState why it has none"
 	case s.State != nil && s.NoState != "":
 		wrong = "has a State and says in NoState why it has none; take one of them away"
 	case s.Parts < 0:
@@ -301,7 +307,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 			return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.renewEvery(), Recovery: s.Recovery, Reconnect: s.Reconnect}
 		},
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
-			return s.open(p, o.Addrs)
+			return s.open(p, o.Addrs, servers.dialled)
 		},
 		Servers:       servers,
 		Keys:          func(string) []string { return []string{"*"} },
@@ -337,9 +343,9 @@ func (s Subject) compile(offers offers) *subject.Subject {
 	return out
 }
 
-// open makes the client of a process.
-func (s Subject) open(p *sim.Process, addrs []string) (lockimpl.Client, error) {
-	process := &Process{p: p, addrs: addrs, rand: p.Rand()}
+// open makes the client of a process. For astray see Process.
+func (s Subject) open(p *sim.Process, addrs []string, astray func(addr string)) (lockimpl.Client, error) {
+	process := &Process{p: p, addrs: addrs, astray: astray, rand: p.Rand()}
 	a := &adapter{opened: make(chan struct{}), handles: map[handleKey]Lock{}}
 	var stack []byte // of a panic; it does not repeat, so calls do without
 	go func() {

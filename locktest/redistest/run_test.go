@@ -530,7 +530,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"State reads another key":                        {"State reads another key cannot be judged: its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes"},
 		"State names no owner":                           {"State names no owner cannot be judged: its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or"},
 		"State names no owner of a hold without end":     {"its State returns a hold without an Owner"},
-		"State reads another key, and never returns nil": {"its State shows no hold; State must read the key that the lock writes"},
+		"State reads another key, and never returns nil": {"its State shows no hold; State must read the key that the lock writes, and a Lock that wrote none must return an error"},
 		"has another lease":                              {"has another lease cannot be judged: its Lease is 1m0s, and its State shows holds that last for 5s; give it the Lease for which the lock asks"},
 		"has a short lease":                              {"has a short lease cannot be judged: its Lease is 2s, and its State shows holds that last for 5s"},
 		"renews unsaid":                                  {"renews unsaid cannot be judged: it is not Renewed, and a command that no call sent (EVAL, sent at ", "prolonged a hold; set Renewed: true"},
@@ -538,6 +538,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"State shows an end":                             {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
 		"dials a host name":                              {"dials a host name cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
 		"asks nobody":                                    {"asks nobody cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
+		"dials a server that is not there":               {"dials a server that is not there cannot be judged: its client dials nobody:2379, where no server is, and nothing comes to the servers of the world; it must dial the addresses of Process.Addr"},
 		"gives a nil handle":                             {"gives a nil handle is undecided: the lock panicked at 0.000s in Lock(\"orders\") of thread a/1: ", ".(*setnx).Lock\n", "subjects_test.go:"},
 		"asks for a server too many":                     {"asks for a server too many cannot be opened: its Open panicked: locktest: there is no server 1; they count from 0, and the subject has 1 server"},
 		"holds a mutex over calls":                       {"the world stood still", "put a channel in its place", "a goroutine [sync.Mutex.Lock] in\n", ".(*guarded).Lock\n", "run_test.go:", "One of them may hold the mutex"},
@@ -863,6 +864,12 @@ func init() {
 		}
 	})
 	add("asks nobody", open(func(*redis.Client, string) locktest.Lock { return asksNobody{} }))
+	add("dials a server that is not there", func(s *locktest.Subject) {
+		s.Open = func(p *locktest.Process) (locktest.Client, error) {
+			rdb := redis.NewClient(&redis.Options{Addr: "nobody:2379", Dialer: p.DialContext, MaxRetries: -1})
+			return anyClient{rdb, func(rdb *redis.Client, name string) locktest.Lock { return dialsForEver{rdb: rdb} }}, nil
+		}
+	})
 	add("gives a nil handle", open(func(*redis.Client, string) locktest.Lock { return (*setnx)(nil) }))
 	add("asks for a server too many", func(s *locktest.Subject) {
 		s.Open = func(p *locktest.Process) (locktest.Client, error) { return nil, errors.New(p.Addr(1)) }
@@ -882,6 +889,23 @@ type asksNobody struct{}
 
 func (asksNobody) Lock(context.Context) error   { return nil }
 func (asksNobody) Unlock(context.Context) error { return nil }
+
+// dialsForEver asks its server again until it answers.
+type dialsForEver struct {
+	asksNobody
+	rdb *redis.Client
+}
+
+func (l dialsForEver) Lock(ctx context.Context) error {
+	for l.rdb.Ping(ctx).Err() != nil {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(time.Second):
+		}
+	}
+	return nil
+}
 
 type licence struct{}
 
