@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -415,7 +416,7 @@ func (l *loader) expect(n *yaml.Node) {
 		}
 		lock := named.Name
 		if !slices.Contains(l.s.Locks, lock) {
-			l.fail(key, "expect has %s, and locks has %s; name the same lock in both", quote(lock), clip(strings.Join(l.s.Locks, ", ")))
+			l.fail(key, "expect has %s, and locks has %s; name the same lock in both", quote(lock), cmp.Or(clip(strings.Join(l.s.Locks, ", ")), "none"))
 			continue
 		}
 		if _, twice := l.s.Expect[lock]; twice {

@@ -582,6 +582,7 @@ func TestBadInputIsRefusedWithItsPlace(t *testing.T) {
 
 		// Expectations.
 		{"an expectation of an unknown lock", with("expect: {redison: held}"), "9:10", `no lock "redison"`},
+		{"an expectation without locks", strings.Replace(with("expect: {setnx-del: held}"), "locks: [redisson]\n", "", 1), "1:1", `a scenario needs "locks"`},
 		{"an expectation of a lock not listed", with("expect: {setnx-del: held}"), "9:10", `expect has "setnx-del", and locks has redisson@4.7.0; name the same lock in both`},
 		{"two expectations of one lock", with("expect: {redisson: held, redisson@4.7.0: held}"), "9:26", "has an expectation already"},
 		{"an unknown outcome", with("expect: {redisson: hold}"), "9:20", `did you mean "held"?`},

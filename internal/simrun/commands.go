@@ -253,6 +253,9 @@ func (a *app) unknownCommand(root *cobra.Command, name string) error {
 	if _, err := findScenario(name); err == nil {
 		return usagef("unknown command %q; it is a scenario: %s run %s", name, program(), quoted(name))
 	}
+	if name == "farm" { // registered by the program in peers/, which has the queue
+		return usagef("unknown command %q; the program in peers/ has it; in a clone of this project: (cd peers && go run ./cmd/simrun farm --help)", name)
+	}
 	if info, err := os.Stat(name); err == nil {
 		kind, commands := "file", "run plays a scenario, replay a recording, and check judges a history"
 		switch {

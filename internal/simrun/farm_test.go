@@ -53,7 +53,7 @@ func TestAFarmWritesWhatExploreWrites(t *testing.T) {
 }
 
 func TestFarmRefusesBadInput(t *testing.T) {
-	if code, _, stderr := call(t, "farm"); code != exitUsage || !strings.Contains(stderr, `unknown command "farm"`) {
+	if code, _, stderr := call(t, "farm"); code != exitUsage || !strings.Contains(stderr, `unknown command "farm"; the program in peers/ has it`) {
 		t.Errorf("without an engine: exit %d, %s", code, stderr)
 	}
 	withFarm(t)

@@ -211,7 +211,7 @@ var families = []*family{
 			"Do not mix holds with and without a lease on one lock object (issue 4818), and do not rely on it past a pause that is longer than the lease.",
 		object: (*redisson.Client).GetLock},
 	{name: "redisson-fair", what: "fair lock", handled: true,
-		advice: "Take it where waiters must be served in order and clients seldom die. " +
+		advice: "Take it where waiters should be served in order, though some schedules break it even without a fault, and where clients seldom die. " +
 			"Do not take it where a dead waiter may not hold up the others: each one costs them its own wait (issue 4595).",
 		traits: model.Traits{Fair: true, Deadlines: true}, everywhere: true, object: (*redisson.Client).GetFairLock},
 	{name: "redisson-fenced", what: "fenced lock",
