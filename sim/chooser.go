@@ -98,7 +98,11 @@ func (r *Replayer) Choose(stream string, n uint64) uint64 {
 		return d[k%len(d)] % n
 	}
 	if k >= len(d) || d[k] >= n {
-		if r.diverged == "" {
+		switch {
+		case r.diverged != "":
+		case k < len(d):
+			r.diverged = fmt.Sprintf("decision %d of %s is %d in the recording, and only 0 to %d are possible", k+1, stream, d[k], n-1)
+		default:
 			r.diverged = fmt.Sprintf("decision %d of %s is not in the recording", k+1, stream)
 		}
 		return 0

@@ -77,7 +77,7 @@ func TestReplayer(t *testing.T) {
 	}{
 		{"repeats a stream", NewReplayer(d), "s", 10, 3, "[3 1 4]", ""},
 		{"diverges at the end of a stream and goes on with 0", NewReplayer(d), "s", 10, 5, "[3 1 4 0 0]", "decision 4 of s is not in the recording"},
-		{"diverges at a decision that does not fit", NewReplayer(d), "s", 3, 3, "[0 1 0]", "decision 1 of s is not in the recording"},
+		{"diverges at a decision that does not fit", NewReplayer(d), "s", 3, 3, "[0 1 0]", "decision 1 of s is 3 in the recording, and only 0 to 2 are possible"},
 		{"diverges at an unknown stream", NewReplayer(d), "other", 10, 2, "[0 0]", "decision 1 of other is not in the recording"},
 		{"lenient: a stream begins again at its end", NewLenientReplayer(d), "s", 10, 5, "[3 1 4 3 1]", ""},
 		{"lenient: a decision that does not fit wraps", NewLenientReplayer(d), "s", 3, 3, "[0 1 1]", ""},

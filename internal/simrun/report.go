@@ -226,6 +226,15 @@ func (a *app) cause(v play.Verdict) string {
 	if cause != nil {
 		text += "; " + cause.String()
 	}
+	var others []string // the judges whose findings have another cause
+	for _, g := range v.Findings {
+		if o, _ := failure.OriginOf(n, g); g.Class == judges.ClassBug && o.Defect != origin.Defect && !slices.Contains(others, g.Judge) {
+			others = append(others, g.Judge)
+		}
+	}
+	if len(others) > 0 {
+		text += fmt.Sprintf(". This is the cause of the finding of %s, and not of that of %s", f.Judge, strings.Join(others, " and "))
+	}
 	return text
 }
 

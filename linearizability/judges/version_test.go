@@ -13,7 +13,7 @@ import (
 // The newest version matters to some lock, or results that older judges wrote would count as new.
 func TestTheNewestVersionMatters(t *testing.T) {
 	newest := 0
-	for _, traits := range []model.Traits{{}, {Watched: true}, {Uncounted: true}, {Fair: true, PerGrant: true}} {
+	for _, traits := range []model.Traits{{}, {Watched: true}, {Uncounted: true}, {Fair: true, PerGrant: true}, {PerGrant: true, Extends: true, NoWatchdog: true}} {
 		v := VersionOf(traits)
 		if v > Version {
 			t.Errorf("%+v has version %d, and the newest is %d", traits, v, Version)
