@@ -232,6 +232,31 @@ func TestLocksAreFoundByName(t *testing.T) {
 	}
 }
 
+// A scenario wants answers of the locks that it names. Another lock may be played in it, too.
+func TestAnswersAreWantedOfNamedLocks(t *testing.T) {
+	sc, err := scenarios.Parse("t.yaml", []byte(`lockstep: 1
+name: t
+locks: [setnx-cad]
+processes: {a: {}}
+steps:
+  a/1:
+    - lock: {name: x, want: granted}
+    - unlock: {name: x, want: not_held}
+`), subject.Find)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]Word{"setnx-cad": VerdictBug, "setnx-del": VerdictHeld} {
+		l, err := subject.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := Run(sim.NewHost(t), sc, l, 1); v.Word != want {
+			t.Errorf("%s: %s, %+v; want %s", name, v.Word, v.Findings, want)
+		}
+	}
+}
+
 func TestAnUnmetExpectationIsTold(t *testing.T) {
 	h := sim.NewHost(t)
 	base := `lockstep: 1
