@@ -159,7 +159,7 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 		if o := Sum(p, runs); o.Missing != 150 || !strings.Contains(o.Total(), "incomplete: 100 of 250 runs were played") {
 			t.Errorf("a shard alone lacks %d runs: %s", o.Missing, o.Total())
 		}
-		if _, _, err := Merge([]string{dirs[0], dirs[0]}); err != nil {
+		if _, _, err := Merge([]string{dirs[0], dirs[0]}); err == nil || !strings.Contains(err.Error(), "two folders of one shard") {
 			t.Errorf("one folder named twice: %v", err)
 		}
 	})
