@@ -251,7 +251,7 @@ func (s *Shrinking) again(unfinished []int, had []time.Duration) int {
 	if s.Stop.Err() != nil {
 		return 0
 	}
-	most := time.Duration(0) // of what one of the first n had
+	most := time.Duration(0) // the longest time that one of the first k+1 had
 	n := 0
 	for k, i := range unfinished {
 		most = max(most, had[i])

@@ -161,7 +161,7 @@ func TestFailuresShareTheTime(t *testing.T) {
 	}
 }
 
-// uneven is a player that needs so many seconds for the failure of a run.
+// uneven is a player. It makes the failure of a run small in the number of seconds at the index of the run.
 type uneven struct {
 	Player
 	seconds []int

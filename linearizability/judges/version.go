@@ -10,9 +10,11 @@ const Version = 11
 // of a lock with those traits. Version 9 changed what judges find if a lock tells its holders of the
 // loss of a hold, version 10 if its server may grant a second entry without counting it, or if it
 // counts entries and its unlock does not say whether one is left, and version 11 if a call on a closed client
-// may wait and send nothing. No trait says that a client does so. Those of fair locks whose every grant is a hold
-// of its own do, and those of locks that a holder prolongs by a call; up to 1 000 drawn runs of each other lock, with all
-// faults and the profiles orderly and full, have no such call that waits too long. A new version belongs here, with the locks to which it matters.
+// may wait and send nothing. No trait says that a client does so. The
+// clients of etcd's lock and of one other lock do. The condition below covers them: fair locks with a hold for each grant, and
+// locks without a watchdog whose holders extend their lease. In up to 1 000 drawn runs of each other lock, with
+// all faults and the profiles orderly and full, no such call waits too long. A new version belongs here, with the locks
+// to which it matters.
 func VersionOf(t model.Traits) int {
 	switch {
 	case t.PerGrant && (t.Fair || t.Extends && t.NoWatchdog):
