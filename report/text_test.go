@@ -147,6 +147,7 @@ func TestRenewalsAreFolded(t *testing.T) {
 		between []model.Event // after 10 of 20 renewals, at 10.5s
 		found   int64         // when a judge found something, in seconds
 		segment bool          // the renewals are segments, which have no answer
+		asked   []string      // the words for which the segments were asked
 		idle    bool          // the last 10 renewals change nothing
 		want    []string      // the lines of the watchdog; it renews once a second
 		shown   int           // renewals with lines of their own
@@ -169,6 +170,7 @@ func TestRenewalsAreFolded(t *testing.T) {
 			want: []string{"renew 12 times more from 2.000s until 13.002s, which", "renew 3 times more from 17.000s until 19.002s, which"}, shown: 5},
 		{rule: "too few after it", found: 17, want: []string{"renew 14 times more from 2.000s until 15.002s, which"}, shown: 6},
 		{rule: "segments", segment: true, want: []string{"renew (SEGMENT) 18 times more from 2.000s until 19.001s, which prolonged the hold"}, shown: 2},
+		{rule: "segments that were asked for", segment: true, asked: []string{"KV/Txn"}, want: []string{"renew (KV/Txn) 18 times more from 2.000s until 19.001s, which prolonged the hold"}, shown: 2},
 		{rule: "the last ones change nothing", idle: true,
 			want: []string{"renew 8 times more from 2.000s until 9.002s, which prolonged the hold", "renew 8 times more from 12.000s until 19.002s, with nothing changed"}, shown: 4},
 		{rule: "segments that change nothing", segment: true, idle: true,
@@ -188,7 +190,7 @@ func TestRenewalsAreFolded(t *testing.T) {
 			}
 			e := model.Event{AtNs: (i + 1) * 1000e6, Kind: model.KindSend, Process: "a", Msg: int(i) + 1, Conn: 1, Script: model.RoleRenew, Owners: []string{"a/1"}, Locks: []string{"x"}}
 			if c.segment {
-				e.Command, e.Args = model.SegmentCommand, []string{"24 bytes"}
+				e.Command, e.Args, e.Asked = model.SegmentCommand, []string{"24 bytes"}, c.asked
 			}
 			rec.Add(e)
 			e.AtNs, e.Kind = e.AtNs+1e6, model.KindExec
@@ -220,7 +222,7 @@ func TestRenewalsAreFolded(t *testing.T) {
 		if folded := strings.Count(flat, "times more"); folded != len(c.want) {
 			t.Errorf("%s: %d lines stand for several renewals, want %d:\n%s", c.rule, folded, len(c.want), text)
 		}
-		if shown := strings.Count(text, " → ") + strings.Count(text, "renew (24 bytes) of a/1\n"); shown != c.shown {
+		if shown := strings.Count(text, " → ") + strings.Count(text, "renew (24 bytes) of a/1\n") + strings.Count(text, "renew (KV/Txn) of a/1\n"); shown != c.shown {
 			t.Errorf("%s: %d renewals are shown, want %d:\n%s", c.rule, shown, c.shown, text)
 		}
 	}

@@ -331,9 +331,13 @@ func (b *builder) use(e *model.Event) {
 
 func (b *builder) traffic(e *model.Event) {
 	v := b.v
-	name := cmp.Or(string(e.Script), e.Command)
-	if e.Script != "" && e.Command != "" && !e.Program {
-		name = string(e.Script) + " (" + e.Command + ")"
+	command := e.Command
+	if len(e.Asked) > 0 {
+		command = Clip(strings.Join(e.Asked, " "), 60)
+	}
+	name := cmp.Or(string(e.Script), command)
+	if e.Script != "" && command != "" && !e.Program {
+		name = string(e.Script) + " (" + command + ")"
 	}
 	switch {
 	case e.Kind == model.KindSend:
@@ -374,8 +378,8 @@ func (b *builder) traffic(e *model.Event) {
 			who = e.Process
 		}
 		text := name + " of " + who + about(e)
-		if size := strings.Join(e.Args, " "); e.Command == model.SegmentCommand && size != "" {
-			text = fmt.Sprintf("%s (%s) of %s", cmp.Or(string(e.Script), e.Command), size, who)
+		if size := strings.Join(e.Args, " "); command == model.SegmentCommand && size != "" {
+			text = fmt.Sprintf("%s (%s) of %s", cmp.Or(string(e.Script), command), size, who)
 		}
 		if e.Reply != "" {
 			text += " → " + e.Reply

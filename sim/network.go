@@ -15,10 +15,11 @@ type message struct {
 	request Request
 	cmd     Command
 	op      int
-	author  Author // unknown unless Config.Lineage
-	bytes   []byte // of the reply or push
-	channel string // of a push
-	there   bool   // it is at the server, which has postponed it
+	author  Author   // unknown unless Config.Lineage
+	asked   []string // of a segment: see Process.Asks
+	bytes   []byte   // of the reply or push
+	channel string   // of a push
+	there   bool     // it is at the server, which has postponed it
 	// pipe is the pipeline that the request was written in. A refused request keeps
 	// its place there; refused is the error that a rule answers it with.
 	pipe    *pipeline
@@ -64,9 +65,10 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if c.stream != nil {
 		pipe = c.stream
 	}
-	words := r.Words
+	words, asked := r.Words, []string(nil)
 	if c.node.stream != nil {
 		by, words = c.p.speaker(by)
+		asked = words
 	} else {
 		by = c.p.asker(r.Words, by)
 	}
@@ -84,14 +86,14 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 		by.Thread = w.owners.Whose(by.Lock, words, by.Thread)
 	}
 	w.owners.Wrote(by.Thread, words)
-	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, pipe: pipe}
+	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, asked: asked, pipe: pipe}
 	if by.Op > 0 {
 		m.op = by.Op
 	}
 	if !c.p.dead {
 		w.record(&model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks,
-			Listens: r.Listens, Channels: r.Channels, Program: r.Program})
+			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Asked: m.asked})
 	}
 	c.p.whenAwake(func() { w.transmit(m) })
 }
@@ -213,7 +215,7 @@ func (w *World) executed(m *message, reply Reply, changed bool) {
 	c := m.conn
 	w.record(&model.Event{Kind: model.KindExec, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 		Command: m.request.Name, Script: m.cmd.Script, Args: m.request.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: reply.Shown, Answer: reply.Answer,
-		Listens: m.request.Listens, Channels: m.request.Channels, Program: m.request.Program})
+		Listens: m.request.Listens, Channels: m.request.Channels, Program: m.request.Program, Asked: m.asked})
 	if changed {
 		c.node.look(m)
 	}

@@ -383,8 +383,10 @@ func (p *Process) speaker(writer Author) (Author, []string) {
 	switch {
 	case p.asked == nil:
 		return writer, nil
-	case p.w.turn != nil && p.w.turn.p == p:
+	case p.w.turn != nil && p.w.turn.p == p && p.w.turn.words != "":
 		return p.w.turn.by, strings.Split(p.w.turn.words, "\x00")
+	case p.w.turn != nil && p.w.turn.p == p:
+		return p.w.turn.by, nil
 	}
 	return Author{}, nil
 }

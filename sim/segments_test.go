@@ -246,6 +246,13 @@ func TestTurnsMakeSegmentsOfTheirOwn(t *testing.T) {
 	}})
 	equal(t, "heard", joined(heard), "one@2ms, two@2ms")
 	equal(t, "sent", events(r, model.KindSend), "send SEGMENT 4 bytes@0s, send SEGMENT 4 bytes@0s")
+	var asked []string
+	for _, e := range r.Record.Events {
+		if e.Kind == model.KindSend || e.Kind == model.KindExec {
+			asked = append(asked, fmt.Sprintf("%s %q", e.Kind, e.Asked))
+		}
+	}
+	equal(t, "asked", joined(asked), `send ["one\n"], send ["two\n"], exec ["one\n"], exec ["two\n"]`)
 }
 
 // Of two goroutines of a thread that ask for the same words, the one whose call is over continues first,

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -187,13 +188,14 @@ func NewClient(p *locktest.Process) (*Client, error) {
 // takeTurn waits for the turn of the caller to send a request of this method. A new lease belongs
 // to no lock yet, since the key of its session decides the place of a waiter. The stream of
 // renewals is for the sessions of all threads. Requests of a thread that are due at one instant are
-// sent in the order of their methods.
+// sent in the order of their methods. A timeline shows a method of etcd without its package, such as
+// KV/Txn.
 func takeTurn(p *locktest.Process, method string) {
 	if method == leaseGrant || method == keepAlive {
 		p.Turn()
 		return
 	}
-	p.Asks(method)
+	p.Asks(strings.TrimPrefix(method, "/etcdserverpb."))
 }
 
 // delayed takes the turns of requests that waited for a connection. Otherwise they would be sent
