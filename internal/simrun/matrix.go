@@ -382,6 +382,8 @@ func (t *table) byVerdict(show showing) [][]entry {
 
 const (
 	matrixKey = "held: what the scenario is about did not break. bug, limit: it broke; the number is the first seed that shows it. !: not what the scenario expects."
+	// elsewhereKey explains a cell of a run that broke another promise.
+	elsewhereKey = " held!: something broke that the scenario is not about; run shows it."
 	// unnamedKey explains the cells of locks that a scenario does not name and to which it applies.
 	unnamedKey = " –: not played, since the scenario does not name the lock."
 )
@@ -395,6 +397,11 @@ func (t *table) key() string {
 	key := matrixKey
 	if slices.ContainsFunc(t.cells, func(c cell) bool { return c.verdict.Word == play.VerdictNotApplicable }) {
 		key += " n/a: the lock does not offer what the scenario asks for, or does not claim what it asks about; the reason is below."
+	}
+	if slices.ContainsFunc(t.cells, func(c cell) bool {
+		return c.word == string(play.VerdictHeld) && c.verdict.Word != play.VerdictHeld && !c.asExpected()
+	}) {
+		key += elsewhereKey
 	}
 	if t.gaps() {
 		key += unnamedKey

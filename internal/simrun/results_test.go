@@ -300,6 +300,13 @@ func TestMatrixOfALockThatNoRowNames(t *testing.T) {
 	if !strings.Contains(squeeze(out), "redisson-nonreentrant-fair@4.7.0 held! limit 1! ") {
 		t.Errorf("want held! and limit 1! in\n%s", out)
 	}
+	const key = "held!: something broke that the scenario is not about; run shows it."
+	if !strings.Contains(squeeze(out), key) {
+		t.Errorf("want %q in\n%s", key, out)
+	}
+	if _, out, _ := call(t, "matrix", "misdelete", "--seed", "1"); strings.Contains(squeeze(out), key) {
+		t.Errorf("nothing else broke, but %q is in\n%s", key, out)
+	}
 }
 
 // In no format is a row a verdict on a lock that does not claim its property.
