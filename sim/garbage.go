@@ -12,7 +12,8 @@ import (
 // run would reorder goroutines that are runnable at one instant, so none may begin or be under way
 // during a run. Before a bubble two collections may be needed: a library may keep timers in a
 // package-level sync.Pool, a timer of one bubble kills the next one, and two collections empty the
-// pool.
+// pool. Otherwise there is one: after a second one at once, the runtime would give the memory of the
+// next runs back to the system, since so little is in use.
 var garbage = collector{timers: true, breath: 50 * time.Millisecond}
 
 type collector struct {
@@ -84,14 +85,15 @@ func (c *collector) bubbleBegins() {
 	if !needed && heap() < c.live+garbageMax {
 		return
 	}
-	collect()
+	collect(c.timers)
 	c.timers, c.live, c.next = false, heap(), 0
 }
 
-// collect collects twice. New goroutines get stacks of the average size that the last collection
-// found. Without some larger stacks in use during the collection, each of the many goroutines of a
-// run would begin with 2 KiB and move to a larger stack three times.
-func collect() {
+// collect collects; emptying also empties all pools, by a second collection. New goroutines get stacks
+// of the average size that the last collection found. Without some larger stacks in use during the
+// collection, each of the many goroutines of a run would begin with 2 KiB and move to a larger stack
+// three times.
+func collect(emptying bool) {
 	var met, gone sync.WaitGroup
 	collected := make(chan struct{})
 	for range 32 {
@@ -105,7 +107,9 @@ func collect() {
 	}
 	met.Wait()
 	runtime.GC()
-	runtime.GC()
+	if emptying {
+		runtime.GC()
+	}
 	close(collected)
 	gone.Wait()
 }
