@@ -198,7 +198,7 @@ func (w *World) rule(m *message, dir string) *rule {
 }
 
 func (r *rule) matches(w *World, m *message, dir string) bool {
-	return !r.over && !w.calm && Meets(r.fault, w.now(), Passing{
+	return !r.over && !w.calm && Meets(&r.fault, w.now(), Passing{
 		Process: m.conn.p.cfg.Name, Dir: dir, Script: m.cmd.Script, Command: m.request.Name, Node: m.conn.node.Addr,
 		Channel: m.channel, Channels: m.request.Channels,
 	})
@@ -217,8 +217,8 @@ type Passing struct {
 
 // Meets reports whether a fault of kind FaultRule matches a message at an instant. It does
 // not count matches, see Fires.
-func Meets(f model.FaultSpec, nowNs int64, m Passing) bool {
-	when := f.When
+func Meets(f *model.FaultSpec, nowNs int64, m Passing) bool {
+	when := &f.When
 	if nowNs < int64(f.From) || f.Until != nil && nowNs >= int64(*f.Until) {
 		return false
 	}

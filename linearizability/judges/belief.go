@@ -26,7 +26,7 @@ type Belief struct {
 // Beliefs returns the beliefs of all threads, by lock in order of their names, then
 // in order of their grants.
 func Beliefs(t *trace.Run) []Belief {
-	r := &run{t}
+	r := newRun(t)
 	last := int64(0)
 	if n := len(t.Record.Events); n > 0 {
 		last = t.Record.Events[n-1].AtNs
@@ -58,8 +58,18 @@ type belief struct {
 	paused   *trace.Fault // the pause that made it last longer than its lease
 }
 
-// beliefs returns the callers' beliefs in a lock, in the order in which they began.
+// beliefs returns the callers' beliefs in a lock, in the order in which they began. No judge changes
+// them.
 func (r *run) beliefs(lock string) []belief {
+	list, ok := r.believed[lock]
+	if !ok {
+		list = r.believe(lock)
+		r.believed[lock] = list
+	}
+	return list
+}
+
+func (r *run) believe(lock string) []belief {
 	// The latest level of a thread says when its hold ends. From its call on, a release makes the
 	// level before it the latest.
 	type term struct{ to, lease int64 }

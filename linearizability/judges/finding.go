@@ -100,7 +100,7 @@ func alone(judge func(*run) []Finding) func(*run, []Resource) []Finding {
 // them shows that it is a bug.
 func Judge(t *trace.Run, resources []Resource) Judgement {
 	j := JudgeBy(nil, t, resources)
-	r := &run{t}
+	r := newRun(t)
 	j.Reached, j.Waits = r.reached(), r.waits()
 	return j
 }
@@ -108,7 +108,7 @@ func Judge(t *trace.Run, resources []Resource) Judgement {
 // JudgeBy returns the findings of the judges with these names; nil: of all judges. It does not say what
 // the run reached.
 func JudgeBy(names []string, t *trace.Run, resources []Resource) Judgement {
-	r := &run{t}
+	r := newRun(t)
 	var found []Finding
 	for _, row := range judgeTable {
 		if names == nil || slices.Contains(names, row.name) {
@@ -120,7 +120,7 @@ func JudgeBy(names []string, t *trace.Run, resources []Resource) Judgement {
 
 // JudgeLinearizable returns the findings of the judge linearizable.
 func JudgeLinearizable(t *trace.Run) []Finding {
-	return classed(t.Record.Params, judgeLinearizable(&run{t}))
+	return classed(t.Record.Params, judgeLinearizable(newRun(t)))
 }
 
 // classed returns the findings about promises that the lock makes, with their classes, in

@@ -45,7 +45,7 @@ func PartingOf(t *trace.Run, f Finding) (Parting, bool) {
 	if !slices.Contains(t.Locks, f.Lock) {
 		return Parting{}, false
 	}
-	r := &run{t}
+	r := newRun(t)
 	apart := r.apart(f.Lock)
 	if f.Judge == model.JudgeTraffic || f.Judge == model.JudgeWaitBound {
 		// The way in which a thread waits depends only on this thread.

@@ -13,7 +13,7 @@ import (
 // the run beside it, as [linearizability.Picture] does. The error says why there is no
 // picture.
 func Picture(t *trace.Run, lock string, w io.Writer) error {
-	r := &run{t}
+	r := newRun(t)
 	if r.resurrected(lock) {
 		return errors.New("a failover brought a hold of " + lock + " back, and no history can say so")
 	}

@@ -90,7 +90,7 @@ func judgeRecord(rec *model.Record, resources []Resource) Judgement {
 }
 
 // traced returns a record as the judges read it.
-func traced(rec *model.Record) *run { return &run{trace.New(rec)} }
+func traced(rec *model.Record) *run { return newRun(trace.New(rec)) }
 
 // The locks of these tests. ourLock and ourFairLock rely on the server's memory of calls and
 // waiters. The deadlines of fairLock come from the wall clocks of its clients.

@@ -11,7 +11,10 @@ import (
 // run is the record that is judged.
 type run struct {
 	*trace.Run
+	believed map[string][]belief // by lock, what beliefs returned
 }
+
+func newRun(t *trace.Run) *run { return &run{t, map[string][]belief{}} }
 
 // diedAt returns when the process of a thread crashed, or trace.Never.
 func (r *run) diedAt(thread string) int64 { return r.DiedNs(model.ProcessOf(thread)) }

@@ -41,7 +41,7 @@ func judgeTraffic(r *run) []Finding {
 
 // Counted returns the commands of a call that judgeTraffic counts in the second that begins with from.
 func Counted(t *trace.Run, o *trace.Call, from int64) []*trace.Command {
-	r := &run{t}
+	r := newRun(t)
 	return slices.DeleteFunc(r.asked(o), func(m *trace.Command) bool { return inSecond([]int64{m.AtNs}, from) == 0 })
 }
 

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/alicebob/miniredis/v2/proto"
 	mserver "github.com/alicebob/miniredis/v2/server"
@@ -40,6 +41,7 @@ type conn struct {
 // pushing lists the connections to which miniredis wrote without a request. It writes from the
 // scheduler and from a goroutine per subscriber.
 type pushing struct {
+	some atomic.Bool // the list is not empty
 	mu   sync.Mutex
 	list []*conn
 }
@@ -60,6 +62,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	if fresh {
 		c.pushing.mu.Lock()
 		c.pushing.list = append(c.pushing.list, c)
+		c.pushing.some.Store(true)
 		c.pushing.mu.Unlock()
 	}
 	return len(b), nil
@@ -83,12 +86,16 @@ func (c *conn) take() []byte {
 
 // Pushed implements sim.Server.
 func (s *Server) Pushed(list []sim.Push) []sim.Push {
+	if !s.pushing.some.Load() {
+		return list
+	}
 	s.pushing.mu.Lock()
 	defer s.pushing.mu.Unlock()
 	for _, c := range s.pushing.list {
 		list = c.pushed(list)
 	}
 	s.pushing.list = s.pushing.list[:0]
+	s.pushing.some.Store(false)
 	return list
 }
 

@@ -91,7 +91,7 @@ func RequestOf(words []string) sim.Request {
 // earlier command there. WAIT does not count. It depends on the command before it, but the two come
 // together.
 func marks(name string) bool {
-	return !reading[name] && !writing[name] && !slices.Contains([]string{
+	return !kinds[name].is(reads|writes) && !slices.Contains([]string{
 		"EVAL", "EVALSHA", "SCRIPT", "WAIT", "INFO", "EXISTS", "DEL", "UNLINK", "PUBLISH", "SPUBLISH", "PING", "ECHO", "TIME",
 	}, name)
 }

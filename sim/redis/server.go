@@ -127,16 +127,11 @@ func (s *Server) run(words ...string) (reply string) {
 	return out.String()
 }
 
-// blocking are the commands that would block the scheduler.
-var blocking = []string{"BLPOP", "BRPOP", "BRPOPLPUSH", "BLMOVE", "BLMPOP", "BZPOPMIN", "BZPOPMAX", "BZMPOP", "XREAD", "XREADGROUP", "WAITAOF"}
-
-// ours are the commands that this package itself answers or counts.
-var ours = []string{"PUBLISH", "SPUBLISH", "SSUBSCRIBE", "SUNSUBSCRIBE", "WAIT", "INFO"}
-
 // hook sees every command before miniredis does, including the commands of scripts. It
 // reports whether it answered the command.
 func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
-	if slices.Contains(blocking, cmd) {
+	k := kinds[cmd]
+	if k.is(blocks) {
 		peer.WriteError("ERR lockstep: " + cmd + " may block and is not simulated")
 		return true
 	}
@@ -149,7 +144,7 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	if s.executing == nil {
 		return false // a command of the server itself
 	}
-	s.wrote = s.wrote || !reading[cmd] && !keeping[cmd]
+	s.wrote = s.wrote || !k.is(reads|keeps)
 	s.touchCommand(cmd, args)
 	c := s.executing.conn
 	direct := peer == c.peer
@@ -180,7 +175,7 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	case cmd == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "LOAD"):
 		scriptOf(args[1])
 	}
-	if !slices.Contains(ours, cmd) && !(direct && c.multi && cmd == "SET" && instant(args) > 0) {
+	if !k.is(answers) && !(direct && c.multi && cmd == "SET" && instant(args) > 0) {
 		return cmd == "PUBSUB" && direct && !c.multi && s.shards.asked(peer, args)
 	}
 	if direct && c.multi {
@@ -293,7 +288,7 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 // yet.
 func (s *Server) execute(c *conn, r *sim.Request) []byte {
 	c.await()
-	s.wrote, s.woke = false, !r.Program && !reading[r.Name] && !writing[r.Name] && r.Name != "DEL"
+	s.wrote, s.woke = false, !r.Program && !kinds[r.Name].is(reads|writes) && r.Name != "DEL"
 	c.command = command{c, r.Name}
 	s.executing = &c.command
 	s.beginTracking()

@@ -19,23 +19,36 @@ const (
 // write.
 func objAck(write int64) string { return fmt.Sprintf("ack of write %d", write) }
 
-// reading and writing are the commands that read or write only one key, their first argument.
-var (
-	reading = words("GET STRLEN GETRANGE PTTL TTL TYPE HGET HEXISTS HLEN HKEYS HVALS HGETALL HMGET LINDEX LLEN LRANGE ZSCORE ZRANGE ZCARD ZRANK ZCOUNT SISMEMBER SCARD SMEMBERS")
-	writing = words("SET SETNX SETEX PSETEX GETSET GETDEL INCR INCRBY DECR DECRBY APPEND PEXPIRE EXPIRE PEXPIREAT EXPIREAT PERSIST HSET HSETNX HMSET HDEL HINCRBY RPUSH LPUSH RPOP LPOP LREM LSET LTRIM LINSERT ZADD ZREM ZINCRBY SADD SREM")
+// kind is what a command does, as a set.
+type kind uint8
+
+const (
+	reads   kind = 1 << iota // reads only one key, its first argument
+	writes                   // changes only one key, its first argument
+	keeps                    // is another command that does not change the data; the commands of a script count one by one
+	blocks                   // would block the scheduler
+	answers                  // this package answers or counts it
 )
 
-// keeping are further commands that do not change the data. The commands that a script
-// executes count one by one.
-var keeping = words("EVAL EVALSHA SCRIPT EXISTS PUBLISH SPUBLISH SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE PING ECHO WAIT INFO MULTI HELLO CLIENT")
+// is reports whether a command does one of these.
+func (k kind) is(some kind) bool { return k&some != 0 }
 
-func words(s string) map[string]bool {
-	m := map[string]bool{}
-	for _, w := range strings.Fields(s) {
-		m[w] = true
+// kinds has the kinds of commands by their names. All others have none.
+var kinds = func() map[string]kind {
+	all := map[string]kind{}
+	for k, names := range map[kind]string{
+		reads:   "GET STRLEN GETRANGE PTTL TTL TYPE HGET HEXISTS HLEN HKEYS HVALS HGETALL HMGET LINDEX LLEN LRANGE ZSCORE ZRANGE ZCARD ZRANK ZCOUNT SISMEMBER SCARD SMEMBERS",
+		writes:  "SET SETNX SETEX PSETEX GETSET GETDEL INCR INCRBY DECR DECRBY APPEND PEXPIRE EXPIRE PEXPIREAT EXPIREAT PERSIST HSET HSETNX HMSET HDEL HINCRBY RPUSH LPUSH RPOP LPOP LREM LSET LTRIM LINSERT ZADD ZREM ZINCRBY SADD SREM",
+		keeps:   "EVAL EVALSHA SCRIPT EXISTS PUBLISH SPUBLISH SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE PING ECHO WAIT INFO MULTI HELLO CLIENT",
+		blocks:  "BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAITAOF",
+		answers: "PUBLISH SPUBLISH SSUBSCRIBE SUNSUBSCRIBE WAIT INFO",
+	} {
+		for _, name := range strings.Fields(names) {
+			all[name] |= k
+		}
 	}
-	return m
-}
+	return all
+}()
 
 // touchCommand notes which objects of the server a command touches.
 func (s *Server) touchCommand(cmd string, args []string) {
@@ -55,9 +68,9 @@ func (s *Server) touchCommand(cmd string, args []string) {
 		}
 	}
 	switch {
-	case len(args) > 0 && reading[cmd]:
+	case len(args) > 0 && kinds[cmd].is(reads):
 		all("key ", args[:1], false)
-	case len(args) > 0 && writing[cmd]:
+	case len(args) > 0 && kinds[cmd].is(writes):
 		all("key ", args[:1], true)
 	case cmd == "EXISTS":
 		all("key ", args, false)

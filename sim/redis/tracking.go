@@ -52,13 +52,13 @@ func accesses(cmd string, args []string) (list []access) {
 	switch {
 	case cmd == "FLUSHALL" || cmd == "FLUSHDB":
 		return []access{{flush: true}}
-	case len(args) > 0 && reading[cmd]:
+	case len(args) > 0 && kinds[cmd].is(reads):
 		return []access{{key: args[0]}}
 	case cmd == "EXISTS" || cmd == "MGET":
 		for _, key := range args {
 			list = append(list, access{key: key})
 		}
-	case len(args) > 0 && writing[cmd]:
+	case len(args) > 0 && kinds[cmd].is(writes):
 		a := access{key: args[0], write: true}
 		switch cmd {
 		case "SET":
@@ -74,7 +74,7 @@ func accesses(cmd string, args []string) (list []access) {
 			a.signals = true
 		}
 		return []access{a}
-	case keeping[cmd]:
+	case kinds[cmd].is(keeps):
 	default:
 		for _, key := range args {
 			list = append(list, access{key: key, write: true})
