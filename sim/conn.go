@@ -85,7 +85,7 @@ func (s *socket) post() {
 		w.dirty = append(w.dirty, s)
 	}
 	w.mu.Unlock()
-	w.wake()
+	w.bell.ring()
 }
 
 func (s *socket) signal() {
@@ -393,11 +393,8 @@ func (w *World) planDeadline(s *socket, at int64, set uint64) {
 }
 
 func (w *World) planDeadlineFrom(s *socket, asked, left int64, set uint64) {
-	w.sched.add(asked+left, ClassDeadline, func() {
-		s.mu.Lock()
-		stale := s.setAt != set || s.shut
-		s.mu.Unlock()
-		if stale || s.p.dead {
+	e := w.sched.add(asked+left, ClassDeadline, func() {
+		if s.pastDeadline(set) {
 			w.stirred = false
 			return
 		}
@@ -410,4 +407,12 @@ func (w *World) planDeadlineFrom(s *socket, asked, left int64, set uint64) {
 		s.mu.Unlock()
 		s.signal()
 	})
+	e.deadline, e.set = s, set
+}
+
+// pastDeadline reports whether nobody waits any more for the deadline that was set as the set-th.
+func (s *socket) pastDeadline(set uint64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.setAt != set || s.shut || s.p.dead
 }

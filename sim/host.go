@@ -74,8 +74,9 @@ func NewHost(t *testing.T) *Host {
 }
 
 // Main runs program where bubbles can be made and ends the process with its
-// result. It sets GOMAXPROCS to 1.
+// result. It sets GOMAXPROCS to 1, and turns the profile of allocations off.
 func Main(program func(*Host) int) {
+	runtime.MemProfileRate = 0 // it takes a stack for every 512 KiB, and nobody reads them
 	settle()
 	args := os.Args
 	os.Args = args[:1] // the testing package would read the program's flags
@@ -88,10 +89,11 @@ func Main(program func(*Host) int) {
 	}}, nil, nil)
 }
 
-// bubble runs f as the root of a bubble and waits for it. f reports whether every goroutine of the
-// bubble has ended. If not, the bubble would panic at its end, so it is parked for ever. After the
-// run, timers reports whether a timer of the bubble may be in a pool that outlives it.
-func (h *Host) bubble(alive *pulse, f func() (clean bool), timers func() bool) {
+// bubble runs f as the root of a bubble, and waits until every goroutine of the bubble has ended or is
+// durably blocked. left are the stacks of the blocked ones, which nothing will ever wake. If f reports
+// false, it has failed: its goroutine is parked for ever, and nobody waits for the others. After the run, timers reports whether a timer of
+// the bubble may be in a pool that outlives it.
+func (h *Host) bubble(alive *pulse, f func() (whole bool), timers func() bool) (left []string) {
 	makeResolver()
 	turn.Lock()
 	defer turn.Unlock()
@@ -105,16 +107,27 @@ func (h *Host) bubble(alive *pulse, f func() (clean bool), timers func() bool) {
 		}
 	}()
 	var name atomic.Pointer[string]
-	done := make(chan bool, 1) // whether all goroutines have ended
+	done := make(chan bool, 1) // whether f succeeded
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		defer func() {
+			// synctest panics if goroutines are left.
+			if r := recover(); r != nil {
+				if bubble := name.Load(); bubble != nil {
+					left = goroutinesOf(*bubble)
+				}
+				if len(left) == 0 {
+					panic(r)
+				}
+			}
+		}()
 		synctest.Test(h.t, func(*testing.T) {
 			bubble := bubbleOfCaller()
 			name.Store(&bubble)
-			clean := f()
-			done <- clean
-			if !clean {
+			whole := f()
+			done <- whole
+			if !whole {
 				<-alive.parked
 			}
 		})
@@ -125,11 +138,12 @@ func (h *Host) bubble(alive *pulse, f func() (clean bool), timers func() bool) {
 	last, still := int64(-1), 0
 	for {
 		select {
-		case clean := <-done:
-			if timersLeft = timers(); clean {
+		case whole := <-done:
+			if whole {
 				<-ended
+				timersLeft = timers() || len(left) > 0
 			}
-			return
+			return left
 		case <-tick.C:
 			if now := alive.steps.Load(); now != last {
 				last, still = now, 0
@@ -178,10 +192,13 @@ func (h *Host) enter(w *World, alive *pulse) {
 // Bubble runs f in a bubble without a world, and waits for it. Every goroutine that f starts must
 // have ended when f returns.
 func (h *Host) Bubble(f func()) {
-	h.bubble(newPulse(), func() bool {
+	left := h.bubble(newPulse(), func() bool {
 		f()
 		return true
 	}, func() bool { return true })
+	if len(left) > 0 {
+		panic("sim: goroutines of a bubble without a world have not ended:\n" + strings.Join(left, "\n\n"))
+	}
 }
 
 // notDurable returns the stacks of the goroutines in a bubble that keep its time from passing, and of the
@@ -200,18 +217,9 @@ func notDurable(bubble string) (found, others []string) {
 	return found, others
 }
 
-// bubbleGoroutines returns the stacks of the goroutines in the caller's bubble,
-// without the caller and the goroutines that make the bubble.
-func bubbleGoroutines() []string {
-	goroutines := strings.Split(stacks(), "\n\n")
-	own := bubbleOf(goroutines[0]) // Stack prints the caller first
-	var found []string
-	for _, g := range goroutines[1:] {
-		if own != "" && bubbleOf(g) == own && !strings.Contains(g, "testingSynctestTest(") && !strings.Contains(g, "internal/synctest.Run(") {
-			found = append(found, g)
-		}
-	}
-	return found
+// goroutinesOf returns the stacks of the goroutines in a bubble.
+func goroutinesOf(bubble string) []string {
+	return slices.DeleteFunc(strings.Split(stacks(), "\n\n"), func(g string) bool { return bubbleOf(g) != bubble })
 }
 
 // leftGoroutines describes goroutines by their stacks. The runtime lists them in an order that

@@ -55,8 +55,7 @@ type birth struct {
 // newLineage makes the lineage of a world whose scheduler is the calling goroutine. The scheduler
 // works for no thread.
 func newLineage() *lineage {
-	own, _ := parentage(ownStack())
-	return &lineage{born: map[uint64]birth{own: {}}, calls: map[*Thread]Author{}, open: map[*Process][]*Thread{}}
+	return &lineage{born: map[uint64]birth{ownNumber(): {}}, calls: map[*Thread]Author{}, open: map[*Process][]*Thread{}}
 }
 
 // register makes the calling goroutine the goroutine of a thread's body.
@@ -66,8 +65,7 @@ func (l *lineage) register(t *Thread) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own, _ := parentage(ownStack())
-	l.born[own] = birth{thread: t, op: -1}
+	l.born[ownNumber()] = birth{thread: t, op: -1}
 }
 
 // serve makes the calling goroutine serve a thread for a lock. With keeps, it does so outside the
@@ -78,8 +76,7 @@ func (l *lineage) serve(thread *Thread, lock string, keeps bool) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	own, _ := parentage(ownStack())
-	l.born[own] = birth{thread: thread, op: -1, serves: lock, keeps: keeps}
+	l.born[ownNumber()] = birth{thread: thread, op: -1, serves: lock, keeps: keeps}
 }
 
 // caller returns the thread that the calling goroutine works for; nil if it is unknown.
@@ -206,6 +203,13 @@ func ownStack() []byte {
 			return buf[:n]
 		}
 	}
+}
+
+// ownNumber returns the number of the calling goroutine.
+func ownNumber() uint64 {
+	var b [64]byte
+	own, _ := parentage(b[:runtime.Stack(b[:], false)])
+	return own
 }
 
 // parentage reads the number of a goroutine and of the one that started it out of the goroutine's

@@ -33,6 +33,7 @@ type Process struct {
 
 	conns       []*conn // in the order of dialling; numbered when they first speak
 	spoken      int     // the number of numbered connections
+	cut         int     // the number of connections that the end of the run has cut
 	dead        bool
 	closed      bool
 	closer      atomic.Uint64 // the goroutine in which close runs; 0: it does not run
@@ -163,11 +164,10 @@ func (p *Process) runClose() {
 			w.mu.Lock()
 			w.panics = append(w.panics, panicked{p, fmt.Sprint(r), LockFrames(string(debug.Stack()))})
 			w.mu.Unlock()
-			w.wake()
+			w.bell.ring()
 		}
 	}()
-	own, _ := parentage(ownStack())
-	p.closer.Store(own)
+	p.closer.Store(ownNumber())
 	p.close()
 	p.closer.Store(0)
 }
@@ -200,7 +200,7 @@ func (p *Process) DialContext(ctx context.Context, network, addr string) (net.Co
 	if n.stream != nil { // the server may speak first
 		s.posted = true
 		w.dirty = append(w.dirty, s)
-		w.wake()
+		w.bell.ring()
 	}
 	return s, nil
 }
@@ -303,7 +303,7 @@ func (w *World) await(a *ask) {
 		w.asks = append(w.asks, a)
 	}
 	w.mu.Unlock()
-	w.wake()
+	w.bell.ring()
 	<-a.turn
 }
 
@@ -330,11 +330,16 @@ func (p *Process) serve(lock string, keeps bool, f func()) {
 	<-done
 }
 
-// nextAsk lets the first of the goroutines that ask continue. It reports false if there is none.
+// nextAsk ends the current turn, and lets the first of the goroutines that ask continue. It reports
+// false if there is none.
 func (w *World) nextAsk() bool {
+	if !w.asking {
+		return false
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.asks) == 0 {
+	w.turn = nil
+	if w.asking = len(w.asks) > 0; !w.asking {
 		return false
 	}
 	first := slices.MinFunc(w.asks, func(a, b *ask) int {
@@ -350,6 +355,9 @@ func (w *World) nextAsk() bool {
 
 // endTurn ends the current turn.
 func (w *World) endTurn() {
+	if !w.asking {
+		return
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.turn = nil
@@ -357,6 +365,7 @@ func (w *World) endTurn() {
 
 // endTurns lets every caller of Asks continue at once, from now on.
 func (w *World) endTurns() {
+	w.asking = true
 	for w.nextAsk() {
 	}
 	w.mu.Lock()
@@ -593,7 +602,7 @@ func (t *Thread) post(f func()) {
 	}
 	t.outbox = append(t.outbox, f)
 	w.mu.Unlock()
-	w.wake()
+	w.bell.ring()
 }
 
 // handle runs the functions that the thread posted. The scheduler calls it.

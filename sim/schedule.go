@@ -1,6 +1,9 @@
 package sim
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Class orders the events of one instant: expiries, faults, deliveries, deadlines, steps. Timers of
 // the code under test run in between: they inherit the nanosecond within the slot from the event
@@ -74,7 +77,14 @@ type event struct {
 	late func(time.Duration)
 	// choice reports that the event is a candidate that was not chosen yet.
 	choice bool
+	// deadline is the socket of a read deadline, which is the set-th of the socket.
+	deadline *socket
+	set      uint64
 }
+
+// stale reports that the event is a deadline for which nobody waits any more. It does nothing when it
+// comes.
+func (e *event) stale() bool { return e.deadline != nil && e.deadline.pastDeadline(e.set) }
 
 func (e *event) ns() int64 {
 	r := residue[e.class]
@@ -89,21 +99,37 @@ type schedule struct {
 	seq    uint64
 	last   int64 // ns at which the last event ran
 	orders *orders
-	free   []*event // memory of events that have been taken
+	free   []*event // memory for events
+	// skipped are stale events, in order, that are no longer in events. The scheduler does not wake for
+	// them. But each has an instant of its own, as if it did.
+	skipped []skipped
+	passed  int // see takePassed
+}
+
+// skipped is a stale event for which the scheduler does not wake.
+type skipped struct {
+	planned
+	// soonest is its instant if nothing but skipped events comes before it.
+	soonest int64
 }
 
 // add plans run at the slot of nominal time atNs.
-func (s *schedule) add(atNs int64, c Class, run func()) {
+func (s *schedule) add(atNs int64, c Class, run func()) *event {
 	s.seq++
 	if atNs < 0 {
 		atNs = 0
 	}
-	e := &event{}
-	if last := len(s.free) - 1; last >= 0 {
-		e, s.free = s.free[last], s.free[:last]
+	if len(s.free) == 0 {
+		for some := make([]event, 32); len(some) > 0; some = some[1:] {
+			s.free = append(s.free, &some[0])
+		}
 	}
+	last := len(s.free) - 1
+	e := s.free[last]
+	s.free = s.free[:last]
 	*e = event{slot: atNs / slotNs * slotNs, class: c, seq: s.seq, run: run}
 	s.events.push(e)
+	return e
 }
 
 // lastSeq is a seq that comes after all others.
@@ -131,29 +157,91 @@ func (s *schedule) addTo(line string, atNs int64, c Class, run func(), p *parcel
 	s.orders.add(line, e)
 }
 
-// next returns the next event and its instant, which is always later than that of the
-// event before it.
-func (s *schedule) next() (*event, int64) {
-	var e *event
-	var at int64
-	if len(s.events) > 0 {
-		e = s.events[0].event
-		at = max(e.ns(), s.last+1)
-	}
+// next returns the next event and its instant, which is always later than that of the event before it,
+// skipped or not. It is now ns since the start.
+func (s *schedule) next(now int64) (*event, int64) {
 	if s.orders != nil {
+		var e *event
+		var at int64
+		if len(s.events) > 0 {
+			e = s.events[0].event
+			at = max(e.ns(), s.last+1)
+		}
 		return s.orders.next(e, at)
 	}
-	return e, at
+	s.pass(func(at int64, _ planned) bool { return at <= now })
+	for len(s.events) > 0 {
+		first := s.events[0]
+		n := len(s.skipped)
+		for n > 0 && !s.skipped[n-1].before(first) {
+			n--
+		}
+		at := s.last + int64(n) // the soonest instant of the last of n skipped events
+		if n > 0 {
+			at = max(at, s.skipped[n-1].soonest)
+		}
+		if at = max(first.ns(), at+1); at <= now || !first.stale() {
+			return first.event, at
+		}
+		s.skip()
+	}
+	return nil, 0
+}
+
+// takePassed returns the number of skipped events whose instants are over, and that it has not returned yet.
+func (s *schedule) takePassed() int {
+	n := s.passed
+	s.passed = 0
+	return n
+}
+
+// skip moves the first event to the skipped ones.
+func (s *schedule) skip() {
+	x := s.events.pop()
+	i := len(s.skipped)
+	for i > 0 && x.before(s.skipped[i-1].planned) {
+		i--
+	}
+	s.skipped = slices.Insert(s.skipped, i, skipped{planned: x})
+	for ; i < len(s.skipped); i++ {
+		x := &s.skipped[i]
+		if x.soonest = x.ns(); i > 0 {
+			x.soonest = max(x.soonest, s.skipped[i-1].soonest+1)
+		}
+	}
+}
+
+// pass ends the skipped events, in order, as long as they are over at their instants.
+func (s *schedule) pass(over func(at int64, x planned) bool) {
+	n := 0
+	for ; n < len(s.skipped); n++ {
+		x := s.skipped[n].planned
+		at := max(x.ns(), s.last+1)
+		if !over(at, x) {
+			break
+		}
+		s.last = at
+		s.forget(x.event)
+	}
+	s.skipped = slices.Delete(s.skipped, 0, n)
+	s.passed += n
 }
 
 // pop takes the next event, which happens at an instant, and returns its function.
 func (s *schedule) pop(atNs int64) (run func()) {
+	first := s.events[0]
+	s.pass(func(_ int64, x planned) bool { return x.before(first) })
 	s.last = atNs
-	e := s.events.pop()
-	run = e.run
+	s.events.pop()
+	run = first.run
+	s.forget(first.event)
+	return run
+}
+
+// forget takes the memory of an event back.
+func (s *schedule) forget(e *event) {
 	*e = event{}
 	s.free = append(s.free, e)
-	return run
 }
 
 // eventHeap is a binary heap. Most of its events are deadlines that will be stale when
@@ -181,9 +269,9 @@ func (h *eventHeap) push(e *event) {
 	q[i] = p
 }
 
-func (h *eventHeap) pop() *event {
+func (h *eventHeap) pop() planned {
 	q := *h
-	first, n := q[0].event, len(q)-1
+	first, n := q[0], len(q)-1
 	p := q[n]
 	q[n] = planned{}
 	q = q[:n]

@@ -32,7 +32,7 @@ func (t *Thread) Watch(lock string, lost <-chan struct{}) (stop func()) {
 			w.mu.Lock()
 			w.closed = append(w.closed, x)
 			w.mu.Unlock()
-			w.wake()
+			w.bell.ring()
 		case <-x.stop:
 		}
 	}()

@@ -106,10 +106,12 @@ type World struct {
 	faultsDue int   // timed faults that have not ended
 	moved     int64 // the last time a thread took a step or a fault began or ended
 	endAt     int64 // the end of the phase of leaving
+	endedNs   int64 // the end of the run, when all that sleep have ended
 	instants  int   // the number of Instants given out; guarded by mu
 	// stirred reports that the scheduler or time may have woken a goroutine since all were blocked.
 	// It is set after every event, except those that are known to wake no goroutine.
 	stirred bool
+	asking  bool // somebody had a turn or asked for one when the scheduler last took what was posted
 	// lockPanics are the panics of the lock that are in the record.
 	lockPanics []Panic
 
@@ -122,12 +124,11 @@ type World struct {
 	// closed since the scheduler last looked.
 	watches, closed []*watch
 	panics          []panicked
-	notify          chan struct{}
 	// noTurns is set at the end, when goroutines no longer wait for turns.
 	noTurns bool
+	bell    bell // rings when something is posted
 
 	// The following fields are memory that is used again.
-	timer     *time.Timer
 	gathered  []*Thread
 	touched   []*socket
 	collected []*conn
@@ -157,27 +158,29 @@ type Result struct {
 func Run(h *Host, cfg Config, setup func(*World)) Result {
 	var res Result
 	var panicked any
+	var w *World
 	alive := newPulse()
 	timers := true
-	h.bubble(alive, func() bool {
-		w := newWorld(cfg)
+	left := h.bubble(alive, func() bool {
+		w = newWorld(cfg)
 		h.enter(w, alive)
 		w.begin(h.NoShortcuts)
 		if panicked = h.guard(func() { setup(w) }); panicked != nil {
 			return false
 		}
 		w.loop(&res, h)
-		clean := w.end()
-		res.Record, res.Writers, res.Panics = w.rec, w.writers, w.lockPanics
-		if clean {
-			timers = slices.ContainsFunc(w.processes, (*Process).leavesTimers)
-			w.rec.Events = eventSpace.moveOut(w.rec.Events)
-		}
-		return clean
+		w.end()
+		timers = slices.ContainsFunc(w.processes, (*Process).leavesTimers)
+		return true
 	}, func() bool { return timers })
 	if panicked != nil {
 		panic(panicked)
 	}
+	for _, g := range leftGoroutines(left, w.processes) {
+		w.rec.Add(model.Event{AtNs: w.endedNs, Kind: model.KindLeft, Text: "goroutine " + g.Started, Goroutine: &g})
+	}
+	w.rec.Events = eventSpace.moveOut(w.rec.Events)
+	res.Record, res.Writers, res.Panics = w.rec, w.writers, w.lockPanics
 	return res
 }
 
@@ -187,7 +190,7 @@ func newWorld(cfg Config) *World {
 		cfg: cfg, chooser: cfg.Chooser,
 		rec:       &model.Record{Params: cfg.Params, Events: eventSpace.take(0)},
 		resources: NewResources(cfg.Resources),
-		notify:    make(chan struct{}, 1), stirred: true,
+		stirred:   true,
 	}
 	w.rec.Params.Faults = cfg.Faults
 	if cfg.Orders != nil {
@@ -218,7 +221,7 @@ func newWorld(cfg Config) *World {
 func (w *World) begin(noShortcuts bool) {
 	for _, n := range w.nodes {
 		if n.stream != nil {
-			n.stream.boot(w.setupOf(n, noShortcuts), w.wake, w.instant)
+			n.stream.boot(w.setupOf(n, noShortcuts), w.bell.ring, w.instant)
 			synctest.Wait()
 		}
 	}
@@ -262,14 +265,6 @@ func (w *World) record(e *model.Event) {
 	w.rec.Add(*e)
 }
 
-// wake tells the scheduler that something was posted. Any goroutine.
-func (w *World) wake() {
-	select {
-	case w.notify <- struct{}{}:
-	default:
-	}
-}
-
 // relieveEvery is the number of steps after which a run checks its memory, and asks whether it
 // should go on.
 const relieveEvery = 1024
@@ -283,9 +278,10 @@ func (w *World) loop(res *Result, h *Host) {
 	if h.MostSteps > 0 {
 		limit = min(limit, h.MostSteps)
 	}
-	for {
+	for relief := relieveEvery - 1; ; {
 		w.gather()
-		if res.Steps%relieveEvery == relieveEvery-1 {
+		if res.Steps >= relief {
+			relief = res.Steps + relieveEvery
 			garbage.relieve()
 			if h.Stopped() {
 				break
@@ -298,7 +294,8 @@ func (w *World) loop(res *Result, h *Host) {
 		if res.Steps >= 2*limit {
 			break
 		}
-		e, at := w.sched.next()
+		e, at := w.sched.next(w.now())
+		res.Steps += w.sched.takePassed()
 		if wait, done := w.rest(e, at); done {
 			break
 		} else if wait > 0 {
@@ -362,16 +359,7 @@ func (w *World) rest(e *event, at int64) (wait int64, done bool) {
 
 // sleep lets simulated time pass until something is posted, at most d ns.
 func (w *World) sleep(d int64) {
-	if w.timer == nil {
-		w.timer = time.NewTimer(time.Duration(d))
-	} else {
-		w.timer.Reset(time.Duration(d))
-	}
-	defer w.timer.Stop()
-	select {
-	case <-w.timer.C:
-	case <-w.notify:
-	}
+	w.bell.sleep(time.Duration(d))
 	w.stirred = true
 }
 
@@ -379,26 +367,29 @@ func (w *World) sleep(d int64) {
 // order. It does not wait if no goroutine was woken or has posted anything since all were blocked.
 func (w *World) gather() {
 	for {
-		if w.stirred || len(w.notify) > 0 {
+		if w.stirred || w.bell.rings() {
 			synctest.Wait()
 			w.alive.park()
 			w.stirred = false
 		}
 		w.rests()
+		if !w.bell.stop() { // nothing was posted
+			if w.nextAsk() {
+				continue
+			}
+			return
+		}
 		w.mu.Lock()
 		threads, sockets := w.posts, w.dirty
 		closed, panics := w.closed, w.panics
 		w.closed, w.panics = nil, nil
 		w.posts, w.dirty = w.gathered[:0], w.touched[:0]
 		w.gathered, w.touched = threads, sockets
+		w.asking = len(w.asks) > 0 || w.turn != nil
 		for _, s := range sockets {
 			s.posted = false
 		}
 		w.mu.Unlock()
-		select {
-		case <-w.notify:
-		default:
-		}
 		if len(closed) > 0 {
 			w.tell(closed)
 			w.stirred = true
@@ -406,13 +397,6 @@ func (w *World) gather() {
 		slices.SortFunc(panics, func(a, b panicked) int { return cmp.Compare(a.p.index, b.p.index) })
 		for _, x := range panics {
 			w.defect(Panic{Process: x.p.cfg.Name, Value: x.value, Frames: x.frames}, "the client panicked when it was closed: "+x.value)
-		}
-		if len(threads) == 0 && len(sockets) == 0 && len(closed) == 0 && len(panics) == 0 {
-			w.endTurn()
-			if w.nextAsk() {
-				continue
-			}
-			return
 		}
 		slices.SortFunc(threads, func(a, b *Thread) int {
 			return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.number, b.number))
@@ -473,9 +457,8 @@ func (w *World) leave() {
 	w.endAt = w.now() + int64(w.cfg.Drain)
 }
 
-// end records the leftovers, cuts all connections, and waits for sleeping goroutines to end. clean
-// reports that no goroutine is left.
-func (w *World) end() (clean bool) {
+// end records the leftovers, cuts all connections, and waits for sleeping goroutines to end.
+func (w *World) end() {
 	for _, n := range w.nodes {
 		n.call(func(_ int64, out *Effects) { n.Server.Leftovers(out) })
 	}
@@ -496,32 +479,17 @@ func (w *World) end() (clean bool) {
 	for _, c := range w.orphans {
 		c.cancel(ErrInterrupted) // nothing of a dead process may continue
 	}
-	for _, p := range w.processes {
-		for _, c := range p.conns {
-			c.client.cut(errCut)
-			w.disconnect(c)
-		}
-	}
+	w.cutAll()
 	for _, n := range w.nodes {
 		if n.stream != nil {
 			n.Server.Stop() // its timers would go on
 		}
 	}
-	var left []string
 	for range 4 { // sleepers may start others
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		w.alive.park()
-		for _, p := range w.processes {
-			for _, c := range p.conns {
-				c.client.cut(errCut)
-				w.disconnect(c)
-			}
-		}
-		// Their number in the program says nothing: others may begin and end beside the world.
-		if left = bubbleGoroutines(); len(left) == 0 {
-			break
-		}
+		w.cutAll()
 	}
 	for _, n := range w.nodes {
 		if n.stream == nil {
@@ -529,15 +497,17 @@ func (w *World) end() (clean bool) {
 		}
 	}
 	synctest.Wait()
-	if len(left) > 0 {
-		left = bubbleGoroutines() // some may have ended with their server
+	w.endedNs = w.now()
+}
+
+// cutAll cuts the connections that clients have dialled since its last call.
+func (w *World) cutAll() {
+	for _, p := range w.processes {
+		for ; p.cut < len(p.conns); p.cut++ {
+			p.conns[p.cut].client.cut(errCut)
+			w.disconnect(p.conns[p.cut])
+		}
 	}
-	w.over = false
-	for _, g := range leftGoroutines(left, w.processes) {
-		w.record(&model.Event{Kind: model.KindLeft, Text: "goroutine " + g.Started, Goroutine: &g})
-	}
-	w.over = true
-	return len(left) == 0
 }
 
 func (w *World) process(name string) *Process {
