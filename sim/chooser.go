@@ -19,23 +19,31 @@ type Decisions map[string][]uint64
 
 // Seeded draws at random from a seed.
 type Seeded struct {
-	seed  uint64
-	drawn map[string]uint64
+	seed    uint64
+	streams map[string]*seededStream
 }
+
+// seededStream is a stream of a Seeded: the hash of its name, and the number of draws so far.
+type seededStream struct{ hash, drawn uint64 }
 
 // NewSeeded makes the seeded random chooser.
 func NewSeeded(seed uint64) *Seeded {
-	return &Seeded{seed: seed, drawn: map[string]uint64{}}
+	return &Seeded{seed: seed, streams: map[string]*seededStream{}}
 }
 
 // Choose implements Chooser: the k-th decision of a stream is a hash of seed,
 // stream and k.
 func (s *Seeded) Choose(stream string, n uint64) uint64 {
-	k := s.drawn[stream]
-	s.drawn[stream] = k + 1
-	h := fnv.New64a()
-	_, _ = h.Write([]byte(stream))
-	x := mix(h.Sum64() ^ mix(s.seed) ^ mix(k+0x9e3779b97f4a7c15))
+	st := s.streams[stream]
+	if st == nil {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(stream))
+		st = &seededStream{hash: h.Sum64()}
+		s.streams[stream] = st
+	}
+	k := st.drawn
+	st.drawn++
+	x := mix(st.hash ^ mix(s.seed) ^ mix(k+0x9e3779b97f4a7c15))
 	return x % n // a bias below n/2^64
 }
 
