@@ -168,6 +168,9 @@ func (r Run) odd() bool {
 	return r.Word == play.VerdictUndecided || r.Word == play.VerdictNondeterministic
 }
 
+// TooLong reports whether the run is undecided because it was ended after MostSteps steps.
+func (r Run) TooLong() bool { return r.Word == play.VerdictUndecided && r.Steps >= MostSteps }
+
 // Failed is one judge that a run broke, for one cause.
 type Failed struct {
 	failure.Group
@@ -243,16 +246,16 @@ func (p Plan) draw(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 	return Run{Index: t.index, Seed: own, From: -1, Estimate: t.estimate, Scenario: p.anew(t.index, c, l, f)}, nil
 }
 
-// mostSteps is the number of steps after which a drawn run is undecided. The longest runs of
+// MostSteps is the number of steps after which a drawn run is undecided. The longest runs of
 // campaigns take some 20 000; a client that tries again at once, without end, takes any number. The
 // record of so many steps takes some 150 MB.
-const mostSteps = 100_000
+const MostSteps = 100_000
 
 // play plays a run of a family and judges it. In the result, States has all states that
 // the run reached, Cells all cells, and Scenario is kept.
 func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, error) {
 	limited := *h
-	limited.MostSteps = mostSteps
+	limited.MostSteps = MostSteps
 	h = &limited
 	r, err := p.draw(h, l, t, f)
 	if err != nil {

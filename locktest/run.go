@@ -792,8 +792,20 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		r.errorf(t, "locktest: played %d of %s: %s; give a larger one, or ask for fewer schedules with -lockstep.runs", len(runs), counted.Of(r.plan.Runs, "schedule"), r.limit.why())
 	}
 	alike := map[odd]int{}
+	var long []explore.Run
 	for _, one := range total.Odd {
+		if one.TooLong() {
+			long = append(long, one)
+			continue
+		}
 		alike[oddOf(one)]++
+	}
+	if len(long) > 0 {
+		if text, fails := longText(r.s.Name, long, len(runs)); fails {
+			r.errorf(t, "locktest: %s", text)
+		} else {
+			t.Log(text)
+		}
 	}
 	for _, one := range total.Odd { // one line for all that are alike
 		key, text := oddOf(one), one.Why
@@ -802,9 +814,9 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		}
 		switch n := alike[key]; {
 		case n > 1:
-			r.errorf(t, "locktest: %d of %s of %s, run %d the first, are %s: %s", n, counted.Of(len(runs), "run"), r.s.Name, one.Index, one.Word, text)
+			r.errorf(t, "locktest: %d of %s of %s, number %d the first, are %s: %s", n, counted.Of(len(runs), "schedule"), r.s.Name, one.Index+1, one.Word, text)
 		case n == 1:
-			r.errorf(t, "locktest: run %d of %s is %s: %s", one.Index, r.s.Name, one.Word, text)
+			r.errorf(t, "locktest: schedule number %d of %s is %s: %s", one.Index+1, r.s.Name, one.Word, text)
 		}
 		delete(alike, key)
 	}
@@ -839,6 +851,17 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		r.fail(t, f)
 	}
 	r.explored = whole
+}
+
+// longMost is the largest share of schedules that may take too many steps: one in so many.
+const longMost = 10
+
+// longText tells of the schedules among played ones that took too many steps to be judged. Some fault of
+// such a schedule lasts, and no lock can prevent that callers try again. fails reports that there are too
+// many.
+func longText(name string, long []explore.Run, played int) (text string, fails bool) {
+	return fmt.Sprintf("%d of %s of %s, number %d the first, took more than %d steps and were not judged: while a fault lasts, the callers or the client try again at once",
+		len(long), counted.Of(played, "schedule"), name, long[0].Index+1, explore.MostSteps), len(long)*longMost > played
 }
 
 // again plays the least of a group of failures again, as it was made small.

@@ -143,7 +143,9 @@ func (s *socket) Write(b []byte) (int, error) {
 		if s.p.alike.Load() > 0 {
 			s.writer = goroutine()
 		}
-		s.author = s.p.w.lineage.author(s.p)
+		if s.author = (Author{}); s.node.stream == nil || !s.p.asks() { // see speaker
+			s.author = s.p.w.lineage.author(s.p)
+		}
 		if s.p.w.writers != nil {
 			s.code = writers()
 		}

@@ -373,6 +373,13 @@ func (w *World) endTurns() {
 	w.noTurns = true
 }
 
+// asks reports whether somebody has called Asks or a function of its kind.
+func (p *Process) asks() bool {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	return p.asked != nil
+}
+
 // asker returns the author that asked for a request of these words. If the process never asks, it
 // returns the author that wrote the request.
 func (p *Process) asker(words []string, writer Author) Author {

@@ -139,6 +139,9 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 	until := min(o.ReturnedNs(), o.WaitsUntilNs(), o.InterruptedNs, r.diedAt(o.Caller), r.LeaveNs)
 	busy, reach := occupied.since(o.AtNs)
 	idle := max(o.AtNs, reach)
+	if !idles(idle, until, busy) {
+		return Finding{}, false
+	}
 	disturbed = append(slices.Clip(disturbed), r.ownDisturbances(o)...)
 	if r.Record.Params.Fair {
 		// A thread in front holds up the threads behind it.
@@ -157,7 +160,7 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 		if i < len(busy) {
 			next = busy[i]
 		}
-		if end := min(next.from, until); end-idle > int64(time.Second) {
+		if end := min(next.from, until); end-idle > patience {
 			if b := r.bound(lock, disturbed, idle, end); end-idle > b.Ns+int64(r.Record.Params.Uncertainty) {
 				bound := b.Ns
 				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormForgotten, Lock: lock, Thread: o.Caller},
@@ -168,6 +171,23 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 		idle = max(idle, next.to)
 	}
 	return Finding{}, false
+}
+
+// patience is the time in ns that a waiter may wait for nothing in any case.
+const patience = int64(time.Second)
+
+// idles reports whether some time of more than patience within [from, to) is in none of the spans, which are
+// ordered by their beginnings.
+func idles(from, to int64, busy []span) bool {
+	for _, b := range busy {
+		if min(b.from, to)-from > patience {
+			return true
+		}
+		if from = max(from, b.to); from >= to {
+			return false
+		}
+	}
+	return to-from > patience
 }
 
 // unanswered returns the times in which the call waited for the answer to a command of
@@ -594,19 +614,52 @@ func (r *run) lastTouch(x *trace.Call) int64 {
 	for _, c := range r.effects(x) {
 		at = max(at, c.AtNs)
 	}
+	t := r.touchesOf(x.Lock)[x.Caller]
 	end := int64(math.MaxInt64)
-	for _, c := range r.Changes(x.Lock) {
-		if c.AtNs > at && c.Before.Owner == x.Caller && c.After.Owner != x.Caller {
-			end = c.AtNs
-			break
-		}
+	if i, _ := slices.BinarySearch(t.ends, at+1); i < len(t.ends) {
+		end = t.ends[i]
 	}
-	for _, o := range r.CallsOn(x.Lock) {
-		if o.Caller == x.Caller && o.Return != nil && o.AtNs < end {
-			at = max(at, min(o.ReturnedNs(), end))
-		}
+	if n, _ := slices.BinarySearch(t.called, end); n > 0 {
+		at = max(at, min(t.returned[n-1], end))
 	}
 	return at
+}
+
+// touches are the instants of a thread's calls on a lock that have returned, and of the ends of its holds.
+type touches struct {
+	called   []int64 // in order
+	returned []int64 // the latest return of the calls up to this one
+	ends     []int64 // in order
+}
+
+// touchesOf returns the touches of the threads, by name.
+func (r *run) touchesOf(lock string) map[string]*touches {
+	if of := r.touched[lock]; of != nil {
+		return of
+	}
+	of := map[string]*touches{}
+	r.touched[lock] = of
+	for _, o := range r.CallsOn(lock) {
+		t := of[o.Caller]
+		if t == nil {
+			t = &touches{}
+			of[o.Caller] = t
+		}
+		if o.Return == nil {
+			continue
+		}
+		latest := o.ReturnedNs()
+		if n := len(t.returned); n > 0 {
+			latest = max(latest, t.returned[n-1])
+		}
+		t.called, t.returned = append(t.called, o.AtNs), append(t.returned, latest)
+	}
+	for _, c := range r.Changes(lock) {
+		if t := of[c.Before.Owner]; t != nil && c.After.Owner != c.Before.Owner {
+			t.ends = append(t.ends, c.AtNs)
+		}
+	}
+	return of
 }
 
 // RoundTrips is the number of round trips that an acquire of a free lock may take on a slow

@@ -11,10 +11,13 @@ import (
 // run is the record that is judged.
 type run struct {
 	*trace.Run
-	believed map[string][]belief // by lock, what beliefs returned
+	believed map[string][]belief            // by lock, what beliefs returned
+	touched  map[string]map[string]*touches // by lock, what touchesOf returned
 }
 
-func newRun(t *trace.Run) *run { return &run{t, map[string][]belief{}} }
+func newRun(t *trace.Run) *run {
+	return &run{t, map[string][]belief{}, map[string]map[string]*touches{}}
+}
 
 // diedAt returns when the process of a thread crashed, or trace.Never.
 func (r *run) diedAt(thread string) int64 { return r.DiedNs(model.ProcessOf(thread)) }

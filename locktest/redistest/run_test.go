@@ -511,7 +511,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 	for name, want := range map[string][]string{
 		"draws from math/rand/v2":                        {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2", "check the stop channel", "docs/locktest.md, When the lock is nondeterministic"},
 		"panics":                                         {"panics", "the adapter's own panic"},
-		"panics in Unlock":                               {" runs of panics in Unlock, run 0 the first, are undecided: the lock panicked at ", " in Unlock(\"orders\") of thread ", ": the adapter's own panic; the place is shown above\n", "of thread a/1: the adapter's own panic\n", ".(*panicsLater).Unlock\n", "run_test.go:", "hint: Unlock is also called by a thread that holds nothing, and after a Lock that failed"},
+		"panics in Unlock":                               {" schedules of panics in Unlock, number 1 the first, are undecided: the lock panicked at ", " in Unlock(\"orders\") of thread ", ": the adapter's own panic; the place is shown above\n", "of thread a/1: the adapter's own panic\n", ".(*panicsLater).Unlock\n", "run_test.go:", "hint: Unlock is also called by a thread that holds nothing, and after a Lock that failed"},
 		"does not open":                                  {`does not open cannot be opened: no licence`},
 		"opens nothing":                                  {"opens nothing cannot be opened: neither a client nor an error came from Open"},
 		"gives no lock":                                  {"gives no lock cannot be opened: the client gives neither a lock "},
