@@ -20,6 +20,12 @@ func hintOf(f judges.Finding, run *trace.Run) string {
 		return hintOfLeftover(d)
 	case judges.Traffic:
 		return hintOfTraffic(d)
+	case judges.LateReturn:
+		return "the context of this call ended when its wait was over, and the call must return then; does each of its waits and requests end with the context?"
+	case judges.LateRenewal:
+		return "the renewals must have stopped when the call returns; let it stop the goroutine that sends them, and wait for its end"
+	case judges.Misled:
+		return "if the renewals end with the context of the call that took the hold, let them outlive it (see locktest.Outlive)"
 	case judges.Miscount:
 		if d.Counted == 1 && d.Levels > 1 {
 			return "State.Count must be the number of levels that the servers hold (0 counts as 1); if the lock keeps none, a second Lock of its holder must not succeed, and Reentrant is false"
@@ -62,6 +68,8 @@ func hintOfLeftover(d judges.Leftover) string {
 	switch {
 	case d.Goroutine == nil:
 		return ""
+	case d.Goroutine.Calls:
+		return "a call of a thread did not return although its context had ended; every call must return soon after the end of its context, with the error of the context"
 	case d.Goroutine.Closes != "":
 		return "Client.Close must end what the client and its locks have started, and return"
 	}

@@ -102,6 +102,26 @@ func TestAnUnlockThatFreedItsOwnHoldHasNoHint(t *testing.T) {
 	}
 }
 
+func TestHintsOfCallsAndRenewalsThatGoOn(t *testing.T) {
+	const closes = "Client.Close must end "
+	for _, c := range []struct {
+		detail judges.Detail
+		want   string
+	}{
+		{judges.Leftover{Goroutine: &model.Goroutine{Calls: true}}, "every call must return soon after the end of its context"},
+		{judges.Leftover{Goroutine: &model.Goroutine{Closes: "a"}}, closes + "what the client and its locks have started"},
+		{judges.Leftover{Goroutine: &model.Goroutine{}}, closes + "every goroutine"},
+		{judges.Leftover{Key: "k"}, ""},
+		{judges.LateReturn{}, "does each of its waits and requests end with the context?"},
+		{judges.LateRenewal{}, "stop the goroutine that sends them, and wait for its end"},
+		{judges.Misled{}, "locktest.Outlive"},
+	} {
+		if got := hintOf(judges.Finding{Detail: c.detail}, nil); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%#v: the hint is %q, want %q in it", c.detail, got, c.want)
+		}
+	}
+}
+
 // A lock that asks often may be meant to, and the subject can say so.
 func TestTheHintOfTrafficNamesTheBoundAndThePromise(t *testing.T) {
 	got := hintOf(judges.Finding{Judge: model.JudgeTraffic, Detail: judges.Traffic{Sent: 63, Most: 60}}, nil)

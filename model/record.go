@@ -106,6 +106,7 @@ type Goroutine struct {
 	Stands  string
 	Started string // the function that started it
 	Closes  string // the process whose client it closes; "": it closes none
+	Calls   bool   // it is that of a thread, whose last call has not returned
 }
 
 // Listening is the effect of a command on the channels that its connection listens to.

@@ -228,6 +228,7 @@ func goroutinesOf(bubble string) []string {
 func leftGoroutines(stacks []string, processes []*Process) (left []model.Goroutine) {
 	for _, stack := range stacks {
 		g := model.Goroutine{Stands: ownPlace(stack), Started: starterOf(stack)}
+		g.Calls = g.Started == here+".(*Thread).Start"
 		own, _ := parentage([]byte(stack))
 		if i := slices.IndexFunc(processes, func(p *Process) bool { return p.closer.Load() == own }); i >= 0 {
 			g.Closes = processes[i].cfg.Name
