@@ -70,7 +70,7 @@ func TestWhatIsSaidOfALockWithoutALease(t *testing.T) {
 	if !passed {
 		t.Errorf("it failed:\n%s", text)
 	}
-	mustContain(t, text, "n/a:  the story is about a lease, and the lock has none", "limit, liveness: b/1 waited for orders", "limit, liveness (")
+	mustContain(t, text, "n/a: the story is about a lease, and the lock has none", "limit, liveness: b/1 waited for orders", "limit, liveness (")
 	text, passed = outcome(t, t.TempDir(), "keeps every hold", nil, "-lockstep.runs=1")
 	if passed {
 		t.Errorf("it passed:\n%s", text)

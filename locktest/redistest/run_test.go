@@ -532,7 +532,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"State names no owner of a hold without end":     {"its State returns a hold without an Owner"},
 		"State reads another key, and never returns nil": {"its State shows no hold; State must read the key that the lock writes, and a Lock that wrote none must return an error"},
 		"has another lease":                              {"has another lease cannot be judged: its Lease is 1m0s, and its State shows holds that last for 5s; give it the Lease for which the lock asks"},
-		"has a short lease":                              {"has a short lease cannot be judged: its Lease is 2s, and its State shows holds that last for 5s"},
+		"has a short lease":                              {"has a short lease cannot be judged: its Lease is 3s, and its State shows holds that last for 5s"},
 		"renews unsaid":                                  {"renews unsaid cannot be judged: it is not Renewed, and a command that no call sent (EVAL, sent at ", "prolonged a hold; set Renewed: true"},
 		"State panics":                                   {"State panics cannot be judged: its State panicked: locktest: there is no server 3; they count from 0, and the subject has 1 server", "secondServer"},
 		"State shows an end":                             {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
@@ -849,7 +849,7 @@ func init() {
 		}
 	})
 	add("has another lease", func(s *locktest.Subject) { s.Lease = time.Minute })
-	add("has a short lease", func(s *locktest.Subject) { s.Lease = 2 * time.Second })
+	add("has a short lease", func(s *locktest.Subject) { s.Lease = 3 * time.Second })
 	unsaid := renewedSubject("renews unsaid", func(l *watched) locktest.Lock { return l })
 	unsaid.Renewed = false
 	wrong[unsaid.Name] = unsaid
