@@ -78,6 +78,9 @@ const (
 	VerdictsFile = "verdicts.jsonl"
 )
 
+// VerdictsTitle is the title of the page about a campaign.
+const VerdictsTitle = "# What was found\n"
+
 // shardFile is the content of PlanFile.
 type shardFile struct {
 	Plan

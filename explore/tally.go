@@ -246,7 +246,7 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 	}
 	var md, lines bytes.Buffer
 	command := program + " " + strings.Join(o.Plan.Args(), " ")
-	fmt.Fprintf(&md, "<!-- written by: %s -->\n%s# What was found\n\nWritten by `%s`.\n\n%s.\n", command, o.Plan.Versions().Comment(), command, o.Total())
+	fmt.Fprintf(&md, "<!-- written by: %s -->\n%s"+VerdictsTitle+"\nWritten by `%s`.\n\n%s.\n", command, o.Plan.Versions().Comment(), command, o.Total())
 	if len(o.Groups) > 0 {
 		fmt.Fprint(&md, "\n| class | broken | at | faults needed | runs | first seed | events | why | recording |\n|---|---|---|---|---|---|---|---|---|\n")
 	}

@@ -97,6 +97,8 @@ func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 		if work, err = os.MkdirTemp("", "lockstep-explore-"); err != nil {
 			return 0, err
 		}
+	} else if err := onlyCampaigns(out); err != nil {
+		return 0, usageError{fmt.Errorf("explore: --out: %w", err)}
 	}
 	cleanup := func() {
 		if out == "" {

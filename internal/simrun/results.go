@@ -56,16 +56,33 @@ func openResults(dir string, args []string) (*results, error) {
 	return &results{dir: dir, tmp: tmp, command: command, file: file, lines: bufio.NewWriter(file), kept: map[*pair]string{}}, nil
 }
 
-// onlyVerdicts returns an error if a folder has a file of the user's where the verdicts are to be written.
+// onlyVerdicts returns an error if a folder has a file where the verdicts are to be written that the
+// command run did not write.
 func onlyVerdicts(dir string) error {
+	return replaces(dir, "run", verdictsTitle, func(first []byte) bool {
+		var o object
+		return json.Unmarshal(first, &o) == nil && o.Scenario != "" && o.Lock != ""
+	})
+}
+
+// onlyCampaigns is onlyVerdicts for the command explore.
+func onlyCampaigns(dir string) error {
+	return replaces(dir, "explore", explore.VerdictsTitle, func(first []byte) bool {
+		var o struct{ Group, Campaign string }
+		return json.Unmarshal(first, &o) == nil && o.Group+o.Campaign != ""
+	})
+}
+
+// replaces returns an error if a folder has a page with another title, or lines of another kind, where a
+// command is to write its verdicts.
+func replaces(dir, command, title string, line func(first []byte) bool) error {
 	own := map[string]func(text []byte) bool{
 		verdictsPage: func(text []byte) bool {
-			return bytes.HasPrefix(text, []byte("<!-- written by: ")) && bytes.Contains(text, []byte(verdictsTitle))
+			return bytes.HasPrefix(text, []byte("<!-- written by: ")) && bytes.Contains(text, []byte(title))
 		},
 		explore.VerdictsFile: func(text []byte) bool {
-			var o object
-			line, _, _ := bytes.Cut(text, []byte("\n"))
-			return json.Unmarshal(line, &o) == nil && o.Scenario != "" && o.Lock != ""
+			first, _, _ := bytes.Cut(text, []byte("\n"))
+			return line(first)
 		},
 	}
 	for _, name := range slices.Sorted(maps.Keys(own)) {
@@ -74,7 +91,7 @@ func onlyVerdicts(dir string) error {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && (len(text) == 0 || own[name](text)) {
 			continue
 		}
-		return errors.Join(fmt.Errorf("%s would be overwritten, and the command run did not write it; name another folder", file), err)
+		return errors.Join(fmt.Errorf("%s would be overwritten, and the command %s did not write it; name another folder", file, command), err)
 	}
 	return nil
 }

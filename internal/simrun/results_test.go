@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -426,6 +427,23 @@ func TestVerdictsReplaceNothingOfTheUsers(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	if code, _, stderr := call(t, "run", "misdelete", "--seed", "1", "--out", "c"); code != exitUsage || !strings.Contains(stderr, "would be overwritten") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	// And a campaign writes over the table of a campaign alone.
+	if code, _, stderr := call(t, "run", "misdelete", "--seed", "1", "--out", "d"); code != exitOK {
+		t.Fatal(stderr)
+	}
+	before := filetest.Contents(t, "d")
+	code, _, stderr := call(t, "explore", "--lock", "setnx-del", "--runs", "2", "--quiet", "--out", "d")
+	if code != exitUsage || !strings.Contains(stderr, "would be overwritten, and the command explore did not write it") || !maps.Equal(before, filetest.Contents(t, "d")) {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	for _, file := range []string{explore.PlanFile, explore.RunsFile} { // as a folder of results, which has no runs
+		if err := os.Remove(filepath.Join("c", file)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code, _, stderr := call(t, "explore", "--lock", "setnx-del", "--runs", "2", "--quiet", "--out", "c"); code != exitOK {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
