@@ -20,6 +20,10 @@ func hintOf(f judges.Finding, run *trace.Run) string {
 		return hintOfLeftover(d)
 	case judges.Traffic:
 		return hintOfTraffic(d)
+	case judges.Stuck:
+		if d.Call == model.ActTryLockTimed {
+			return "the context of this call ended when its wait was over, and the call did not return; does each of its waits and requests end with the context?"
+		}
 	case judges.LateReturn:
 		return "the context of this call ended when its wait was over, and the call must return then; does each of its waits and requests end with the context?"
 	case judges.LateRenewal:

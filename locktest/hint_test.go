@@ -113,6 +113,8 @@ func TestHintsOfCallsAndRenewalsThatGoOn(t *testing.T) {
 		{judges.Leftover{Goroutine: &model.Goroutine{}}, closes + "every goroutine"},
 		{judges.Leftover{Key: "k"}, ""},
 		{judges.LateReturn{}, "does each of its waits and requests end with the context?"},
+		{judges.Stuck{Call: model.ActTryLockTimed}, "does each of its waits and requests end with the context?"},
+		{judges.Stuck{Call: model.ActUnlock}, ""},
 		{judges.LateRenewal{}, "stop the goroutine that sends them, and wait for its end"},
 		{judges.Misled{}, "locktest.Outlive"},
 	} {

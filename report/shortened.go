@@ -63,7 +63,8 @@ func leftOut(n int, first bool, c clock) string {
 // The relevance of an event for a finding, the highest first.
 const (
 	relevantEnd    = iota // it is one of the last events up to the finding, or comes later
-	relevantCall          // a call of the finding begins or ends, repeats commands, or began or ended a hold
+	relevantCall          // a call of the finding begins or ends
+	relevantWork          // it repeats commands, or began or ended a hold
 	relevantFault         // a fault, a lost message, or the end of a client
 	relevantOwner         // the lock of the finding has another owner
 	relevantOthers        // another call about the lock
@@ -82,8 +83,10 @@ func (f finding) relevance(e *event, i, place int) int {
 	switch {
 	case i >= place, i > place-closing && about:
 		return relevantEnd
-	case mine && (bounds || e.by != 0 || e.Times > 0):
+	case mine && bounds:
 		return relevantCall
+	case mine && (e.by != 0 || e.Times > 0):
+		return relevantWork
 	case !about:
 		return relevantLeast
 	case e.Lane < 0, kind == model.KindHit, kind == model.KindLost, kind == model.KindTold, kind == model.KindClose:

@@ -504,6 +504,30 @@ func TestAShortTimelineHasMoreDecimals(t *testing.T) {
 	}
 }
 
+// The call of a finding is shown even if its polls would fill the story.
+func TestTheShortStoryHasTheCallThatPolls(t *testing.T) {
+	rec := &model.Record{Params: model.Params{Lock: "any", Processes: []model.ProcessParams{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}}}}
+	rec.Add(model.Event{Kind: model.KindState, Lock: "x", State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 3000}})
+	rec.Add(model.Event{AtNs: 1e6, Kind: model.KindInvoke, Process: "b", Thread: 1, Op: 1, Action: model.ActTryLockTimed, Lock: "x", WaitNs: 100e6})
+	at := int64(1e6)
+	for i := range 400 {
+		at += 100e6
+		e := model.Event{AtNs: at, Kind: model.KindSend, Process: "b", Op: 1, Msg: i + 1, Conn: 1, Command: "SET", Script: model.RoleAcquire, Owners: []string{"b/1"}, Locks: []string{"x"}}
+		rec.Add(e)
+		e.Kind, e.Reply = model.KindExec, "nil"
+		rec.Add(e)
+		if i%10 == 9 { // what changes something is shown by itself
+			rec.Add(model.Event{AtNs: at, Kind: model.KindState, Lock: "x", Msg: e.Msg, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: at/1e6 + 3000}})
+		}
+		rec.Add(model.Event{AtNs: at, Kind: model.KindDeliver, Process: "b", Op: 1, Msg: e.Msg, Dir: "reply", Conn: 1})
+	}
+	r := report.Run{Lock: "any", Record: rec, Findings: []judges.Finding{{Judge: model.JudgeLiveness, Verdict: judges.Broken, Class: judges.ClassBug, AtNs: at, Facts: model.Facts{Lock: "x", Thread: "b/1"},
+		Detail: judges.Defect{Text: "it is so"}, Ops: []judges.OpRef{{Process: "b", Thread: 1, Op: string(model.ActTryLockTimed), CallNs: 1e6}}}}}
+	if story := report.Shortened(r, 20); !strings.Contains(story, "calls try_lock_timed x") || !strings.Contains(story, "times more") {
+		t.Errorf("the call, or its polls, are missing in\n%s", story)
+	}
+}
+
 // A finding about a history is about all of its calls until they return. If a thread still held the lock
 // by its calls, its unlock belongs to the story, too.
 func TestTheStoryOfAHistoryHasTheUnlockOfTheHolder(t *testing.T) {
