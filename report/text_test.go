@@ -504,6 +504,31 @@ func TestAShortTimelineHasMoreDecimals(t *testing.T) {
 	}
 }
 
+// A renewal that is lost is followed by the next one of the same hold. On a stream, one that comes after the
+// end of the hold is about no lock, but has the same words.
+func TestTheTimelineSaysWhenTheNextRenewalIsSent(t *testing.T) {
+	for _, c := range []struct {
+		locks       []string
+		asked, next []string
+		want        string
+	}{
+		{[]string{"x"}, nil, nil, "; the next is sent at 2.000s"},
+		{nil, nil, nil, "; no other is sent after it"},
+		{nil, []string{"lease 7"}, []string{"lease 7"}, "; the next is sent at 2.000s"},
+		{nil, []string{"lease 7"}, []string{"lease 8"}, "; no other is sent after it"},
+	} {
+		rec := &model.Record{Params: model.Params{Lock: "any", Processes: []model.ProcessParams{{Name: "a", Threads: 1}}}}
+		e := model.Event{AtNs: 1e9, Kind: model.KindSend, Process: "a", Msg: 1, Conn: 1, Command: model.SegmentCommand, Script: model.RoleRenew, Owners: []string{"a/1"}, Locks: []string{"x"}, Asked: c.asked}
+		rec.Add(e)
+		rec.Add(model.Event{AtNs: 1e9, Kind: model.KindLost, Process: "a", Msg: 1, Dir: "request", Why: model.LostDropped})
+		e.AtNs, e.Msg, e.Locks, e.Asked = 2e9, 2, c.locks, c.next
+		rec.Add(e)
+		if text := strings.Join(strings.Fields(report.Text(report.Run{Record: rec})), " "); !strings.Contains(text, c.want) {
+			t.Errorf("want %q in\n%s", c.want, text)
+		}
+	}
+}
+
 // The call of a finding is shown even if its polls would fill the story.
 func TestTheShortStoryHasTheCallThatPolls(t *testing.T) {
 	rec := &model.Record{Params: model.Params{Lock: "any", Processes: []model.ProcessParams{{Name: "a", Threads: 1}, {Name: "b", Threads: 1}}}}

@@ -422,7 +422,9 @@ func (b *builder) untilNextRenewal(m *message) string {
 	}
 	after, _ := slices.BinarySearchFunc(b.trace.Commands, lost.AtNs+1, func(c *trace.Command, t int64) int { return cmp.Compare(c.AtNs, t) })
 	for _, c := range b.trace.Commands[after:] {
-		if c.Call == nil && c.Script == model.RoleRenew && c.Process == lost.Process && slices.Equal(c.Locks, lost.Locks) && slices.Equal(c.Threads, lost.Threads) {
+		// Once the hold is gone, a renewal on a stream is about no lock, and is known by its words.
+		same := slices.Equal(c.Locks, lost.Locks) && slices.Equal(c.Threads, lost.Threads) || len(c.Asked) > 0 && slices.Equal(c.Asked, lost.Asked)
+		if c.Call == nil && c.Script == model.RoleRenew && c.Process == lost.Process && same {
 			return "; the next is sent at " + at(c.AtNs)
 		}
 	}
