@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// bell wakes the scheduler from its sleep. The scheduler sleeps on one timer, which rings by itself at the
-// end of the sleep, and at once when somebody rings the bell. Then it rings as timers of a bubble do: at the
-// same instant, when all other goroutines are blocked.
+// bell wakes the scheduler from its sleep. The scheduler sleeps on one timer. Whoever rings the bell sets the
+// timer to the present instant. Like all timers of a bubble, it then ends the sleep when all other goroutines
+// are blocked.
 type bell struct {
 	timer  *time.Timer
 	rung   atomic.Bool // since the scheduler last stopped it
@@ -29,7 +29,7 @@ func (b *bell) sleep(d time.Duration) {
 		b.timer.Reset(d)
 	}
 	b.sleeps.Store(true)
-	if !b.rung.Load() { // it cannot have rung the timer before the timer was set
+	if !b.rung.Load() { // who rang before sleeps was set has left the timer alone
 		<-b.timer.C
 	}
 	b.sleeps.Store(false)
