@@ -62,7 +62,7 @@ func TestTwoCollectionsEmptyThePoolsOfTimers(t *testing.T) {
 		play(t, Config{}, nil, nil) // collects what earlier tests left
 		garbage.timers = timers
 		garbage.live = 0 // collects before the next run in any case
-		// With the race detector, a pool drops some of what it is given.
+		// Some of these are not kept if the race detector is on.
 		for range 64 {
 			pool.Put(new(int))
 		}

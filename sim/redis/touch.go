@@ -19,7 +19,7 @@ const (
 // write.
 func objAck(write int64) string { return fmt.Sprintf("ack of write %d", write) }
 
-// kind is what a command does, as a set.
+// A kind is a set of effects of a command.
 type kind uint8
 
 const (
