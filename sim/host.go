@@ -91,8 +91,8 @@ func Main(program func(*Host) int) {
 
 // bubble runs f as the root of a bubble, and waits until every goroutine of the bubble has ended or is
 // durably blocked. left are the stacks of the blocked ones, which nothing will ever wake. If f reports
-// false, it has failed: its goroutine is parked for ever, and nobody waits for the others. After the run, timers reports whether a timer of
-// the bubble may be in a pool that outlives it.
+// false, it has failed: its goroutine is parked for ever, and nobody waits for the others. After the
+// run, timers reports whether a timer of the bubble may be in a pool that outlives it.
 func (h *Host) bubble(alive *pulse, f func() (whole bool), timers func() bool) (left []string) {
 	makeResolver()
 	turn.Lock()

@@ -399,10 +399,12 @@ func (p *Process) speaker(writer Author) (Author, []string) {
 	switch {
 	case p.asked == nil:
 		return writer, nil
-	case p.w.turn != nil && p.w.turn.p == p && p.w.turn.words != "":
-		return p.w.turn.by, strings.Split(p.w.turn.words, "\x00")
 	case p.w.turn != nil && p.w.turn.p == p:
-		return p.w.turn.by, nil
+		var words []string
+		if p.w.turn.words != "" {
+			words = strings.Split(p.w.turn.words, "\x00")
+		}
+		return p.w.turn.by, words
 	}
 	return Author{}, nil
 }

@@ -87,7 +87,7 @@ func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 	if err := planned(&p, c, w, shard); err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
-	release, err := a.folder(c.Dir)
+	release, err := a.campaignFolder(c.Dir)
 	if err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
@@ -97,8 +97,6 @@ func (a *app) explore(in invocation, o exploreFlags) (int, error) {
 		if work, err = os.MkdirTemp("", "lockstep-explore-"); err != nil {
 			return 0, err
 		}
-	} else if err := onlyCampaigns(out); err != nil {
-		return 0, usageError{fmt.Errorf("explore: --out: %w", err)}
 	}
 	cleanup := func() {
 		if out == "" {
@@ -364,7 +362,7 @@ func (a *app) cover(p explore.Plan, given *pflag.FlagSet, w planWords, dir strin
 	if err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
-	release, err := a.folder(dir)
+	release, err := a.campaignFolder(dir)
 	if err != nil {
 		return 0, usageError{fmt.Errorf("explore: %w", err)}
 	}
@@ -548,7 +546,7 @@ func (a *app) merge(dirs []string, out string, asJSON bool) (int, error) {
 	if p.World != sim.Version {
 		return 0, usagef("merge: the campaign was played in world version %d, and this program's is %d", p.World, sim.Version)
 	}
-	release, err := a.folder(out)
+	release, err := a.campaignFolder(out)
 	if err != nil {
 		return 0, usageError{fmt.Errorf("merge: %w", err)}
 	}

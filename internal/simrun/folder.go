@@ -13,6 +13,19 @@ import (
 // write into a folder that the program already has.
 func (a *app) folder(dir string) (release func(), err error) { return a.folderOf("--out", dir) }
 
+// campaignFolder is folder for a command that writes the verdicts of a campaign. It replaces no others.
+func (a *app) campaignFolder(dir string) (release func(), err error) {
+	release, err = a.folder(dir)
+	if err != nil || dir == "" {
+		return release, err
+	}
+	if err := onlyCampaigns(dir); err != nil {
+		release()
+		return nil, fmt.Errorf("--out: %w", err)
+	}
+	return release, nil
+}
+
 // folderOf is folder for the folder that an option names.
 func (a *app) folderOf(option, dir string) (release func(), err error) {
 	if dir == "" {

@@ -65,7 +65,7 @@ func onlyVerdicts(dir string) error {
 	})
 }
 
-// onlyCampaigns is onlyVerdicts for the command explore.
+// onlyCampaigns is onlyVerdicts for the verdicts of campaigns.
 func onlyCampaigns(dir string) error {
 	return replaces(dir, "explore", explore.VerdictsTitle, func(first []byte) bool {
 		var o struct{ Group, Campaign string }

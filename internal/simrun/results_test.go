@@ -438,6 +438,10 @@ func TestVerdictsReplaceNothingOfTheUsers(t *testing.T) {
 	if code != exitUsage || !strings.Contains(stderr, "would be overwritten, and the command explore did not write it") || !maps.Equal(before, filetest.Contents(t, "d")) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
+	code, _, stderr = call(t, "merge", "c", "--out", "d")
+	if code != exitUsage || !strings.Contains(stderr, "would be overwritten, and the command explore did not write it") || !maps.Equal(before, filetest.Contents(t, "d")) {
+		t.Errorf("merge: exit %d: %s", code, stderr)
+	}
 	for _, file := range []string{explore.PlanFile, explore.RunsFile} { // as a folder of results, which has no runs
 		if err := os.Remove(filepath.Join("c", file)); err != nil {
 			t.Fatal(err)
