@@ -381,7 +381,7 @@ func (s *session) rule(m *message, dir string, n *node) *rule {
 		now = m.sentNs // it may have waited behind others
 	}
 	for _, r := range s.rules {
-		if r.ended || s.calm || !sim.Meets(&r.fault, now, sim.Passing{
+		if r.ended || s.calm || !sim.Meets(&r.fault, now, &sim.Passing{
 			Process: m.side.process.Name, Dir: dir, Script: m.cmd.Script, Command: m.request.Name,
 			Node: n.name, Channel: m.channel, Channels: m.request.Channels,
 		}) {

@@ -122,31 +122,25 @@ func (w *World) partitioned(c *conn) bool {
 	return !w.leaving && c.p.cutUntil[c.node.index] > w.now()
 }
 
-// meet lets the rules look at a message. They call pass to send it on with a delay, or
-// fail to answer it with an error. If they call neither, it is lost or held.
-func (w *World) meet(m *message, dir string, pass func(delay int64), fail func(text string)) {
-	w.passage(m, dir, func() { w.meetRules(m, dir, pass, fail) })
-}
-
-// passage lets a message go on unless an earlier one of its pipeline is lost or held.
-func (w *World) passage(m *message, dir string, on func()) {
-	switch p := m.pipe; {
-	case p == nil:
-		on()
-	case m.behindLost(dir):
-		w.lost(m, dir, model.LostBehindAnother)
-	case p.held[way(dir)] != nil && !p.held[way(dir)].over:
-		r := p.held[way(dir)]
-		r.held = append(r.held, func() { w.passage(m, dir, on) })
-	default:
-		on()
+// meet sends a message on, unless an earlier one of its pipeline is lost or held, or a rule does
+// something else with it. A request that a rule has refused, and its answer, meet no other rule.
+func (w *World) meet(m *message, dir string) {
+	if p := m.pipe; p != nil {
+		if m.behindLost(dir) {
+			w.lost(m, dir, model.LostBehindAnother)
+			return
+		}
+		if r := p.held[way(dir)]; r != nil && !r.over {
+			r.held = append(r.held, func() { w.meet(m, dir) })
+			return
+		}
 	}
-}
-
-func (w *World) meetRules(m *message, dir string, pass func(delay int64), fail func(text string)) {
-	r := w.rule(m, dir)
+	var r *rule
+	if m.refused == "" {
+		r = w.rule(m, dir)
+	}
 	if r == nil {
-		pass(0)
+		w.pass(m, dir, 0)
 		return
 	}
 	w.record(&model.Event{Kind: model.KindHit, Fault: r.index, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir,
@@ -155,12 +149,12 @@ func (w *World) meetRules(m *message, dir string, pass func(delay int64), fail f
 	case "drop":
 		w.lost(m, dir, model.LostDropped)
 	case "delay":
-		pass(int64(r.fault.For))
+		w.pass(m, dir, int64(r.fault.For))
 	case "hold":
 		if m.pipe != nil {
 			m.pipe.held[way(dir)] = r
 		}
-		r.held = append(r.held, func() { pass(0) })
+		r.held = append(r.held, func() { w.pass(m, dir, 0) })
 	case "half_open":
 		if m.pipe != nil {
 			m.pipe.held[way(dir)] = r
@@ -173,19 +167,24 @@ func (w *World) meetRules(m *message, dir string, pass func(delay int64), fail f
 		w.lost(m, dir, model.LostReset)
 		w.sever(m.conn)
 	case "error":
-		fail(r.fault.With)
+		w.refuse(m, dir, r.fault.With)
 	}
 }
 
 // rule counts the message on every rule that matches it and returns the first rule that
 // fires.
 func (w *World) rule(m *message, dir string) *rule {
-	var found *rule
-	if len(w.rules) > 0 {
-		w.touch(objRules, true) // rules count messages
+	if len(w.rules) == 0 {
+		return nil
 	}
+	w.touch(objRules, true) // rules count messages
+	passing := Passing{
+		Process: m.conn.p.cfg.Name, Dir: dir, Script: m.cmd.Script, Command: m.request.Name, Node: m.conn.node.Addr,
+		Channel: m.channel, Channels: m.request.Channels,
+	}
+	var found *rule
 	for _, r := range w.rules {
-		if !r.matches(w, m, dir) {
+		if r.over || w.calm || !Meets(&r.fault, w.now(), &passing) {
 			continue
 		}
 		r.matched++
@@ -195,13 +194,6 @@ func (w *World) rule(m *message, dir string) *rule {
 		}
 	}
 	return found
-}
-
-func (r *rule) matches(w *World, m *message, dir string) bool {
-	return !r.over && !w.calm && Meets(&r.fault, w.now(), Passing{
-		Process: m.conn.p.cfg.Name, Dir: dir, Script: m.cmd.Script, Command: m.request.Name, Node: m.conn.node.Addr,
-		Channel: m.channel, Channels: m.request.Channels,
-	})
 }
 
 // Passing has the facts about a message that the rules of faults use.
@@ -217,7 +209,7 @@ type Passing struct {
 
 // Meets reports whether a fault of kind FaultRule matches a message at an instant. It does
 // not count matches, see Fires.
-func Meets(f *model.FaultSpec, nowNs int64, m Passing) bool {
+func Meets(f *model.FaultSpec, nowNs int64, m *Passing) bool {
 	when := &f.When
 	if nowNs < int64(f.From) || f.Until != nil && nowNs >= int64(*f.Until) {
 		return false

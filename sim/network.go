@@ -95,16 +95,11 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks,
 			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Asked: m.asked})
 	}
-	c.p.whenAwake(func() { w.transmit(m) })
-}
-
-// whenAwake runs f now, or when the pause of p ends.
-func (p *Process) whenAwake(f func()) {
-	if p.paused() {
-		p.held = append(p.held, f)
+	if c.p.paused() {
+		c.p.held = append(c.p.held, func() { w.transmit(m) })
 		return
 	}
-	f()
+	w.transmit(m)
 }
 
 // transmit puts a request on its way to the server.
@@ -118,17 +113,33 @@ func (w *World) transmit(m *message) {
 	case w.partitioned(c):
 		w.lost(m, "request", model.LostPartition)
 	default:
-		pass := func(delay int64) {
-			w.travel(c.outLine, &c.lastOut, w.latency(c.p, "request")+delay, func() { w.arrive(m, false) }, w.fated(m, "request"))
-		}
-		w.meet(m, "request", pass, func(err string) {
-			if m.pipe != nil { // its answer has a place among the answers
-				m.refused = err
-				pass(0)
-				return
-			}
-			w.reply(m, c.node.Server.Refusal(err), true)
-		})
+		w.meet(m, "request")
+	}
+}
+
+// pass sends a message on after a delay.
+func (w *World) pass(m *message, dir string, delayNs int64) {
+	c := m.conn
+	if dir == "request" {
+		w.travel(c.outLine, &c.lastOut, w.latency(c.p, dir)+delayNs, func() { w.arrive(m, false) }, w.fated(m, dir))
+		return
+	}
+	w.travel(c.inLine, &c.lastIn, w.latency(c.p, way(dir))+delayNs, func() { w.deliver(m, dir, false) }, w.fated(m, dir))
+}
+
+// refuse answers a message with an error in place of its receiver.
+func (w *World) refuse(m *message, dir, text string) {
+	switch {
+	case dir == "push":
+		w.lost(m, dir, "an error rule cannot answer a published message")
+	case dir == "reply":
+		m.bytes = m.conn.node.Server.Refusal(text)
+		w.pass(m, dir, 0)
+	case m.pipe != nil: // its answer has a place among the answers
+		m.refused = text
+		w.pass(m, dir, 0)
+	default:
+		w.reply(m, m.conn.node.Server.Refusal(text), true)
 	}
 }
 
@@ -266,23 +277,15 @@ func (w *World) reply(m *message, b []byte, injected bool) {
 		return
 	}
 	m.bytes = b
-	back := func(delay int64) {
-		w.travel(c.inLine, &c.lastIn, w.latency(c.p, "reply")+delay, func() { w.deliver(m, "reply", false) }, w.fated(m, "reply"))
-	}
 	switch {
 	case c.severed:
 		w.lost(m, "reply", model.LostReset)
 	case w.partitioned(c):
 		w.lost(m, "reply", model.LostPartition)
-	case m.refused != "":
-		w.passage(m, "reply", func() { back(0) })
-	case injected:
-		back(w.latency(c.p, "request"))
+	case injected && m.refused == "":
+		w.pass(m, "reply", w.latency(c.p, "request"))
 	default:
-		w.meet(m, "reply", back, func(err string) {
-			m.bytes = c.node.Server.Refusal(err)
-			back(0)
-		})
+		w.meet(m, "reply")
 	}
 }
 
@@ -303,9 +306,7 @@ func (w *World) push(c *conn, p Push) {
 	case w.partitioned(c):
 		w.lost(m, "push", model.LostPartition)
 	default:
-		w.meet(m, "push", func(delay int64) {
-			w.travel(c.inLine, &c.lastIn, w.latency(c.p, "reply")+delay, func() { w.deliver(m, "push", false) }, w.fated(m, "push"))
-		}, func(string) { w.lost(m, "push", "an error rule cannot answer a published message") })
+		w.meet(m, "push")
 	}
 }
 
