@@ -17,7 +17,7 @@ type Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 // a turn. The calling goroutine works for no thread.
 func NewOutside(cfg ProcessConfig, index int, seed uint64, start time.Time, dial Dialer) *Process {
 	w := &World{start: start, noTurns: true, lineage: newLineage()}
-	p := &Process{w: w, index: index, cfg: cfg, entropy: seed, dial: dial, notes: map[string][]*note{}}
+	p := &Process{w: w, index: index, cfg: cfg, entropy: seed, dial: dial, notes: map[string]*note{}}
 	p.addThreads()
 	return p
 }

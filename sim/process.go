@@ -48,9 +48,9 @@ type Process struct {
 	talks       *talk         // whose turn it is; guarded by w.mu
 	timersLeft  []func() bool // guarded by w.mu
 
-	rand  *rand.Rand       // made by Rand; guarded by w.mu
-	ids   map[int64]uint64 // draws so far, by thread; guarded by w.mu
-	notes map[string][]*note
+	rand  *rand.Rand        // made by Rand; guarded by w.mu
+	ids   map[int64]uint64  // draws so far, by thread; guarded by w.mu
+	notes map[string]*note  // by words, the first one
 	asked map[string]Author // by words, who asked for them last; nil until somebody asked; guarded by w.mu
 	// alike is the number of notes that have a goroutine. While it is 0, connections do
 	// not ask which goroutine writes.
@@ -63,12 +63,18 @@ type note struct {
 	// goroutine sends the request, and sends it again. It is "" if no other operation was sending
 	// the same words at the beginning.
 	goroutine string
+	next      *note // the next one of the same words
 }
 
 // addThreads adds the threads that the configuration counts.
 func (p *Process) addThreads() {
 	for n := 1; n <= p.cfg.Threads; n++ {
-		p.threads = append(p.threads, &Thread{p: p, number: n, name: model.ThreadName(p.cfg.Name, n), resume: make(chan struct{})})
+		t := &Thread{p: p, number: n, name: model.ThreadName(p.cfg.Name, n), resume: make(chan struct{})}
+		t.done = func() {
+			t.resume <- struct{}{}
+			p.w.stirred = true
+		}
+		p.threads = append(p.threads, t)
 	}
 	p.w.threads[threadNew] += p.cfg.Threads
 }
@@ -81,7 +87,7 @@ func (p *Process) Threads() []*Thread { return p.threads }
 
 // Now reads the process's wall clock, in whole milliseconds. Any goroutine.
 func (p *Process) Now() time.Time {
-	ns := p.w.now()
+	ns := int64(p.w.Now())
 	drift := time.Duration(float64(ns) * float64(p.cfg.DriftPPM) / 1e6)
 	p.w.mu.Lock()
 	jump := p.jump
@@ -192,7 +198,7 @@ func (p *Process) DialContext(ctx context.Context, network, addr string) (net.Co
 	switch {
 	case n == nil:
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.ECONNREFUSED}
-	case !p.dead && !w.leaving && p.cutUntil[n.index] > w.now():
+	case !p.dead && !w.leaving && p.cutUntil[n.index] > int64(w.Now()):
 		return nil, &net.OpError{Op: "dial", Net: network, Err: syscall.EHOSTUNREACH}
 	}
 	s := newSocket(p, n)
@@ -211,23 +217,38 @@ func (p *Process) Sending(ctx context.Context, words string) (over func()) {
 	n := &note{op: callOf(ctx)}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	if len(p.notes[words]) > 0 {
+	if before := p.notes[words]; before == nil {
+		p.notes[words] = n
+	} else {
 		n.goroutine = goroutine()
 		p.alike.Add(1)
+		for before.next != nil {
+			before = before.next
+		}
+		before.next = n
 	}
-	p.notes[words] = append(p.notes[words], n)
-	return func() {
-		p.w.mu.Lock()
-		defer p.w.mu.Unlock()
-		if n.goroutine != "" {
-			p.alike.Add(-1)
+	return func() { p.sent(words, n) }
+}
+
+// sent ends the note of a request.
+func (p *Process) sent(words string, n *note) {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	if n.goroutine != "" {
+		p.alike.Add(-1)
+	}
+	first := p.notes[words]
+	switch {
+	case first != n:
+		for before := first; before != nil; before = before.next {
+			if before.next == n {
+				before.next = n.next
+			}
 		}
-		if i := slices.Index(p.notes[words], n); i >= 0 {
-			p.notes[words] = slices.Delete(p.notes[words], i, i+1)
-		}
-		if len(p.notes[words]) == 0 {
-			delete(p.notes, words)
-		}
+	case n.next != nil:
+		p.notes[words] = n.next
+	default:
+		delete(p.notes, words)
 	}
 }
 
@@ -415,18 +436,27 @@ func (p *Process) speaker(writer Author) (Author, []string) {
 func (p *Process) opOf(words []string, writer string) int {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	notes := p.notes[strings.Join(words, "\x00")]
-	if len(notes) == 0 {
+	var joined [256]byte
+	b := joined[:0]
+	for i, word := range words {
+		if i > 0 {
+			b = append(b, 0)
+		}
+		b = append(b, word...)
+	}
+	first := p.notes[string(b)]
+	if first == nil {
 		return 0
 	}
-	sentBy := func(goroutine string) int {
-		return slices.IndexFunc(notes, func(n *note) bool { return n.goroutine == goroutine })
+	sentBy := func(goroutine string) *note {
+		n := first
+		for n != nil && n.goroutine != goroutine {
+			n = n.next
+		}
+		return n
 	}
-	i := sentBy(writer)
-	if i < 0 {
-		i = sentBy("") // the operation that began when no other was sending these words
-	}
-	return notes[max(i, 0)].op
+	// The operation that began when no other was sending these words has no goroutine.
+	return cmp.Or(sentBy(writer), sentBy(""), first).op
 }
 
 // goroutine returns the name of the calling goroutine, such as "goroutine 7". No
@@ -523,8 +553,10 @@ type Thread struct {
 	resume chan struct{}
 	killed bool
 	call   *call
-	token  uint64   // see SetToken; used only by the thread
-	outbox []func() // guarded by w.mu, run by the scheduler
+	token  uint64              // see SetToken; used only by the thread
+	outbox []func(done func()) // guarded by w.mu, run by the scheduler
+	spare  []func(done func()) // memory for outbox; guarded by w.mu
+	done   func()              // see step
 }
 
 type call struct {
@@ -567,7 +599,7 @@ func (t *Thread) Start(body func()) {
 		t.step(func(done func()) { done() })
 		defer t.recovered()
 		body()
-		t.post(func() {
+		t.post(func(func()) {
 			t.enter(threadDone)
 			t.p.w.moved = t.p.w.now()
 			t.p.w.record(&model.Event{Kind: model.KindDone, Process: t.p.cfg.Name, Thread: t.number})
@@ -592,7 +624,7 @@ func (t *Thread) recovered() {
 		return
 	}
 	p := Panic{Process: t.p.cfg.Name, Thread: t.number, Value: fmt.Sprint(r), Frames: LockFrames(string(debug.Stack()))}
-	t.post(func() {
+	t.post(func(func()) {
 		t.enter(threadDone)
 		if t.call != nil {
 			p.Action, p.Lock = t.call.what.Action, t.call.what.Lock
@@ -603,7 +635,7 @@ func (t *Thread) recovered() {
 }
 
 // post hands f to the scheduler.
-func (t *Thread) post(f func()) {
+func (t *Thread) post(f func(done func())) {
 	w := t.p.w
 	w.mu.Lock()
 	if len(t.outbox) == 0 {
@@ -618,23 +650,18 @@ func (t *Thread) post(f func()) {
 func (t *Thread) handle() {
 	t.p.w.mu.Lock()
 	posts := t.outbox
-	t.outbox = nil
+	t.outbox, t.spare = t.spare[:0], posts
 	t.p.w.mu.Unlock()
-	for _, f := range posts {
-		if !t.killed {
-			f()
+	for i, f := range posts {
+		if posts[i] = nil; !t.killed {
+			f(t.done)
 		}
 	}
 }
 
 // step lets the scheduler do f, and continues when f calls done.
 func (t *Thread) step(f func(done func())) {
-	t.post(func() {
-		f(func() {
-			t.resume <- struct{}{}
-			t.p.w.stirred = true
-		})
-	})
+	t.post(f)
 	<-t.resume
 	if t.killed {
 		runtime.Goexit()
@@ -651,14 +678,20 @@ func (t *Thread) at(ns int64, then func()) {
 	w := t.p.w
 	w.sched.addTo(t.Name(), max(ns, w.now()), classStep, func() {
 		w.touch(objProcess(t.p), true)
-		t.p.afterPauseNow(classStep, func() {
-			if t.p.dead || t.killed {
-				return
-			}
-			w.moved = w.now()
-			then()
-		})
+		t.move(then)
 	}, nil)
+}
+
+// move runs f as the next step of the thread, when the pause of its process has ended.
+func (t *Thread) move(f func()) {
+	p := t.p
+	switch {
+	case p.paused():
+		p.afterPause(classStep, func() { t.move(f) })
+	case !p.dead && !t.killed:
+		p.w.moved = p.w.now()
+		f()
+	}
 }
 
 // afterPauseNow is afterPause, but without an event of its own if p is awake.

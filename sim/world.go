@@ -79,6 +79,7 @@ var EpochMs = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 type World struct {
 	cfg     Config
 	start   time.Time
+	nowNs   int64 // see now
 	chooser Chooser
 	rec     *model.Record
 
@@ -204,7 +205,7 @@ func newWorld(cfg Config) *World {
 		w.owners, w.held = NewOwners(), map[string]*model.LockState{}
 	}
 	for i, pc := range cfg.Processes {
-		p := &Process{w: w, index: i, cfg: pc, object: "process " + pc.Name, latencies: map[string]string{}, notes: map[string][]*note{},
+		p := &Process{w: w, index: i, cfg: pc, object: "process " + pc.Name, latencies: map[string]string{}, notes: map[string]*note{},
 			cutUntil: make([]int64, len(cfg.Nodes))}
 		p.entropy = w.chooser.Choose("entropy/"+pc.Name, 1<<62)
 		p.addThreads()
@@ -249,11 +250,16 @@ func (w *World) setupOf(n *node, noShortcuts bool) Setup {
 	return setup
 }
 
-// now returns the simulated time since the start in nanoseconds.
-func (w *World) now() int64 { return int64(time.Since(w.start)) }
+// now returns the simulated time since the start in nanoseconds. Only the scheduler may call it. Other
+// goroutines call Now.
+func (w *World) now() int64 { return w.nowNs }
 
-// Now returns the simulated time since the start.
+// Now returns the simulated time since the start. Any goroutine.
 func (w *World) Now() time.Duration { return time.Since(w.start) }
+
+// readClock makes now return the present time. The scheduler calls it after time may have passed, which is
+// when it slept.
+func (w *World) readClock() { w.nowNs = int64(w.Now()) }
 
 // record adds a copy of e, with the current time, to the record.
 func (w *World) record(e *model.Event) {
@@ -360,6 +366,7 @@ func (w *World) rest(e *event, at int64) (wait int64, done bool) {
 // sleep lets simulated time pass until something is posted, at most d ns.
 func (w *World) sleep(d int64) {
 	w.bell.sleep(time.Duration(d))
+	w.readClock()
 	w.stirred = true
 }
 
@@ -487,6 +494,7 @@ func (w *World) end() {
 	}
 	for range 4 { // sleepers may start others
 		time.Sleep(time.Minute)
+		w.readClock()
 		synctest.Wait()
 		w.alive.park()
 		w.cutAll()

@@ -145,7 +145,7 @@ func (s *Server) eval(peer *mserver.Peer, cmd string, args []string) bool {
 // load gives miniredis the scripts that were in the cache from the start. miniredis
 // parses each script, so load runs only when miniredis must look for a script.
 func (s *Server) load() {
-	texts := s.unloaded
+	texts := slices.Sorted(slices.Values(s.unloaded))
 	s.unloaded = nil
 	for _, text := range texts {
 		s.aside("SCRIPT", "LOAD", text)

@@ -26,7 +26,8 @@ type Config struct {
 	// server reports no state.
 	Observe func(keys Keyspace, lock string) *model.LockState
 	// Scripts are in the server's script cache from the start, as on a server
-	// that has served other clients before. A flush empties the cache.
+	// that has served other clients before. Their order has no meaning. A flush
+	// empties the cache.
 	Scripts []string
 }
 
@@ -145,7 +146,9 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 		return false // a command of the server itself
 	}
 	s.wrote = s.wrote || !k.is(reads|keeps)
-	s.touchCommand(cmd, args)
+	if s.orders {
+		s.touchCommand(cmd, args)
+	}
 	c := s.executing.conn
 	direct := peer == c.peer
 	s.noteAccess(c, direct, cmd, args)
@@ -344,8 +347,8 @@ func (s *Server) State(nowNs int64, lock string) *model.LockState {
 	return s.cfg.Observe(keys, lock)
 }
 
-// Scripts returns the scripts that are in the cache from the start.
-func (s *Server) Scripts() []string { return s.cfg.Scripts }
+// Scripts returns the scripts that are in the cache from the start, in order.
+func (s *Server) Scripts() []string { return slices.Sorted(slices.Values(s.cfg.Scripts)) }
 
 // Leftovers implements sim.Server.
 func (s *Server) Leftovers(out *sim.Effects) {

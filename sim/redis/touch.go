@@ -50,11 +50,8 @@ var kinds = func() map[string]kind {
 	return all
 }()
 
-// touchCommand notes which objects of the server a command touches.
+// touchCommand notes which objects of the server a command touches. Only a world of Orders needs it.
 func (s *Server) touchCommand(cmd string, args []string) {
-	if !s.orders {
-		return
-	}
 	touch := func(object string, write bool) {
 		if write {
 			s.out.Write(object)

@@ -54,10 +54,14 @@ func (p *Protocol) Check() error {
 	case p.Parties == nil && (len(p.Scripts) > 0 || p.Role != nil):
 		return errors.New("has no Parties")
 	}
-	for _, role := range slices.Sorted(maps.Values(p.Scripts)) {
+	var unknown []model.Role
+	for _, role := range p.Scripts {
 		if role != "" && !slices.Contains(model.Roles, role) {
-			return fmt.Errorf("gives a script the unknown role %q; the roles are %s", role, roleNames())
+			unknown = append(unknown, role)
 		}
+	}
+	if len(unknown) > 0 {
+		return fmt.Errorf("gives a script the unknown role %q; the roles are %s", slices.Min(unknown), roleNames())
 	}
 	return nil
 }
@@ -80,7 +84,7 @@ func (*Protocol) Count() int { return 1 }
 func (p *Protocol) New(locks []string, o subject.ServerOptions) subject.World {
 	server := simredis.New(simredis.Config{
 		Replicas: o.Replicas, LagMin: o.LagMin, LagMax: o.LagMax,
-		Scripts: slices.Sorted(maps.Keys(p.Scripts)), Observe: p.Observe,
+		Scripts: slices.Collect(maps.Keys(p.Scripts)), Observe: p.Observe,
 	})
 	if p.Learned {
 		return subject.World{
