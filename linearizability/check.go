@@ -165,23 +165,33 @@ type history struct {
 
 // check judges the stretch, and returns the state in which it left the lock, if that is known.
 // Without a search it asks only the monitor, whose silence proves nothing.
-func (h *history) check(search bool) (LockResult, model.State) {
+func (h *history) check(searches bool) (LockResult, model.State) {
 	r := LockResult{Lock: h.lock, Verdict: OK}
 	for _, op := range h.ops {
 		if op.Outcome != model.AnswerFailed {
 			r.Ops++
 		}
 	}
-	conflict, exact := h.monitor()
+	var s *search
+	conflict, exact := h.plainMonitor()
+	if conflict == nil && !exact {
+		if searches {
+			if s = h.newSearch(forever); s.descend() {
+				s.result(&r)
+				return r, s.best.state
+			}
+		}
+		conflict = h.sureMonitor()
+	}
 	switch {
 	case conflict != nil:
 		h.convicted(&r, conflict, exact)
 		return r, h.free
-	case exact || !search:
+	case s == nil:
 		r.Prefix = r.Ops
 		return r, h.free
 	}
-	s := h.search(forever)
+	s.complete()
 	s.result(&r)
 	return r, s.best.state
 }
@@ -305,14 +315,23 @@ type entry struct {
 	op        *Op // the call, or the call to which the step belongs; nil for the end
 	own       bool
 	rank      int // in order of returns; -1 for an operation that may happen at any time
+
+	before, after *entry // in order of calls, of those that descend has not placed
 }
 
 // entries returns the operations that must be placed, in the history as it was known at the instant
 // until. It leaves out later calls. Calls that return then or later may or may not have taken
 // effect.
 func (h *history) entries(until int64) []*entry {
-	var all []*entry
-	add := func(e entry) { all = append(all, &e) }
+	all := make([]*entry, 0, 2*len(h.ops))
+	var memory []entry
+	add := func(e entry) {
+		if len(memory) == 0 {
+			memory = make([]entry, min(len(h.ops)+1, 64))
+		}
+		memory[0] = e
+		all, memory = append(all, &memory[0]), memory[1:]
+	}
 	queues := func(op *Op) bool { return op.Outcome == model.AnswerBusy || op.ArrivedNs != nil }
 	queue := h.spec.Fair() && (slices.ContainsFunc(h.ops, queues) || slices.ContainsFunc(h.waiting, queues) || len(h.free.Waiting) > 0)
 	replaced := h.replacements(until)
@@ -507,14 +526,18 @@ func (s *search) model() porcupine.Model {
 	}
 }
 
-// search looks for an order of the history as it was known at the instant until. Porcupine reads
-// intervals as closed, so either of two operations at one instant may come first.
+// search looks for an order of the history as it was known at the instant until.
 func (h *history) search(until int64) *search {
 	s := h.newSearch(until)
-	if s.descend() {
-		s.verdict = OK
-		return s
+	if !s.descend() {
+		s.complete()
 	}
+	return s
+}
+
+// complete looks for an order with porcupine, which reads intervals as closed, so either of two
+// operations at one instant may come first.
+func (s *search) complete() {
 	s.begin()
 	ops := make([]porcupine.Operation, len(s.entries))
 	for i, e := range s.entries {
@@ -530,38 +553,43 @@ func (h *history) search(until int64) *search {
 	default:
 		s.verdict = Broken
 	}
-	return s
 }
 
-// descend places, again and again, the first entry in order of calls that the state allows, and reports
-// whether this placed all entries. This is the first path that porcupine takes. It suffices for nearly
-// every history of a lock that is right, and costs less without the memory that porcupine needs to go
-// back.
+// descend places one entry after another, and never goes back: the entry that returns first, or else the first in
+// order of calls that the state allows. It reports whether this placed all entries. That suffices for nearly every
+// history of a lock that is right, and costs less without the memory that porcupine needs to go back.
 func (s *search) descend() bool {
 	order := slices.Clone(s.entries)
 	slices.SortStableFunc(order, func(a, b *entry) int { return cmp.Compare(a.call, b.call) })
-	// after[0] is the first entry that is not placed, and after[i] the next one after entry i, counted from 1.
-	after := make([]int, len(order)+1)
-	for i := range after {
-		after[i] = i + 1
+	left := &entry{} // before the first entry that is not placed
+	for last := left; len(order) > 0; order = order[1:] {
+		last.after, order[0].before = order[0], last
+		last = order[0]
 	}
-	for n := s.best; after[0] <= len(order); {
-		// An entry that is called after the first return comes after the one that returned.
+	for n := s.best; left.after != nil; {
+		first := s.byReturn[n.low] // nil: no entry returns that is not placed
 		returned := int64(forever)
-		if first := s.byReturn[n.low]; first != nil {
-			returned = first.ret
-		}
 		var next *node
-		for before, i := 0, after[0]; next == nil && i <= len(order) && order[i-1].call <= returned; before, i = i, after[i] {
-			if next = s.try(n, order[i-1]); next != nil {
-				after[before] = after[i]
+		placed := first
+		if first != nil {
+			next, returned = s.try(n, first), first.ret
+		}
+		// An entry that is called after the first return comes after the one that returned.
+		for e := left.after; next == nil && e != nil && e.call <= returned; e = e.after {
+			if e != first {
+				next, placed = s.try(n, e), e
 			}
 		}
 		if next == nil {
 			return false
 		}
 		n = next
+		placed.before.after = placed.after
+		if placed.after != nil {
+			placed.after.before = placed.before
+		}
 	}
+	s.verdict = OK
 	return true
 }
 

@@ -124,16 +124,26 @@ type sureHold struct {
 // monitor looks for two sure holds at one instant. If it finds none and exact is true, the history
 // is linearizable; if it finds some and exact is true, everything before is right.
 func (h *history) monitor() (c *conflict, exact bool) {
-	if holds, busy, ok := h.plainHolds(); ok {
-		if c = overlap(holds); c != nil {
-			return c, len(busy) == 0 // a busy answer before may be the first wrong one
-		}
-		if allRefused(holds, busy) {
-			return nil, true
-		}
+	if c, exact = h.plainMonitor(); c != nil || exact {
+		return c, exact
 	}
-	return overlap(h.sureHolds()), false
+	return h.sureMonitor(), false
 }
+
+// plainMonitor is monitor for a history of plain holds and busy answers. It finds nothing in others.
+func (h *history) plainMonitor() (c *conflict, exact bool) {
+	holds, busy, ok := h.plainHolds()
+	if !ok {
+		return nil, false
+	}
+	if c = overlap(holds); c != nil {
+		return c, len(busy) == 0 // a busy answer before may be the first wrong one
+	}
+	return nil, allRefused(holds, busy)
+}
+
+// sureMonitor is monitor for any history. It is never exact.
+func (h *history) sureMonitor() *conflict { return overlap(h.sureHolds()) }
 
 // overlap returns the conflict whose later hold starts first, nil if there is
 // none.

@@ -37,6 +37,7 @@ type Config struct {
 type Server struct {
 	cfg    Config
 	m      *miniredis.Miniredis
+	turns  int // the number of runs that m served, this one included
 	start  time.Time
 	orders bool // the world is in the mode of Orders, in which each command names the objects that it touches
 	// lags is set when the arrivals at replicas are choices of Orders.
@@ -62,6 +63,7 @@ type Server struct {
 	ending    []string        // keys that executing set to end with this millisecond
 	running   *script         // the script that executing runs in a pooled state
 	wrote     bool            // the command in executing may have changed the data
+	foreign   bool            // a command may have changed more than keys, scripts and subscriptions
 	cached    map[string]bool // scripts that are known to be in the cache, by SHA-1
 	unloaded  []string        // scripts in the cache that miniredis does not have yet
 	tracking  tracking
@@ -90,7 +92,8 @@ func New(cfg Config) *Server { return &Server{cfg: cfg} }
 func (s *Server) Start(setup sim.Setup) {
 	s.start, s.orders, s.noShortcuts = setup.Start, setup.Orders != nil, setup.NoShortcuts
 	s.lags = s.orders && !setup.Orders.NearReplicas
-	s.m, s.shards, s.published = miniredis.NewMiniRedis(), shards{}, map[string]int64{}
+	s.m, s.turns = takeMiniredis(setup.NoShortcuts)
+	s.shards, s.published = shards{}, map[string]int64{}
 	s.cached, s.unloaded, s.conns = map[string]bool{}, s.cfg.Scripts, map[sim.ConnID]*conn{}
 	for i := range s.cfg.Replicas {
 		s.replicas = append(s.replicas, s.newReplica(i))
@@ -100,11 +103,6 @@ func (s *Server) Start(setup sim.Setup) {
 			s.keep = max(s.keep, 1) + f.LoseLast
 		}
 	}
-	pipe, err := s.m.Dial() // starts it without a listener
-	if err != nil {
-		panic("redis: miniredis did not start: " + err.Error())
-	}
-	_ = pipe.Close()
 	s.m.SetTime(s.start)
 	s.m.ClockTTL(true)
 	for _, text := range s.cfg.Scripts {
@@ -114,7 +112,17 @@ func (s *Server) Start(setup sim.Setup) {
 }
 
 // Stop implements sim.Server.
-func (s *Server) Stop() { s.m.Close() }
+func (s *Server) Stop() {
+	if s.noShortcuts || s.foreign || s.turns == turnsMax || len(s.m.PubSubChannels("")) > 0 || s.m.PubSubNumPat() > 0 {
+		s.m.Close()
+		return
+	}
+	s.m.Server().SetPreHook(nil)
+	s.m.FlushAll()
+	s.run("SCRIPT", "FLUSH")
+	s.m.ClockTTL(false)
+	giveMiniredisBack(s.m, s.turns)
+}
 
 // begin notes the instant of a call from the world, and the place for its effects.
 func (s *Server) begin(nowNs int64, out *sim.Effects) { s.nowNs, s.out = nowNs, out }
@@ -142,6 +150,7 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	if cmd == "SCRIPT" {
 		s.load()
 	}
+	s.foreign = s.foreign || k == 0 && cmd != "DEL" && cmd != "UNLINK"
 	if s.executing == nil {
 		return false // a command of the server itself
 	}
