@@ -123,7 +123,8 @@ type lockHistory struct {
 	result  LockResult  // so far
 	free    model.State // of the lock, at the last cut
 
-	ops    []*Op // since the last cut, in order of call
+	early  []*Op // fewer than a stretch needs, in order of call; of them nothing else is known
+	ops    []*Op // since the last cut, in order of call; none while there are early ones
 	open   byReturn
 	quiet  int64 // the last return of an operation that is over
 	forced int64 // the last return of an operation that ends everybody's hold
@@ -163,6 +164,21 @@ func (l *lockHistory) history(ops []*Op) *history {
 }
 
 func (l *lockHistory) add(op *Op) {
+	if l.ops == nil {
+		if l.early = append(l.early, op); len(l.early) < l.checker.opt.stretchMin {
+			return
+		}
+		for _, op := range l.early {
+			l.follow(op)
+		}
+		l.early = nil
+		return
+	}
+	l.follow(op)
+}
+
+// follow keeps track of where the history may be cut.
+func (l *lockHistory) follow(op *Op) {
 	if l.result.Verdict == Broken {
 		l.count(op)
 		return
@@ -345,6 +361,9 @@ func (l *lockHistory) cut(at int64) {
 
 // judge adds the verdict on the operations since the last cut to the result.
 func (l *lockHistory) judge() {
+	if l.ops == nil {
+		l.ops = l.early
+	}
 	switch {
 	case l.result.Verdict == Broken:
 		for _, op := range l.ops {
