@@ -120,7 +120,6 @@ func (s *Server) Stop() {
 	s.m.Server().SetPreHook(nil)
 	s.m.FlushAll()
 	s.run("SCRIPT", "FLUSH")
-	s.m.ClockTTL(false)
 	giveMiniredisBack(s.m, s.turns)
 }
 
