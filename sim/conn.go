@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
-	"fmt"
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -228,7 +228,7 @@ func (w *World) collect(dirty []*socket) {
 		w.conns = append(w.conns, c)
 		c.id = len(w.conns)
 		c.p.spoken++
-		name := fmt.Sprintf("%s#%d", c.p.cfg.Name, c.p.spoken)
+		name := c.p.cfg.Name + "#" + strconv.Itoa(c.p.spoken)
 		c.outLine, c.inLine = name+" to server", name+" from server"
 		if c.node.stream != nil {
 			c.stream = newPipeline()

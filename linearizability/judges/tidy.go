@@ -39,6 +39,10 @@ func (r *run) lingering(lock string) []Finding { return r.standing(lock, true) }
 // standing finds threads that stand in the queue although none of their calls waits, once per
 // thread. With leaving it finds them once per call, even while their commands are under way.
 func (r *run) standing(lock string, leaving bool) []Finding {
+	changes := r.Changes(lock)
+	if !slices.ContainsFunc(changes, func(c *trace.Change) bool { return len(c.After.Queue) > 0 || len(c.After.Deadlines) > 0 }) {
+		return nil // the lock has no queue, or it was always empty
+	}
 	var out []Finding
 	told := map[string]int{} // by thread, the call that was reported
 	torn := false
@@ -49,7 +53,6 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	differ := false                      // the queue and the deadlines have different members
 	var parted *trace.Change             // when they became different
 	queued := map[string]*trace.Change{} // by thread, the change that put it into the queue, unless it has asked again since
-	changes := r.Changes(lock)
 	look := func(at int64) {
 		if at >= r.LeaveNs {
 			return

@@ -28,8 +28,9 @@ func Applies(sc *scenarios.Scenario, l *subject.Subject) error {
 	if err := StepsApply(sc, l); err != nil {
 		return err
 	}
+	lacksFault := l.FaultCheck()
 	for _, f := range sc.Faults {
-		if lacks := l.LacksFault(f.FaultSpec, f.Servers); lacks != "" {
+		if lacks := lacksFault(f.FaultSpec, f.Servers); lacks != "" {
 			return &Misfit{lacks, fmt.Errorf("%s:%d: the fault does not apply: %s", f.Pos.File, f.Pos.Line, lacks)}
 		}
 	}

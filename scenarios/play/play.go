@@ -33,12 +33,20 @@ func Play(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim.C
 // subject does not pass Check, if the scenario does not apply to it (see Applies), or if
 // it cannot be opened.
 func PlayIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim.Chooser, orders *sim.Orders) Played {
-	if err := l.Check(); err != nil {
+	mustPass(l.Check())
+	mustPass(Applies(sc, l))
+	return playIn(h, sc, l, chooser, orders)
+}
+
+func mustPass(err error) {
+	if err != nil {
 		panic("play: " + err.Error())
 	}
-	if err := Applies(sc, l); err != nil {
-		panic("play: " + err.Error())
-	}
+}
+
+// playIn is PlayIn for a scenario that applies.
+func playIn(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser sim.Chooser, orders *sim.Orders) Played {
+	mustPass(l.Check())
 	drawn := sim.NewRecorder(chooser)
 	locks := LockNames(sc)
 	params := Params(sc, l)

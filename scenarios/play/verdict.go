@@ -68,7 +68,7 @@ func Run(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) V
 	if err := Plays(sc, l); err != nil {
 		return NotApplicable(sc, l, seed, err)
 	}
-	p := Play(h, sc, l, sim.NewSeeded(seed))
+	p := playIn(h, sc, l, sim.NewSeeded(seed), nil)
 	if h.Stopped() {
 		return Verdict{Scenario: sc, Lock: l, Seed: seed, Word: VerdictUndecided, Why: "the run was stopped"}
 	}

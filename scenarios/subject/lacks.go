@@ -22,21 +22,32 @@ type Lacks struct {
 // and why; "" if the fault can strike. servers are the numbers of the servers that the
 // fault names, counted from 1; none: all.
 func (s *Subject) LacksFault(f model.FaultSpec, servers []int) string {
-	for _, number := range servers {
-		if n := s.Servers.Count(); number > n {
-			return fmt.Sprintf("it strikes server %d, and %s has %d", number, s.Name, n)
+	return s.FaultCheck()(f, servers)
+}
+
+// FaultCheck returns LacksFault for many faults, which makes the servers only once.
+func (s *Subject) FaultCheck() func(f model.FaultSpec, servers []int) string {
+	var nodes []sim.Node
+	return func(f model.FaultSpec, servers []int) string {
+		for _, number := range servers {
+			if n := s.Servers.Count(); number > n {
+				return fmt.Sprintf("it strikes server %d, and %s has %d", number, s.Name, n)
+			}
 		}
-	}
-	if f.Kind != model.FaultServer && f.Kind != model.FaultKey && f.Kind != model.FaultRule {
+		if f.Kind != model.FaultServer && f.Kind != model.FaultKey && f.Kind != model.FaultRule {
+			return ""
+		}
+		if nodes == nil {
+			nodes = s.Servers.New(nil, ServerOptions{}).Nodes
+		}
+		for i, n := range nodes {
+			if len(servers) > 0 && !slices.Contains(servers, i+1) {
+				continue
+			}
+			if lacks := sim.Lacks(n.Server, f); lacks != "" {
+				return fmt.Sprintf("server %d of %s %s", i+1, s.Name, lacks)
+			}
+		}
 		return ""
 	}
-	for i, n := range s.Servers.New(nil, ServerOptions{}).Nodes {
-		if len(servers) > 0 && !slices.Contains(servers, i+1) {
-			continue
-		}
-		if lacks := sim.Lacks(n.Server, f); lacks != "" {
-			return fmt.Sprintf("server %d of %s %s", i+1, s.Name, lacks)
-		}
-	}
-	return ""
 }
