@@ -835,6 +835,7 @@ func (t *Thread) visit(f func()) {
 		w.sched.addTo(line, w.now()+w.latency(p, "resource"), ClassDelivery, func() {
 			w.touch(objUses, true)
 			f()
+			w.stirred = false // the resource has no goroutine
 			w.sched.addTo(line, w.now()+w.latency(p, "resource"), ClassDelivery, func() {
 				w.touch(objProcess(p), true)
 				p.afterPauseNow(ClassDelivery, func() {

@@ -289,8 +289,14 @@ func (in *interpreter) call(l *lua.LState, protected int) int {
 	words := make([]string, n)
 	for i := range words {
 		switch v := l.Get(i + 1).(type) {
-		case lua.LNumber, lua.LString:
-			words[i] = v.String()
+		case lua.LString:
+			words[i] = string(v)
+		case lua.LNumber:
+			if n := int64(v); lua.LNumber(n) == v {
+				words[i] = strconv.FormatInt(n, 10)
+			} else {
+				words[i] = v.String()
+			}
 		default:
 			l.Error(lua.LString("Lua redis lib command arguments must be strings or integers script: "+in.sha+", &c."), 1)
 		}
