@@ -220,9 +220,10 @@ func (w *World) collect(dirty []*socket) {
 		}
 	}
 	// A connection gets its number with its first bytes, in the order of those bytes: connections
-	// that are dialled at the same time have no other identity.
+	// that are dialled at the same time have no other identity. If the bytes are the same, that
+	// of the earlier operation comes first.
 	slices.SortStableFunc(fresh, func(a, b *conn) int {
-		return cmp.Or(cmp.Compare(a.p.index, b.p.index), bytes.Compare(a.client.out, b.client.out), cmp.Compare(a.node.index, b.node.index))
+		return cmp.Or(cmp.Compare(a.p.index, b.p.index), bytes.Compare(a.client.out, b.client.out), cmp.Compare(a.node.index, b.node.index), compareWriters(a.client, b.client))
 	})
 	for _, c := range fresh {
 		w.conns = append(w.conns, c)
@@ -246,9 +247,9 @@ func (w *World) collect(dirty []*socket) {
 	}
 }
 
-// settleSockets assigns interchangeable connections in the order of the bytes written. Goroutines
-// that wake together continue in any order, so chance decided which of them got which idle
-// connection of the client, or a new one.
+// settleSockets assigns interchangeable connections in the order of the bytes written, and of the
+// operations if the bytes are the same. Goroutines that wake together continue in any order, so
+// chance decided which of them got which idle connection of the client, or a new one.
 func (w *World) settleSockets(dirty []*socket) {
 	var wrote []*socket
 	for _, s := range dirty {
@@ -261,7 +262,7 @@ func (w *World) settleSockets(dirty []*socket) {
 	}
 	wrote = slices.DeleteFunc(wrote, func(s *socket) bool { return !w.leavesNoMark(s) })
 	slices.SortStableFunc(wrote, func(a, b *socket) int {
-		return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.node.index, b.node.index), bytes.Compare(a.out, b.out))
+		return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.node.index, b.node.index), bytes.Compare(a.out, b.out), compareWriters(a, b))
 	})
 	for len(wrote) > 0 {
 		n := 1
@@ -280,6 +281,26 @@ func (w *World) settleSockets(dirty []*socket) {
 		}
 		wrote = wrote[n:]
 	}
+}
+
+// compareWriters orders sockets to which one process wrote the same bytes, by the operations that wrote.
+func compareWriters(a, b *socket) int {
+	if a.p != b.p || !bytes.Equal(a.out, b.out) {
+		return 0
+	}
+	return cmp.Or(cmp.Compare(a.writing(), b.writing()), cmp.Compare(a.author.Thread, b.author.Thread))
+}
+
+// writing returns the operation whose request the client has just written; 0 if it is unknown.
+func (s *socket) writing() int {
+	if s.author.Op > 0 {
+		return s.author.Op
+	}
+	r, _, err := s.node.Server.Decode(string(s.out))
+	if err != nil {
+		return 0
+	}
+	return s.p.opOf(r.Words, s.writer)
 }
 
 // couldBeAnother reports whether the client wrote, and nothing distinguishes the connection from

@@ -417,3 +417,46 @@ func TestACommandBelongsToTheOperationThatSendsItAgain(t *testing.T) {
 		})
 	}
 }
+
+// Two threads of a process wake at one instant, in either order, and send the same words. The world
+// orders them by their operations.
+func TestTheSameWordsOfOneInstantAreSentInTheOrderOfTheirOperations(t *testing.T) {
+	for _, first := range []int{1, 2} {
+		for _, idle := range []bool{true, false} {
+			t.Run(fmt.Sprintf("a/%d waits first, idle connections: %v", first, idle), func(t *testing.T) {
+				s := newStage()
+				s.Processes[0].Threads = 2
+				var begin chan struct{}
+				s.begin = func() { begin = make(chan struct{}) }
+				ask := func(th *sim.Thread, c *redis.Client) {
+					get := func(ctx context.Context) error { return c.Get(ctx, "k").Err() }
+					if idle {
+						_ = operate(th, get)
+					}
+					_ = operate(th, func(ctx context.Context) error {
+						if th.Number() != first {
+							time.Sleep(time.Second)
+						}
+						<-begin
+						return get(ctx)
+					})
+				}
+				r := s.does("a/1", ask).does("a/2", ask).does("b/1", func(th *sim.Thread, _ *redis.Client) {
+					th.Sleep(2 * time.Second)
+					th.Do(func() { close(begin) })
+				}).run(sim.NewHost(t))
+				var sent []string
+				for _, e := range pick(r, ofKind(model.KindSend)) {
+					if at(e) >= 2*time.Second {
+						sent = append(sent, fmt.Sprintf("operation %d on connection %d", e.Op, e.Conn))
+					}
+				}
+				want := "operation 1 on connection 1, operation 2 on connection 2"
+				if idle {
+					want = "operation 3 on connection 1, operation 4 on connection 2"
+				}
+				equal(t, "sent", strings.Join(sent, ", "), want)
+			})
+		}
+	}
+}
