@@ -398,7 +398,7 @@ func huntSection(all []hunted, bugs, seeds int, limits []time.Duration) section 
 		}
 		if against > 0 {
 			share := float64(sum) / float64(against)
-			s.Goals = append(s.Goals, atMost("the sum of the medians of "+name+" against that of "+huntStrategies[0], mostOfBaseline, share, "", digits(share), "A bug that both hardly meet counts as much in both sums."))
+			s.Goals = append(s.Goals, atMost("the sum of the medians of "+name+" against that of "+huntStrategies[0]+", each counted as "+longest.String()+" at most", mostOfBaseline, share, "", digits(share), "A bug that both hardly meet counts as much in both sums."))
 		}
 		s.Goals = append(s.Goals, goal{"bugs that " + name + " meets within " + longHunt.String() + " of a processor, in the median", strconv.Itoa(bugs),
 			strconv.Itoa(bugs - len(missed)), len(missed) == 0, "Beyond that: " + strings.Join(missed, "; ") + "."})

@@ -723,6 +723,26 @@ func (f Found) rank() int {
 	return 0
 }
 
+// MissingShards returns the shards of a campaign of which no folder is given, such as "2/4".
+func MissingShards(dirs []string) ([]string, error) {
+	var missing []string
+	var given []int
+	of := 1
+	for _, dir := range dirs {
+		s, err := readPlan(dir)
+		if err != nil {
+			return nil, err
+		}
+		given, of = append(given, s.Shard), s.Of
+	}
+	for shard := range of {
+		if !slices.Contains(given, shard) {
+			missing = append(missing, fmt.Sprintf("%d/%d", shard+1, of))
+		}
+	}
+	return missing, nil
+}
+
 // Merge reads the folders of shards of one campaign.
 func Merge(dirs []string) (Plan, []Run, error) {
 	var plan Plan

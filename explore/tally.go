@@ -235,7 +235,7 @@ func (f Found) Recording(s Shrunk) string {
 // a folder. A recording holds its scenario, so there is no scenario file. program is the
 // command that starts this program. WriteTally removes recordings that it wrote into the
 // folder before and that are not among the groups now. Once no run and no failure is missing,
-// it removes FoundDir.
+// it removes the recordings in FoundDir.
 func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 	write := func(name string, text []byte) error {
 		file := filepath.Join(dir, filepath.FromSlash(name))
@@ -311,5 +311,21 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 	if o.Missing > 0 || o.Unfinished > 0 {
 		return nil
 	}
-	return os.RemoveAll(filepath.Join(dir, FoundDir))
+	return removeFound(dir)
+}
+
+// removeFound removes what a campaign keeps in FoundDir, and the folders that it leaves empty.
+func removeFound(dir string) error {
+	found := filepath.Join(dir, FoundDir)
+	files, err := filepath.Glob(filepath.Join(found, "*", "run-*.lockstep"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if err := removeFile("", file); err != nil {
+			return err
+		}
+	}
+	_ = os.Remove(found) // it stays if it has more files
+	return nil
 }

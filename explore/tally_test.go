@@ -1,7 +1,9 @@
 package explore
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -85,5 +87,34 @@ func TestTheFolderOfACampaignKeepsItsPlan(t *testing.T) {
 	told, err := readTold(dir)
 	if err != nil || !reflect.DeepEqual(told.total.Plan, &p) {
 		t.Errorf("%+v, %v; want %+v", told.total.Plan, err, p)
+	}
+}
+
+// A campaign removes only the recordings that it keeps in found.
+func TestAFinishedCampaignRemovesOnlyItsOwnRecordings(t *testing.T) {
+	dir := t.TempDir()
+	mine, kept := filepath.Join(dir, FoundDir, "mine.txt"), filepath.Join(dir, FoundDir, "misdelete.bug.unlock", "run-7.lockstep")
+	for _, file := range []string{mine, kept} {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removeFound(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(mine); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Dir(kept)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder of a recording: %v", err)
+	}
+	if err := errors.Join(os.Remove(mine), removeFound(dir)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, FoundDir)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the empty folder: %v", err)
 	}
 }

@@ -31,7 +31,7 @@ type Process struct {
 	// latencies are the streams of latencies, by direction. Only the scheduler uses them.
 	latencies map[string]string
 
-	conns       []*conn // in the order of dialling; numbered when they first speak
+	conns       []*conn // in the order of dialling; numbered when they first speak; guarded by w.mu
 	spoken      int     // the number of numbered connections
 	cut         int     // the number of connections that the end of the run has cut
 	dead        bool
@@ -135,6 +135,8 @@ func (p *Process) TimersLeft(f func() bool) {
 }
 
 func (p *Process) leavesTimers() bool {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
 	return len(p.timersLeft) == 0 && len(p.conns) > 0 || slices.ContainsFunc(p.timersLeft, func(f func() bool) bool { return f() })
 }
 
@@ -525,10 +527,13 @@ func (p *Process) crash() {
 	for _, t := range p.threads {
 		p.w.threads[t.state]--
 	}
+	p.w.mu.Lock()
 	slices.SortStableFunc(p.conns, func(a, b *conn) int { // connections dialled together are in any order
 		return cmp.Compare(uint(a.id-1), uint(b.id-1))
 	})
-	for _, c := range p.conns {
+	conns := slices.Clone(p.conns)
+	p.w.mu.Unlock()
+	for _, c := range conns {
 		// The end of a connection arrives after what was written before it.
 		at := max(p.w.now()+p.w.latency(p, "cut"), c.lastOut)
 		p.w.sched.addTo(c.outLine, at, ClassDelivery, func() { p.w.disconnect(c) }, nil)

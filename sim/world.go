@@ -511,9 +511,13 @@ func (w *World) end() {
 // cutAll cuts the connections that clients have dialled since its last call.
 func (w *World) cutAll() {
 	for _, p := range w.processes {
-		for ; p.cut < len(p.conns); p.cut++ {
-			p.conns[p.cut].client.cut(errCut)
-			w.disconnect(p.conns[p.cut])
+		w.mu.Lock()
+		dialled := p.conns[p.cut:]
+		p.cut = len(p.conns)
+		w.mu.Unlock()
+		for _, c := range dialled {
+			c.client.cut(errCut)
+			w.disconnect(c)
 		}
 	}
 }

@@ -274,7 +274,8 @@ func (a *app) unknownCommand(root *cobra.Command, name string) error {
 
 // optionError rewrites an error about the options of a command for users.
 func (a *app) optionError(c *cobra.Command, err error) error {
-	where := c.Name() + ": "
+	command := strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ")
+	where := command + ": "
 	if !c.HasParent() {
 		if len(a.args) > 0 && !strings.HasPrefix(a.args[0], "-") {
 			return a.unknownCommand(c, a.args[0])
@@ -287,10 +288,10 @@ func (a *app) optionError(c *cobra.Command, err error) error {
 			options = append(options, f.Name)
 		}
 	})
-	knows := fmt.Sprintf("%s knows --%s", c.Name(), strings.Join(options, ", --"))
+	knows := fmt.Sprintf("%s knows --%s", command, strings.Join(options, ", --"))
 	switch {
 	case len(options) == 0:
-		knows = c.Name() + " has no options"
+		knows = command + " has no options"
 	case !c.HasParent():
 		knows += "; the options of a command stand after its name, and the options for a file after the file"
 	}

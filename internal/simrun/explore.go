@@ -52,7 +52,7 @@ func (a *app) exploreCommand() *cobra.Command {
 			"With --out the same command goes on where it was interrupted.\n" +
 			"A campaign with faults ends before its last run when it is full: its faults have met each cell that they can meet, and the last 300 runs met no new one. With --keep-going it plays on. " +
 			"A cell is an operation, the holder of the lock at that time, a moment of the operation, and a kind of fault.\n" +
-			"The strategies: plain draws each run anew. Aimed adds faults to every second run, at moments that had no fault yet. Tapct orders messages by chance, to find bugs that need --depth orderings of messages. " +
+			"The strategies: plain draws each run anew. Aimed adds faults to every second run, at moments that had no fault yet; it meets the most cells. Tapct orders messages by chance, to find bugs that need --depth orderings of messages. " +
 			"Told tells stories of known failures first, and then draws as plain does; it finds most bugs sooner. Exhaustive plays all schedules of two clients, or of --scenario. With --faults network it also plays the schedules in which one message is lost.",
 		examples: []string{
 			"explore --lock setnx-del --faults pause --runs 300", "explore --lock setnx-del --faults network --strategy exhaustive",
@@ -531,9 +531,16 @@ func (a *app) merge(dirs []string, out string, asJSON bool) (int, error) {
 		return 0, usagef("merge takes the folders of the shards of one campaign")
 	}
 	to, err := os.Stat(out)
+	var before []os.FileInfo
 	for _, dir := range dirs {
 		if err := inputFolder(dir, "merge takes the folders of shards"); err != nil {
 			return 0, err
+		}
+		if info, err := os.Stat(dir); err == nil {
+			if slices.ContainsFunc(before, func(other os.FileInfo) bool { return os.SameFile(info, other) }) {
+				return 0, usagef("merge: the folder %s is named twice", dir)
+			}
+			before = append(before, info)
 		}
 		if from, fromErr := os.Stat(dir); err == nil && fromErr == nil && os.SameFile(from, to) {
 			return 0, usagef("merge: --out %s is the folder of a shard; name another folder", out)
@@ -545,6 +552,13 @@ func (a *app) merge(dirs []string, out string, asJSON bool) (int, error) {
 	}
 	if p.World != sim.Version {
 		return 0, usagef("merge: the campaign was played in world version %d, and this program's is %d", p.World, sim.Version)
+	}
+	missing, err := explore.MissingShards(dirs)
+	if err != nil {
+		return 0, usagef("merge: %w", err)
+	}
+	if len(missing) > 0 {
+		a.say("simrun: merge: these shards of the campaign are missing: %s", strings.Join(missing, ", "))
 	}
 	release, err := a.campaignFolder(out)
 	if err != nil {
@@ -574,7 +588,7 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 	s.Progress = func(p explore.ShrinkProgress) {
 		if told.made(p); !began && !a.quiet && t.stop.Err() == nil {
 			began = true
-			a.say("making %s", shrinkingCost(p, s.Budget, told.within("", time.Now())))
+			a.say("making %s", shrinkingCost(p, s.Budget, told.within(-1, time.Now())))
 		}
 	}
 	o, small, err := s.Conclude(runs)
@@ -583,7 +597,11 @@ func (a *app) conclude(t timing, s *explore.Shrinking, told *exploreProgress, ru
 	if err != nil {
 		return 0, err
 	}
+	kinds := len(o.Groups)
 	o, small = o.Fold(small)
+	if same := kinds - len(o.Groups); same > 0 {
+		a.say("%d of %d kinds of failure are the same as others, as their small runs show", same, kinds)
+	}
 	if watch != nil {
 		watch.concluded(o, small)
 	}

@@ -202,14 +202,17 @@ func TestExploreFindsTheSameOnAnyNumberOfProcesses(t *testing.T) {
 		t.Errorf("merged:\n%s%s", merged, stderr)
 	}
 	for args, want := range map[string]string{
-		shards[0] + " " + shards[0]:                         "two folders of one shard",
+		shards[0] + " " + shards[0]:                         "merge: the folder " + shards[0] + " is named twice",
 		shards[0] + " " + shards[1] + " --out " + shards[0]: "is the folder of a shard",
 	} {
 		if code, _, stderr := call(t, append([]string{"merge"}, strings.Fields(args)...)...); code != exitUsage || !strings.Contains(stderr, want) {
 			t.Errorf("merge %s: exit %d, %q; want %q", args, code, stderr, want)
 		}
 	}
-	code, part, _ := call(t, "merge", shards[1])
+	code, part, stderr := call(t, "merge", shards[1])
+	if want := "these shards of the campaign are missing: 1/2\n"; !strings.Contains(stderr, want) {
+		t.Errorf("a shard alone: %q; want %q", stderr, want)
+	}
 	played := min(100, runs-100) // the shard has the second family of a hundred runs
 	if code != exitUnexpected || !strings.Contains(squeeze(part), fmt.Sprintf("incomplete: %d of %d runs were played", played, runs)) {
 		t.Errorf("a shard alone: exit %d\n%s", code, part)

@@ -96,17 +96,17 @@ func (a *app) farm(o farmFlags, given *pflag.FlagSet) (int, error) {
 	if err := c.Fits(); err != nil {
 		return 0, usageError{fmt.Errorf("farm: %w", err)}
 	}
-	release, err := a.folderOf("--dir", o.dir)
+	release, err := a.farmFolder(o.dir)
 	if err != nil {
 		return 0, usageError{fmt.Errorf("farm: %w", err)}
 	}
 	defer release()
 	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
-		if err := os.RemoveAll(filepath.Join(o.dir, farmQueue)); err != nil { // the queue of a campaign that was removed
+		if err := os.RemoveAll(filepath.Join(o.dir, farmQueue, "jetstream")); err != nil { // the queue of a campaign that was removed
 			return 0, err
 		}
 	}
-	page := &farmPage{dir: o.dir, title: "Farm: " + p.Lock, now: time.Now}
+	page := &farmPage{dir: o.dir, title: farmTitle + p.Lock, now: time.Now}
 	writing, end := context.WithCancel(context.Background())
 	wait := func() {}
 	code, err := a.campaign(campaigning{

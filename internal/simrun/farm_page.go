@@ -5,9 +5,12 @@ import (
 	"cmp"
 	"context"
 	_ "embed" // the template
+	"errors"
 	"fmt"
 	"html/template"
+	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -28,6 +31,19 @@ var farmTemplate = template.Must(template.New("farm").Parse(farmHTML))
 
 // farmPageFile is the page of a farm, in its folder.
 const farmPageFile = "index.html"
+
+// onlyFarms returns an error if a folder has another page where a farm is to write its own.
+func onlyFarms(dir string) error {
+	file := filepath.Join(dir, farmPageFile)
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.Contains(text, []byte("<title>"+farmTitle)) {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("%s would be overwritten, and the command farm did not write it; name another folder", file), err)
+}
+
+// farmTitle is the beginning of the title of each farm's page.
+const farmTitle = "Farm: "
 
 // farmPage is the page of a farm. It has the campaigns, their findings and the speed.
 type farmPage struct {

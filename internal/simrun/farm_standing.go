@@ -293,7 +293,7 @@ func (a *app) standing(o farmFlags, given *pflag.FlagSet) (code int, err error) 
 	if err != nil {
 		return 0, usageError{fmt.Errorf("farm: %w", err)}
 	}
-	release, err := a.folderOf("--dir", o.dir)
+	release, err := a.farmFolder(o.dir)
 	if err != nil {
 		return 0, usageError{fmt.Errorf("farm: %w", err)}
 	}
@@ -302,7 +302,7 @@ func (a *app) standing(o farmFlags, given *pflag.FlagSet) (code int, err error) 
 	if err != nil {
 		return 0, usageError{fmt.Errorf("farm: %w", err)}
 	}
-	page := &farmPage{dir: o.dir, title: "Farm: a standing campaign", now: time.Now, canaries: birds.rows}
+	page := &farmPage{dir: o.dir, title: farmTitle + "a standing campaign", now: time.Now, canaries: birds.rows}
 	for _, m := range s.members {
 		first := m.plan
 		first.Runs = s.turn

@@ -57,6 +57,16 @@ func TestFarmRefusesBadInput(t *testing.T) {
 		t.Errorf("without an engine: exit %d, %s", code, stderr)
 	}
 	withFarm(t)
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, farmPageFile), []byte("<title>mine</title>"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := call(t, "farm", "--lock", "setnx-del", "--dir", other); code != exitUsage || !strings.Contains(stderr, "would be overwritten, and the command farm did not write it") {
+		t.Errorf("a folder with another page: exit %d, %s", code, stderr)
+	}
+	if got := filetest.Contents(t, other); got[farmPageFile] != "<title>mine</title>" || len(got) != 1 {
+		t.Errorf("the folder has %v", got)
+	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "standing.yaml")
 	for _, c := range []struct{ args, standing, want string }{

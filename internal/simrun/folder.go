@@ -26,6 +26,19 @@ func (a *app) campaignFolder(dir string) (release func(), err error) {
 	return release, nil
 }
 
+// farmFolder is folder for the folder of a farm. It replaces no page of another.
+func (a *app) farmFolder(dir string) (release func(), err error) {
+	release, err = a.folderOf("--dir", dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := onlyFarms(dir); err != nil {
+		release()
+		return nil, fmt.Errorf("--dir: %w", err)
+	}
+	return release, nil
+}
+
 // folderOf is folder for the folder that an option names.
 func (a *app) folderOf(option, dir string) (release func(), err error) {
 	if dir == "" {

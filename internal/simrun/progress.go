@@ -174,16 +174,15 @@ func (t *exploreProgress) line(now time.Time) string {
 	if p.Died > 0 {
 		known += fmt.Sprintf(", %d died", p.Died)
 	}
+	left := time.Duration(-1) // nobody knows
 	if s := t.shrinking; s != nil {
-		left := ""
 		if done := s.Done - t.first; done > 0 {
-			left = more(now.Sub(t.since) / time.Duration(done) * time.Duration(s.Of-s.Done))
+			left = now.Sub(t.since) / time.Duration(done) * time.Duration(s.Of-s.Done)
 		}
 		return fmt.Sprintf("making failure %d of %d small, %d done%s; %s, %s", s.Begun, s.Of, s.Done, t.within(left, now), runs, known)
 	}
-	left := ""
 	if p.Of > 0 && p.Played > 0 {
-		left = more(time.Duration(float64(p.Of-p.Runs) / rate * float64(time.Second)))
+		left = time.Duration(float64(p.Of-p.Runs) / rate * float64(time.Second))
 	}
 	return fmt.Sprintf("playing: %s, %.0f a second%s; %s", runs, rate, t.within(left, now), known)
 }
@@ -191,12 +190,24 @@ func (t *exploreProgress) line(now time.Time) string {
 // more says how long something may take.
 func more(d time.Duration) string { return fmt.Sprintf(", about %v more", d.Round(time.Second)) }
 
-// within adds the rest of --time to the words about the time that is left.
-func (t *exploreProgress) within(left string, now time.Time) string {
-	if t.limit == 0 {
-		return left
+// within says how long something may take. left is an estimate of it, and negative if nobody knows.
+// --time may end it sooner.
+func (t *exploreProgress) within(left time.Duration, now time.Time) string {
+	about := ""
+	if left >= 0 {
+		about = more(left)
 	}
-	return fmt.Sprintf("%s, %v at most", left, max(0, t.limit-now.Sub(t.begun)).Round(time.Second))
+	if t.limit == 0 {
+		return about
+	}
+	most := max(0, t.limit-now.Sub(t.begun)).Round(time.Second)
+	switch {
+	case most == 0:
+		return ", --time is over"
+	case left.Round(time.Second) >= most:
+		return fmt.Sprintf(", %v at most", most)
+	}
+	return fmt.Sprintf("%s, %v at most", about, most)
 }
 
 func (t *exploreProgress) clear() { t.a.status("") }

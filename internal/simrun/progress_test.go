@@ -84,6 +84,10 @@ func TestTheLineOfProgress(t *testing.T) {
 		time.Sleep(12 * time.Second)
 		told.made(explore.ShrinkProgress{Done: 3, Begun: 4, Of: 13})
 		is("making failure 4 of 13 small, 3 done, about 1m0s more; 700 of 1000 runs, 40 states, 3 kinds of failure, 1 died")
+		told.limit = 32 * time.Second // of which 10 s are left
+		is("making failure 4 of 13 small, 3 done, 10s at most; 700 of 1000 runs, 40 states, 3 kinds of failure, 1 died")
+		time.Sleep(10 * time.Second)
+		is("making failure 4 of 13 small, 3 done, --time is over; 700 of 1000 runs, 40 states, 3 kinds of failure, 1 died")
 	})
 }
 
