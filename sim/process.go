@@ -50,7 +50,7 @@ type Process struct {
 
 	rand  *rand.Rand        // made by Rand; guarded by w.mu
 	ids   map[int64]uint64  // draws so far, by thread; guarded by w.mu
-	notes map[string]*note  // by words, the first one
+	notes map[string]*note  // by words, the first one; guarded by w.mu
 	asked map[string]Author // by words, who asked for them last; nil until somebody asked; guarded by w.mu
 	// alike is the number of notes that have a goroutine. While it is 0, connections do
 	// not ask which goroutine writes.

@@ -102,7 +102,7 @@ func (a *app) farm(o farmFlags, given *pflag.FlagSet) (int, error) {
 	}
 	defer release()
 	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
-		if err := os.RemoveAll(filepath.Join(o.dir, farmQueue, "jetstream")); err != nil { // the queue of a campaign that was removed
+		if err := removeQueue(o.dir); err != nil {
 			return 0, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +21,18 @@ import (
 // users. The queue has a process of its own, in which no world runs. An engine may be a server that
 // worlds use, too, and a world leaves such a server with a clock that stands still.
 const queueCommand = "farm-queue"
+
+// removeQueue removes the queue of a campaign that was removed from the folder of a farm. A folder without
+// the page of a farm has no such queue.
+func removeQueue(dir string) error {
+	queue := filepath.Join(dir, farmQueue)
+	if _, err := os.Stat(filepath.Join(dir, farmPageFile)); errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(queue); err == nil {
+			return usagef("farm: --dir: %s would be removed, and the command farm did not write it; name another folder", queue)
+		}
+	}
+	return os.RemoveAll(queue)
+}
 
 // serveQueue starts the engine on a folder, writes its URL in a line, and ends with in.
 func serveQueue(args []string, in io.Reader, out io.Writer) int {

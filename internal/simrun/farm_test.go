@@ -1,6 +1,7 @@
 package simrun
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -66,6 +67,16 @@ func TestFarmRefusesBadInput(t *testing.T) {
 	}
 	if got := filetest.Contents(t, other); got[farmPageFile] != "<title>mine</title>" || len(got) != 1 {
 		t.Errorf("the folder has %v", got)
+	}
+	mine := filepath.Join(t.TempDir(), farmQueue, "mine.txt")
+	if err := errors.Join(os.Mkdir(filepath.Dir(mine), 0o755), os.WriteFile(mine, nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := call(t, "farm", "--lock", "setnx-del", "--dir", filepath.Dir(filepath.Dir(mine))); code != exitUsage || !strings.Contains(stderr, "would be removed, and the command farm did not write it") {
+		t.Errorf("a folder with another queue: exit %d, %s", code, stderr)
+	}
+	if _, err := os.Stat(mine); err != nil {
+		t.Error(err)
 	}
 	dir := t.TempDir()
 	file := filepath.Join(dir, "standing.yaml")

@@ -65,6 +65,7 @@ func (v Verdict) Names() bool { return slices.Contains(v.Scenario.Locks, v.Lock.
 // Run plays one seed of a scenario on a lock and judges it. It does not play a scenario that does
 // not apply to the lock, nor one that asks about a property that the lock does not claim.
 func Run(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) Verdict {
+	mustPass(l.Check())
 	if err := Plays(sc, l); err != nil {
 		return NotApplicable(sc, l, seed, err)
 	}

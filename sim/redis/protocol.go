@@ -91,8 +91,8 @@ func RequestOf(words []string) sim.Request {
 // earlier command there. WAIT does not count. It depends on the command before it, but the two come
 // together.
 func marks(name string) bool {
-	return !kinds[name].is(reads|writes) && !slices.Contains([]string{
-		"EVAL", "EVALSHA", "SCRIPT", "WAIT", "INFO", "EXISTS", "DEL", "UNLINK", "PUBLISH", "SPUBLISH", "PING", "ECHO", "TIME",
+	return !kinds[name].is(reads|writes|deletes) && !slices.Contains([]string{
+		"EVAL", "EVALSHA", "SCRIPT", "WAIT", "INFO", "EXISTS", "PUBLISH", "SPUBLISH", "PING", "ECHO", "TIME",
 	}, name)
 }
 

@@ -329,9 +329,9 @@ func (in *interpreter) call(l *lua.LState, protected int) int {
 // upperCase has the names of common commands in upper case by their names in lower case.
 // miniredis would make a new string each time.
 var upperCase = func() map[string]string {
-	names := map[string]string{"del": "DEL"}
+	names := map[string]string{}
 	for name, k := range kinds {
-		if k.is(reads | writes | keeps) {
+		if k.is(reads | writes | deletes | keeps) {
 			names[strings.ToLower(name)] = name
 		}
 	}

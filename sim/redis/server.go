@@ -149,7 +149,7 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	if cmd == "SCRIPT" {
 		s.load()
 	}
-	s.foreign = s.foreign || k == 0 && cmd != "DEL" && cmd != "UNLINK"
+	s.foreign = s.foreign || k == 0
 	if s.executing == nil {
 		return false // a command of the server itself
 	}
@@ -299,7 +299,7 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 // yet.
 func (s *Server) execute(c *conn, r *sim.Request) []byte {
 	c.await()
-	s.wrote, s.woke = false, !r.Program && !kinds[r.Name].is(reads|writes) && r.Name != "DEL"
+	s.wrote, s.woke = false, !r.Program && !kinds[r.Name].is(reads|writes|deletes)
 	c.command = command{c, r.Name}
 	s.executing = &c.command
 	s.beginTracking()

@@ -25,6 +25,7 @@ type kind uint8
 const (
 	reads   kind = 1 << iota // reads only one key, its first argument
 	writes                   // changes only one key, its first argument
+	deletes                  // deletes keys, its arguments
 	keeps                    // is another command that does not change the data; the commands of a script count one by one
 	blocks                   // would block the scheduler
 	answers                  // this package answers or counts it
@@ -39,6 +40,7 @@ var kinds = func() map[string]kind {
 	for k, names := range map[kind]string{
 		reads:   "GET STRLEN GETRANGE PTTL TTL TYPE HGET HEXISTS HLEN HKEYS HVALS HGETALL HMGET LINDEX LLEN LRANGE ZSCORE ZRANGE ZCARD ZRANK ZCOUNT SISMEMBER SCARD SMEMBERS",
 		writes:  "SET SETNX SETEX PSETEX GETSET GETDEL INCR INCRBY DECR DECRBY APPEND PEXPIRE EXPIRE PEXPIREAT EXPIREAT PERSIST HSET HSETNX HMSET HDEL HINCRBY RPUSH LPUSH RPOP LPOP LREM LSET LTRIM LINSERT ZADD ZREM ZINCRBY SADD SREM",
+		deletes: "DEL UNLINK",
 		keeps:   "EVAL EVALSHA SCRIPT EXISTS PUBLISH SPUBLISH SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE PING ECHO WAIT INFO MULTI HELLO CLIENT",
 		blocks:  "BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAITAOF",
 		answers: "PUBLISH SPUBLISH SSUBSCRIBE SUNSUBSCRIBE WAIT INFO",
@@ -71,7 +73,7 @@ func (s *Server) touchCommand(cmd string, args []string) {
 		all("key ", args[:1], true)
 	case cmd == "EXISTS":
 		all("key ", args, false)
-	case cmd == "DEL" || cmd == "UNLINK":
+	case kinds[cmd].is(deletes):
 		all("key ", args, true)
 	case cmd == "EVALSHA":
 		touch(objScripts, false)
