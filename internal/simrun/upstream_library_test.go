@@ -3,16 +3,16 @@
 package simrun
 
 import (
-	"bytes"
-	"context"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
-	"lockstep/live/upstream"
+	"lockstep/internal/filetest"
 	"lockstep/lockimpl/redisserver"
 )
 
-// Maven builds a folder that upstream wrote, and its test shows the defect. The same test with a
+// Maven builds a project that upstream --out wrote, and its test shows the defect. The same test with a
 // call that keeps its lease shows none.
 func TestAReportRunsOnItsOwn(t *testing.T) {
 	for _, p := range [][2]string{{"redis-server", "redis-server"}, {"java", "openjdk-17-jdk-headless"}, {"mvn", "maven"}} {
@@ -20,33 +20,26 @@ func TestAReportRunsOnItsOwn(t *testing.T) {
 			redisserver.Missing(t, p[0], p[1])
 		}
 	}
+	fakeLibrary(t)
 	setLive(t, &fakeLive{})
-	var c *upstream.Case
-	for i := range upstream.Cases {
-		if upstream.Cases[i].ID == "R-token-lease" {
-			c = &upstream.Cases[i]
-		}
+	dir := t.TempDir()
+	if code, _, stderr := call(t, "upstream", "R-token-lease", "--tries", "2", "--results", t.TempDir(), "--out", dir); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	r := upstream.Report{Defect: upstream.Defect{ID: c.ID, Title: c.Title, Release: upstream.CasesRelease, Case: c}, Tries: 2}
+	project := filetest.Contents(t, filepath.Join(dir, "R-token-lease"))
+	const shows = "((RFencedLock) lock).lockAndGetToken(2000, MILLISECONDS)"
 	for _, x := range []struct {
 		rule, call string
 		failed     int
 	}{
-		{"the defect", "((RFencedLock) lock).lockAndGetToken(2000, MILLISECONDS)", 2},
+		{"the defect", shows, 2},
 		{"none", "lock.lock(2000, MILLISECONDS)", 0},
 	} {
-		files, err := r.Project()
-		if err != nil {
-			t.Fatal(err)
+		files := map[string][]byte{}
+		for name, text := range project {
+			files[name] = []byte(strings.ReplaceAll(text, shows, x.call))
 		}
-		for name, text := range files {
-			files[name] = bytes.ReplaceAll(text, []byte("((RFencedLock) lock).lockAndGetToken(2000, MILLISECONDS)"), []byte(x.call))
-		}
-		dir := t.TempDir()
-		if err := writeFiles(dir, files); err != nil {
-			t.Fatal(err)
-		}
-		got, err := runMaven(context.Background(), dir)
+		got, err := runMaven(t.Context(), files)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -98,12 +98,16 @@ type Report struct {
 	Shown *judges.Finding
 	// Reproduced of Runs live runs had the finding.
 	Reproduced, Runs int
-	// Tries is how often the test plays the story.
-	Tries int
+	// Tries is how often the test plays the story. Command is the command that writes its project.
+	Tries   int
+	Command string
 	// Test is the result of the test; nil: it was not run.
 	Test     *TestRun
 	Programs []string // of the live runs, with their versions
 }
+
+// ShownAttribute is the attribute of a Go test that has shown the defect. Its value says how.
+const ShownAttribute = "defect"
 
 // A TestRun is the result of a test.
 type TestRun struct {
@@ -188,7 +192,7 @@ func (r *Report) Text() []byte {
 		}
 	}
 	if r.Test != nil && r.Test.Message != "" {
-		p("In the test below: %s.\n\n", strings.TrimSuffix(r.Test.Message, "."))
+		p("In its test: %s.\n\n", strings.TrimSuffix(r.Test.Message, "."))
 	}
 	p("**%s**\n\n", form.Steps)
 	steps := r.steps()
@@ -201,9 +205,9 @@ func (r *Report) Text() []byte {
 	p("\n")
 	if r.Test != nil {
 		if r.Library != nil {
-			p("`go test -v` in this folder plays it%s. %s\n\n", r.Library.Needs, r.Test.says())
+			p("The test is a Go module, which `%s` writes. There `go mod tidy && go test -v` plays it%s. %s\n\n", r.Command, r.Library.Needs, r.Test.says())
 		} else {
-			p("`mvn test` in this folder plays it, with `redis-server` on the PATH, or with `-Dredis.port=PORT` on an empty one. %s\n\n", r.Test.says())
+			p("The test is a Maven project, which `%s` writes. There `mvn test` plays it, with `redis-server` on the PATH, or with `-Dredis.port=PORT` on an empty one. %s\n\n", r.Command, r.Test.says())
 		}
 		p("How often: %d of %d tries of the test.", r.Test.Failed, r.Test.Tries)
 	}
