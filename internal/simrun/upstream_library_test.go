@@ -23,28 +23,41 @@ func TestAReportRunsOnItsOwn(t *testing.T) {
 	fakeLibrary(t)
 	setLive(t, &fakeLive{})
 	dir := t.TempDir()
-	if code, _, stderr := call(t, "upstream", "R-token-lease", "--tries", "2", "--results", t.TempDir(), "--out", dir); code != exitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
+	write := func(id, tries string) map[string]string {
+		t.Helper()
+		if code, _, stderr := call(t, "upstream", id, "--tries", tries, "--results", t.TempDir(), "--out", dir); code != exitOK {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		return filetest.Contents(t, filepath.Join(dir, id))
 	}
-	project := filetest.Contents(t, filepath.Join(dir, "R-token-lease"))
+	project, script := write("R-token-lease", "2"), write("R-4818", "1")
 	const shows = "((RFencedLock) lock).lockAndGetToken(2000, MILLISECONDS)"
+	const expires = `"lease_ms": 500`
 	for _, x := range []struct {
-		rule, call string
-		failed     int
+		rule          string
+		project       map[string]string
+		text, instead string
+		tries, failed int
 	}{
-		{"the defect", shows, 2},
-		{"none", "lock.lock(2000, MILLISECONDS)", 0},
+		{"the defect", project, shows, shows, 2, 2},
+		{"none", project, shows, "lock.lock(2000, MILLISECONDS)", 2, 0},
+		{"the defect of a story", script, expires, expires, 1, 1},
 	} {
 		files := map[string][]byte{}
-		for name, text := range project {
-			files[name] = []byte(strings.ReplaceAll(text, shows, x.call))
+		found := false
+		for name, text := range x.project {
+			files[name] = []byte(strings.ReplaceAll(text, x.text, x.instead))
+			found = found || strings.Contains(text, x.text)
+		}
+		if !found {
+			t.Errorf("%s: the project lacks %s", x.rule, x.text)
 		}
 		got, err := runMaven(t.Context(), files)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Tries != 2 || got.Failed != x.failed || got.Errors != 0 {
-			t.Errorf("%s: %+v, want 2 tries of which %d fail", x.rule, got, x.failed)
+		if got.Tries != x.tries || got.Failed != x.failed || got.Errors != 0 {
+			t.Errorf("%s: %+v, want %d tries of which %d fail", x.rule, got, x.tries, x.failed)
 		}
 	}
 }

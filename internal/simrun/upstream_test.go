@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -52,8 +53,15 @@ func TestStoriesShowTheirDefect(t *testing.T) {
 				t.Fatalf("no finding has the name of the defect: %v", v.Findings)
 			}
 			r := upstream.Report{Defect: upstream.Defect{ID: id, Title: d.Title, Release: l.Release, Fair: l.Fair}, Simulated: v, Finding: f, Tries: 1}
-			if _, err := r.Project(); err != nil {
-				t.Error(err)
+			files, err := r.Project()
+			if err != nil {
+				t.Fatal(err)
+			}
+			plays := string(files["src/test/java/lockreport/StoryTest.java"])
+			for _, m := range regexp.MustCompile(`"(?:do|that)": ("[^"]*")`).FindAllStringSubmatch(string(files["src/test/resources/story.json"]), -1) {
+				if !strings.Contains(plays, "case "+m[1]+":") {
+					t.Errorf("StoryTest.java does not know %s", m[1])
+				}
 			}
 		})
 	}
@@ -235,21 +243,20 @@ func TestUpstreamWritesAProject(t *testing.T) {
 		t.Fatalf("exit %d after %d runs, %s%s", code, live.runs, out, stderr)
 	}
 	const java = "src/test/java/lockreport/"
-	for id, test := range map[string]string{"R-token-lease": "RTokenLeaseTest.java", "R-watchdog-leased-level": "RWatchdogLeasedLevelTest.java"} {
+	for id, test := range map[string]string{"R-token-lease": "RTokenLeaseTest.java", "R-watchdog-leased-level": "StoryTest.java"} {
 		files := filetest.Contents(t, filepath.Join(dir, id))
 		for _, name := range []string{"pom.xml", java + "Story.java", java + "Proxy.java", java + "Resp.java", java + test} {
 			if files[name] == "" {
 				t.Errorf("%s lacks %s", id, name)
 			}
 		}
-		if !strings.Contains(files[java+test], "@RepeatedTest(2)") {
-			t.Errorf("the test of %s is\n%s", id, files[java+test])
-		}
 	}
 	files := filetest.Contents(t, filepath.Join(dir, "R-watchdog-leased-level"))
-	test := files[java+"RWatchdogLeasedLevelTest.java"]
-	if !strings.Contains(test, `t.lock("x", 10000, lock -> lock.lock(10000, MILLISECONDS));`) || !strings.Contains(test, `story.assertHoldStays("x", "a/1");`) {
-		t.Errorf("the test is\n%s", test)
+	script := strings.Join(strings.Fields(files["src/test/resources/story.json"]), " ")
+	for _, want := range []string{`"tries": 2`, `"do": "acquire", "lock": "x", "lease_ms": 10000`, `"check": { "that": "assertHoldStays", "lock": "x", "thread": "a/1" }`} {
+		if !strings.Contains(script, want) {
+			t.Errorf("the script lacks %s:\n%s", want, script)
+		}
 	}
 	if !strings.Contains(files["scenario.yaml"], "name: report-r-watchdog-leased-level") {
 		t.Errorf("the scenario is\n%s", files["scenario.yaml"])

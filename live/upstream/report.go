@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"cmp"
+	"embed"
 	"errors"
 	"fmt"
 	"path"
@@ -131,6 +132,11 @@ func (t *TestRun) says() string {
 	return "The test fails because of the defect."
 }
 
+// sources are the parts of a JUnit test that are the same for all defects.
+//
+//go:embed java/*.java java/pom.xml java/cases/*.java
+var sources embed.FS
+
 // Project returns the files of a Maven project, or of a Go module, that has the test, by their names. The
 // error is ErrInexpressible if there is no such test.
 func (r *Report) Project() (map[string][]byte, error) {
@@ -149,19 +155,30 @@ func (r *Report) Project() (map[string][]byte, error) {
 	for _, name := range []string{"Story.java", "Proxy.java", "Resp.java"} {
 		files[path.Join(dir, name)] = read(name)
 	}
-	name := className(r.ID) + ".java"
 	if r.Case != nil {
-		text := read("cases/" + name)
-		files[path.Join(dir, name)] = bytes.ReplaceAll(text, []byte("TRIES"), fmt.Append(nil, r.Tries))
+		name := className(r.ID) + ".java"
+		files[path.Join(dir, name)] = bytes.ReplaceAll(read("cases/"+name), []byte("TRIES"), fmt.Append(nil, r.Tries))
 		return files, nil
 	}
-	text, err := test(r.ID, r.Title, r.Fair, r.Simulated, r.Finding, r.Tries)
+	script, err := r.script()
 	if err != nil {
 		return nil, err
 	}
-	files[path.Join(dir, name)] = []byte(text)
+	files[path.Join(dir, "StoryTest.java")] = read("StoryTest.java")
+	files["src/test/resources/story.json"] = script
 	return files, nil
 }
+
+// className returns the name of the test class of a Case.
+func className(id string) string {
+	var b strings.Builder
+	for part := range strings.SplitSeq(id, "-") {
+		b.WriteString(capital(part))
+	}
+	return b.String() + "Test"
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // Text writes the report itself, with the headings of the form of the issue tracker.
 func (r *Report) Text() []byte {
@@ -283,11 +300,9 @@ func inWords(steps []scenarios.Step) string {
 		case scenarios.StepSleep:
 			out = append(out, "sleep "+s.D.String())
 		case scenarios.StepLock, scenarios.StepTryLock:
-			call := acquire(s)
-			out = append(out, strings.TrimSuffix(call[strings.Index(call, "lock.")+len("lock."):], ")")+" on "+s.Name)
+			out = append(out, method(s)+" on "+s.Name)
 		case scenarios.StepWithLock:
-			call := acquire(s)
-			out = append(out, strings.TrimSuffix(call[strings.Index(call, "lock.")+len("lock."):], ")")+" on "+s.Name, inWords(s.Steps), "unlock() on "+s.Name)
+			out = append(out, method(s)+" on "+s.Name, inWords(s.Steps), "unlock() on "+s.Name)
 		case scenarios.StepUnlock:
 			out = append(out, "unlock() on "+s.Name)
 		case scenarios.StepForceUnlock:
@@ -305,6 +320,37 @@ func inWords(steps []scenarios.Step) string {
 		}
 	}
 	return strings.Join(slices.DeleteFunc(out, func(s string) bool { return s == "" }), ", ")
+}
+
+// method writes the call of the method of Redisson that asks for a lock.
+func method(s scenarios.Step) string {
+	unit, per := "MILLISECONDS", time.Millisecond
+	if s.UnitSeconds {
+		unit, per = "SECONDS", time.Second
+	}
+	var args []string
+	tries := s.Kind == scenarios.StepTryLock || s.Wait != nil
+	leased := s.Lease != nil && *s.Lease != 0
+	switch {
+	case s.Wait != nil:
+		args = append(args, fmt.Sprint(int64(*s.Wait/per)))
+	case tries && leased:
+		args = append(args, "0")
+	}
+	if leased {
+		args = append(args, fmt.Sprint(int64(*s.Lease/per)))
+	}
+	if len(args) > 0 {
+		args = append(args, unit)
+	}
+	name := "lock"
+	switch {
+	case tries:
+		name = "tryLock"
+	case s.Interruptible != nil && *s.Interruptible:
+		name = "lockInterruptibly"
+	}
+	return name + "(" + strings.Join(args, ", ") + ")"
 }
 
 // wireMost bounds the commands that a report shows.
