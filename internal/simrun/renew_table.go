@@ -50,10 +50,13 @@ const (
 type shelved struct{ folder, summary, shelf string }
 
 var campaignFolders = []shelved{
-	{"exhaustive", "exhaustive.md", "recordings"},
-	{"explore", "findings.md", "recordings"},
-	{"peers", "peers.md", "peers-recordings"},
+	{"exhaustive", "exhaustive.md", ownShelf},
+	{"explore", "findings.md", ownShelf},
+	{"peers", "peers.md", peersShelf},
 }
+
+// ownShelf is the shelf of the campaigns of this program, and peersShelf that of the program in peers.
+const ownShelf, peersShelf = "recordings", "peers-recordings"
 
 // peersRecord is the tag of the track record of other people's locks, and the folder of its
 // results. The program in peers knows these scenarios.

@@ -370,29 +370,23 @@ func (a *app) show(c *upstreamCase, d *known.Defect, on []*subject.Subject, resu
 	return nil
 }
 
-// keptScenario returns the scenario of the recording of a defect that the campaigns with a lock, or with others like it, kept, and
-// its file; nil: they kept none.
+// keptScenario returns the scenario of the recording that campaigns kept of a defect, perhaps with another lock, and its file; nil:
+// they kept none.
 func keptScenario(results, id string, l *subject.Subject) (*scenarios.Scenario, string, error) {
-	folder := "explore"
+	shelf := ownShelf
 	if l.Port == nil {
-		folder = "peers"
+		shelf = peersShelf
 	}
-	for _, c := range campaignFolders {
-		if c.folder != folder {
-			continue
-		}
-		file := filepath.Join(results, c.shelf, id+".lockstep")
-		text, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil, "", nil
-		}
-		if err != nil {
-			return nil, "", err
-		}
-		_, sc, _, err := play.ReadRecording(file, text)
-		return sc, file, err
+	file := filepath.Join(results, shelf, id+".lockstep")
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", nil
 	}
-	return nil, "", nil
+	if err != nil {
+		return nil, "", err
+	}
+	_, sc, _, err := play.ReadRecording(file, text)
+	return sc, file, err
 }
 
 // findingOf returns the finding of a run that is the defect. If there are several, it prefers one of
