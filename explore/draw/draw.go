@@ -51,15 +51,14 @@ func ParseProfile(name string) (Profile, error) {
 	return "", fmt.Errorf("unknown profile %q; %s", name, nearest.Known(name, known))
 }
 
-// Scenario is a scenario that was drawn.
+// Scenario is a scenario that was drawn. Its about tells people the knobs and the last fault that Aim
+// added. It has no file: SetFile gives it one.
 type Scenario struct {
-	// Text is the file. Its about tells people the knobs and the last fault that Aim added.
-	Text string `json:"scenario,omitempty"`
-	// Knobs are the features that the drawing used. A file of runs does not keep them: whoever needs
-	// them draws the scenario again.
-	Knobs Knobs `json:"-"`
+	*scenarios.Scenario
+	// Knobs are the features that the drawing used.
+	Knobs Knobs
 	// Aimed is the number of faults that Aim added since the scenario was drawn.
-	Aimed int `json:"aimed,omitempty"`
+	Aimed int
 }
 
 // New draws a scenario for a lock. All its chance comes from streams of c that begin with
@@ -85,7 +84,8 @@ func New(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) Scenario
 		}
 	}
 	d.sc.About = d.about("")
-	return Scenario{Text: d.sc.Write(), Knobs: d.knobs}
+	// Parts that were drawn once and used twice become parts of their own.
+	return Scenario{Scenario: d.sc.Clone(), Knobs: d.knobs}
 }
 
 // fit removes the parts that the lock does not offer.
