@@ -98,7 +98,7 @@ var rooms = map[string]room{
 	"explore/failure": {imports: []string{
 		"known", "linearizability/judges", "model", "report/sentence", "scenarios", "scenarios/play", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"explore/shrink": {imports: []string{
-		"explore/failure", "known", "linearizability/judges", "model", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"},
+		"explore/failure", "known", "linearizability/judges", "model", "report/sentence", "scenarios", "scenarios/play", "sim"},
 		modules: []string{"go.yaml.in/yaml/v3"}, words: []*regexp.Regexp{locks, roles}},
 	"explore/strategy": {imports: []string{
 		"model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
