@@ -1,6 +1,6 @@
 // Package draw draws scenarios. It takes a chooser, a lock, a profile of the callers, and the
-// classes of faults that may happen. It gives a scenario file for that lock, or one
-// that it drew before with faults at moments of its run. It plays nothing.
+// classes of faults that may happen. It gives a scenario for that lock, or one that it drew
+// before with faults at moments of its run. It plays nothing.
 package draw
 
 import (
