@@ -19,6 +19,8 @@ import (
 	"lockstep/explore/draw"
 	"lockstep/explore/strategy"
 	"lockstep/linearizability/judges"
+	"lockstep/report/sentence"
+	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 )
 
@@ -382,6 +384,10 @@ type Tally struct {
 	Odd     []Run // undecided or nondeterministic
 	Groups  []Found
 	Curve   []Point
+	// Service is the sum of the services of the runs, and Unsimulated lists what their servers met and do
+	// not simulate.
+	Service     play.Service
+	Unsimulated []string
 	// Cells says which cells the runs met; nil: no run tells, or the lock is not registered.
 	Cells *coverage.Table
 	// Unfinished is the number of groups whose failure is not as small as it may be.
@@ -396,6 +402,18 @@ type Tally struct {
 	Medians map[string]int
 	// Coverage belongs to the exhaustive strategy, whose runs are schedules.
 	Coverage *strategy.Coverage
+}
+
+// Unjudged returns the reasons why the promises that no run broke cannot be called held.
+func (o Tally) Unjudged() []string {
+	var why []string
+	if len(o.Unsimulated) > 0 {
+		why = append(why, sentence.Unsimulated(o.Unsimulated))
+	}
+	if text := sentence.Denied(o.Service); text != "" {
+		why = append(why, text)
+	}
+	return why
 }
 
 // Found is a group of failures.
@@ -435,6 +453,8 @@ func Sum(p Plan, runs []Run) Tally {
 		o.Runs++
 		o.Steps += r.Steps
 		o.SimNs += r.SimNs
+		o.Service.Add(r.Service)
+		o.Unsimulated = append(o.Unsimulated, r.Unsimulated...)
 		if r.Died {
 			o.Died = append(o.Died, r)
 		} else {
@@ -478,6 +498,8 @@ func Sum(p Plan, runs []Run) Tally {
 			next = max(next+1, next*5/4)
 		}
 	}
+	slices.Sort(o.Unsimulated)
+	o.Unsimulated = slices.Compact(o.Unsimulated)
 	o.Ended, o.Full = end.why(), end.full
 	if n := len(o.Curve); o.Runs > 0 && o.Curve[n-1].Runs != o.Runs {
 		o.Curve = append(o.Curve, Point{o.Runs, len(states)})

@@ -148,6 +148,10 @@ type Run struct {
 	Text string `json:"scenario,omitempty"`
 	// Aimed is the number of faults that were aimed. It is kept with Text.
 	Aimed int `json:"aimed,omitempty"`
+	// Service is what the lock did for its callers before the first fault, and Unsimulated what the
+	// servers met and do not simulate.
+	Service     play.Service `json:"service,omitzero"`
+	Unsimulated []string     `json:"unsimulated,omitempty"`
 	// Estimate, Actors and Decisions belong to strategies with a bound.
 	Estimate  int `json:"estimate,omitempty"`
 	Actors    int `json:"actors,omitempty"`
@@ -272,6 +276,7 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (r Run, e
 		r.Actors, r.Decisions = t.Actors(), t.Decisions()
 	}
 	r.Word, r.Why, r.Steps, r.SimNs = v.Word, sentence.Verdict(v), int64(v.Played.Steps), v.Played.SimNs
+	r.Service, r.Unsimulated = v.Service, v.Unsimulated
 	r.States = strategy.States(v.Played.Trace)
 	if f, ok := v.Doubtful(); ok {
 		r.Doubtful, r.Panics = &f, v.Played.Panics

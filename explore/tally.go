@@ -82,11 +82,16 @@ func (o Tally) Total() string {
 	if o.Coverage != nil {
 		s = fmt.Sprintf("%s: %s, %d steps", o.Plan.Lock, o.Coverage, o.Steps)
 	}
+	unjudged := o.Unjudged()
 	switch {
-	case bugs+known+limits == 0:
+	case bugs+known+limits == 0 && len(unjudged) == 0:
 		s += "; every promise held in all of them"
+	case bugs+known+limits == 0:
 	default:
 		s += fmt.Sprintf("; %s of bugs that have no name yet, %d of known defects, %s", counted.Of(bugs, "kind"), known, counted.Of(limits, "limit"))
+	}
+	for _, why := range unjudged {
+		s += "; cannot be judged: " + why
 	}
 	if n := len(o.Odd); n > 0 {
 		s += fmt.Sprintf("; %d undecided or not the same again (first seed %d: %s)", n, o.Odd[0].Seed, o.Odd[0].Why)
@@ -186,6 +191,7 @@ type jsonTotal struct {
 	Died     int            `json:"died"`
 	// Unfinished is Tally.Unfinished.
 	Unfinished int                `json:"unfinished,omitempty"`
+	Unjudged   []string           `json:"unjudged,omitempty"` // Tally.Unjudged
 	States     []Point            `json:"states"`
 	Cells      *coverage.Table    `json:"cells,omitempty"`
 	Coverage   *strategy.Coverage `json:"coverage,omitempty"` // set by the exhaustive strategy
@@ -209,7 +215,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 	versions := o.Plan.Versions()
 	return enc.Encode(jsonTotal{
 		Campaign: o.Plan.String(), Plan: &o.Plan, Versions: &versions, Runs: o.Runs, Missing: o.Missing, Full: o.Full, Groups: len(o.Groups), Verdicts: o.Words,
-		Steps: o.Steps, SimNs: o.SimNs, Died: len(o.Died), Unfinished: o.Unfinished, States: o.Curve, Cells: o.Cells, Coverage: o.Coverage,
+		Steps: o.Steps, SimNs: o.SimNs, Died: len(o.Died), Unfinished: o.Unfinished, Unjudged: o.Unjudged(), States: o.Curve, Cells: o.Cells, Coverage: o.Coverage,
 	})
 }
 

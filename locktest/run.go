@@ -296,6 +296,7 @@ func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
 	if text := r.summary(); text != "" {
 		t.Log("locktest: " + text)
 	}
+	r.close(t)
 }
 
 // runner is one Run.
@@ -315,6 +316,7 @@ type runner struct {
 	shown    []shownStory
 	explored bool // to the end
 	limit    timeLimit
+	tested   tested
 	unplayed int // recordings, stories and scenarios for which no time remained
 	// pointless is the reason why nothing else can be judged; "": go on.
 	pointless string
@@ -335,9 +337,6 @@ func (r *runner) open() bool {
 	}
 	r.offers, r.lock = offers, r.s.compile(offers)
 	r.servers().tested = true
-	if r.s.State == nil {
-		r.t.Logf("locktest: %s has no State (%s), so these judges are not asked: %s; that they find nothing does not say that the lock holds", r.s.Name, r.s.NoState, strings.Join(serverJudges, ", "))
-	}
 	return true
 }
 
@@ -481,10 +480,12 @@ func (r *runner) story(t *testing.T, st story.Story) {
 		t.Skip("n/a:", r.pointless)
 	}
 	if why := st.Lacks(r.told()); why != "" {
+		r.tested.skip(st.Name, errors.New(why))
 		t.Skip("n/a:", why)
 	}
 	sc := st.Scenario(r.told())
 	if err := play.Applies(sc, r.lock); err != nil { // such as a fault that its servers do not have
+		r.tested.skip(st.Name, err)
 		t.Skip("n/a:", err)
 	}
 	r.skipIfLate(t)
@@ -505,6 +506,7 @@ func (r *runner) story(t *testing.T, st story.Story) {
 			r.pointless = "the subject does not fit the lock"
 			return
 		}
+		r.tested.run(v)
 		f, found := firstBug(v)
 		if d := v.Played.Trace; found && d != nil && len(d.Defects) > 0 { // the rest of the run may follow from it
 			text := judges.JudgeHarness + ": " + d.Defects[0].Text
@@ -705,6 +707,9 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 		r.pointless = "the lock is nondeterministic"
 		fallthrough
 	case play.VerdictUndecided:
+		if saysNothing(v) {
+			return
+		}
 		r.errorf(t, "locktest: %s is %s: %s", r.s.Name, v.Word, r.why(v))
 	case play.VerdictLimit:
 		for _, f := range v.Findings {
@@ -787,6 +792,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		}
 	}
 	total := explore.Sum(r.plan, runs)
+	r.tested.exploration(total)
 	several := ""
 	if len(total.Groups) > 0 {
 		several = " (a schedule with several findings counts once here, by the worst, and below with each of them)"
@@ -797,6 +803,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	}
 	alike := map[odd]int{}
 	var long []explore.Run
+	total.Odd = slices.DeleteFunc(total.Odd, runSaysNothing)
 	for _, one := range total.Odd {
 		if one.TooLong() {
 			long = append(long, one)

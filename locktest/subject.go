@@ -315,7 +315,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 	servers := &servers{of: s}
 	out := &subject.Subject{
 		Name: s.Name, About: s.About, Advice: s.Advice,
-		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, Idempotent: s.Idempotent, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends && s.Lease > 0, Endless: s.Lease == 0},
+		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, Idempotent: s.Idempotent, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends, Endless: s.Lease == 0},
 		Times: func(time.Duration) model.Timing {
 			return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.renewEvery(), Recovery: s.Recovery, Reconnect: s.Reconnect, Waits: s.Waits}
 		},

@@ -38,6 +38,10 @@ const (
 	KindLeft     Kind = "left"     // Key, Channel or Text is left over at the end of the run
 	KindDefect   Kind = "defect"   // the harness itself failed; Text describes the failure
 	KindResource Kind = "resource" // a resource was read or written (Phase); it holds Value
+	// KindUnsimulated: a server met a command, an option or a syntax that it does not simulate and the real
+	// one has. Command says in a few words what it met. A server records it once in a run, just before the
+	// execution of the request that met it.
+	KindUnsimulated Kind = "unsimulated"
 )
 
 // SegmentCommand is the command of a message on a connection whose protocol the world does not know: a
@@ -276,6 +280,18 @@ func (r *Record) Add(e Event) {
 		r.Events = slices.Grow(r.Events, max(n, 256)) // append alone would copy a long record more often
 	}
 	r.Events = append(r.Events, e)
+}
+
+// Unsimulated returns what the servers met and do not simulate, each text once, sorted. See KindUnsimulated.
+func (r *Record) Unsimulated() []string {
+	var out []string
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Kind == KindUnsimulated {
+			out = append(out, e.Command)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // Digest returns the hex SHA-256 of the events as JSON lines. The same seed in the

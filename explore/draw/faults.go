@@ -455,26 +455,35 @@ func Meets(l *subject.Subject, c Class) bool {
 }
 
 // ServerFaults returns the faults of the class server that runs of a lock can meet, in words for people.
-func ServerFaults(l *subject.Subject) (words []string) {
+func ServerFaults(l *subject.Subject) []string { return serverFaults(l, false) }
+
+// LackedServerFaults returns the faults of the class server that runs of a lock cannot meet, in words for
+// people.
+func LackedServerFaults(l *subject.Subject) []string { return serverFaults(l, true) }
+
+// serverFaults returns the faults of the class server that the servers of a lock lack, or do not lack.
+func serverFaults(l *subject.Subject, lacked bool) (words []string) {
 	d := &drawer{lock: l}
+	add := func(word string, lacks bool) {
+		if lacks == lacked {
+			words = append(words, word)
+		}
+	}
 	for _, kind := range faultKinds[ClassServer] {
-		switch {
-		case d.lacks(kind):
-		case kind == string(model.ServerRestart):
+		switch kind {
+		case string(model.ServerRestart):
 			for _, r := range []struct {
 				keep bool
 				word string
 			}{{true, "restart with data"}, {false, "restart without data"}} {
-				if d.lock.LacksFault(model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart, KeepData: r.keep}, nil) == "" {
-					words = append(words, r.word)
-				}
+				add(r.word, d.lacks(kind) || l.LacksFault(model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart, KeepData: r.keep}, nil) != "")
 			}
-		case kind == string(model.ServerFlushScripts):
-			words = append(words, "script flush")
-		case kind == string(model.ServerIsolate):
-			words = append(words, "isolation")
+		case string(model.ServerFlushScripts):
+			add("script flush", d.lacks(kind))
+		case string(model.ServerIsolate):
+			add("isolation", d.lacks(kind))
 		default:
-			words = append(words, kind)
+			add(kind, d.lacks(kind))
 		}
 	}
 	return words

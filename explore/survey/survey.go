@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"lockstep/explore"
@@ -104,7 +105,7 @@ const (
 	Held        Word = "held"
 	Limit       Word = "limit" // broken under a circumstance that excuses it
 	Bug         Word = "bug"
-	Undecided   Word = "undecided" // no run could be judged
+	Undecided   Word = "undecided" // no run could be judged, or the runs say nothing, see explore.Tally.Unjudged
 	NotPromised Word = "not promised"
 	NotJudged   Word = "not judged"    // the lock does not show what the judge needs
 	NoSuchFault Word = "no such fault" // the servers of the lock do not have it
@@ -349,8 +350,9 @@ func (c *campaign) cell(p Promise) (Cell, *explore.Shrunk, error) {
 	for _, word := range []play.Word{play.VerdictHeld, play.VerdictLimit, play.VerdictBug} {
 		out.Runs += c.tally.Words[string(word)]
 	}
+	unjudged := c.tally.Unjudged()
 	if out.Runs == 0 {
-		out.Word = Undecided
+		out.Word, out.Reason = Undecided, strings.Join(unjudged, "; ")
 		return out, nil, nil
 	}
 	bugs, limits := c.failures(p.Judge)
@@ -370,6 +372,10 @@ func (c *campaign) cell(p Promise) (Cell, *explore.Shrunk, error) {
 		}
 	}
 	out.Word, out.Defects = Held, nil // there is no bug, or none that repeated
+	if len(unjudged) > 0 {
+		out.Word, out.Reason = Undecided, strings.Join(unjudged, "; ")
+		return out, nil, nil
+	}
 	for i, g := range limits {
 		if i == 0 {
 			out.Word, out.Why, out.Broken = Limit, g.Why, c.broken(p.Judge, judges.ClassLimit)

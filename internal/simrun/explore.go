@@ -662,7 +662,7 @@ func tallyCode(o explore.Tally, inTime bool) int {
 		return exitDefect
 	case slices.ContainsFunc(o.Groups, func(g explore.Found) bool { return g.Class == "bug" }):
 		return exitUnexpected
-	case len(o.Odd) > 0 || o.Coverage != nil && !o.Coverage.Complete:
+	case len(o.Odd) > 0 || len(o.Unjudged()) > 0 || o.Coverage != nil && !o.Coverage.Complete:
 		return exitUndecided
 	case (o.Missing > 0 || o.Unfinished > 0) && (!inTime || o.Runs == 0):
 		return exitUndecided

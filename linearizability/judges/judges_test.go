@@ -1913,6 +1913,13 @@ func TestLiveness(t *testing.T) {
 	}
 	greeted := strings.NewReplacer("1500   a/1", "1001   a greeting hit hold\n1500   a/1", "2000   server heal 1", "2000   server heal 1\n2001   a greeting lost nobody waits for it").
 		Replace(connectsLate("drop of y for 1s"))
+	endlessLock := model.Params{Lock: "endless", Traits: model.Traits{NoWatchdog: true, Uncounted: true, Endless: true, PerGrant: true, Extends: true}, Timing: timing(0)}
+	const doubted = `
+			0    a/1 takes -> a/1 1 endless
+			100  b/1 waits lock
+			1000 a/1 invoke extend
+			1000 a/1 send renew call=y
+			2000 a/1 return unknown`
 	polls := ourLock
 	polls.Waits = 2 * time.Second
 	slowlyPolls := slow
@@ -1932,6 +1939,19 @@ func TestLiveness(t *testing.T) {
 			90000 server leave`},
 		{rule: "which another lock's waiter does not outwait", lock: ourLock, finds: "liveness bug: b/1 waited for l from 20.002s to 53.001s while nobody believed to hold it; the bound is 31.098s (a second and 30s, after a call of unknown outcome)", record: ranLate + `
 			53000 b/1 gets
+			90000 server leave`},
+		{rule: "whose extension failed, a holder without a lease keeps others waiting until it unlocks", lock: endlessLock, record: doubted + `
+			20000 a/1 releases
+			20500 b/1 gets
+			30000 server leave`},
+		{rule: "and no longer", lock: endlessLock, finds: "liveness bug: b/1 waited for l from 20.002s", record: doubted + `
+			20000 a/1 releases
+			90000 server leave`},
+		{rule: "a hold without a lease that a failover brings back ends for nobody", lock: endlessLock, finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l from 2.000s", record: `
+			0    a/1 takes -> a/1 1 endless
+			500  a/1 releases
+			1000 b/1 waits lock -> free
+			2000 server fault 1 failover of server -> a/1 1 endless
 			90000 server leave`},
 		{rule: "a client that gave up the connection whose greeting did not come", lock: backsOff, record: greeted},
 		{rule: "connects in its time", lock: ourLock, record: greeted, finds: "liveness bug: a/1 waited for l from"},

@@ -67,7 +67,7 @@ func (r *run) occupied(lock string) []span {
 		}
 	}
 	for _, b := range r.beliefs(lock) {
-		busy = append(busy, span{b.from, b.to})
+		busy = append(busy, span{b.from, r.keptUntil(b)})
 	}
 	for _, t := range r.Faults {
 		busy = append(busy, span{t.FromNs, t.ToNs})
@@ -79,6 +79,21 @@ func (r *run) occupied(lock string) []span {
 		}
 	}
 	return busy
+}
+
+// keptUntil returns until when a believed hold keeps others waiting. A thread whose extension failed no longer
+// relies on its hold. Without a lease the hold lasts until the thread gives it up.
+func (r *run) keptUntil(b belief) int64 {
+	if !b.doubted || !r.Record.Params.Endless {
+		return b.to
+	}
+	to := min(r.goneAt(b.who), r.LeaveNs)
+	for _, o := range r.CallsOn(b.lock) {
+		if o.Caller == b.who && o.Action == model.ActUnlock && o.AtNs >= b.to {
+			return min(to, o.AtNs)
+		}
+	}
+	return to
 }
 
 // closed returns the times in which nobody can take the lock although nobody holds it. Each ends,
@@ -792,8 +807,8 @@ func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 }
 
 // gone returns the excuses for a wait for a lock without leases. They apply if the server holds the
-// lock for a thread that will not give it up: the thread died, its client closed, or a fault or an
-// interrupt met the call that should have learned of the hold or given it up. The hold must begin
+// lock for a thread that will not give it up: the thread died, its client closed, a failover brought the
+// hold back, or a fault or an interrupt met the call that should have learned of the hold or given it up. The hold must begin
 // before the bound of the wait and last to its end.
 func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
 	starts := r.StartsUpTo(lock, to)
@@ -807,6 +822,9 @@ func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
 	}
 	excuse := func(fault int, cause model.Cause) []model.Excuse {
 		return []model.Excuse{{Circumstance: model.HolderGone, Fault: fault, Cause: cause}}
+	}
+	if start.Fault > 0 { // a failover brought the hold back, of which its thread does not know
+		return excuse(start.Fault, faultAt(r.Fault(start.Fault).Text, start.AtNs))
 	}
 	if died := r.diedAt(who); died <= to {
 		for _, t := range r.Faults {

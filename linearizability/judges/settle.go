@@ -849,11 +849,15 @@ func (r *run) msHeldOn(op *linearizability.Op, c *trace.Change) int64 {
 // prolongation of which the caller does not know.
 func (r *run) extensions(o *trace.Call, settled bool) []linearizability.Op {
 	op := linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, Op: linearizability.OpRenew, CallNs: o.AtNs, Outcome: model.AnswerUnknown}
-	most := r.Record.Params.Watchdog.Milliseconds()
+	var most *int64 // nil: a hold without a lease goes on as it was
 	var effects []*trace.Change
-	for _, c := range r.effects(o) {
-		if c.Before.Owner == o.Caller && c.After.Owner == o.Caller {
-			effects = append(effects, c)
+	if !r.Record.Params.Endless {
+		ms := r.Record.Params.Watchdog.Milliseconds()
+		most = &ms
+		for _, c := range r.effects(o) {
+			if c.Before.Owner == o.Caller && c.After.Owner == o.Caller {
+				effects = append(effects, c)
+			}
 		}
 	}
 	var ops []linearizability.Op
@@ -866,7 +870,7 @@ func (r *run) extensions(o *trace.Call, settled bool) []linearizability.Op {
 		}
 	case model.Extended:
 		ret := o.ReturnedNs()
-		op.Outcome, op.ReturnNs, op.LeaseMs = model.AnswerRenewed, &ret, &most
+		op.Outcome, op.ReturnNs, op.LeaseMs = model.AnswerRenewed, &ret, most
 		var last *trace.Change
 		for _, c := range effects {
 			if c.AtNs <= ret {

@@ -638,15 +638,6 @@ func TestFuzzFindsAWrongLock(t *testing.T) {
 	mustContain(t, again, "it was recorded in "+m[1])
 }
 
-// A lock that nobody can look at is not said to hold.
-func TestWithoutStateTheJudgesThatAreNotAskedAreNamed(t *testing.T) {
-	text, passed := outcome(t, t.TempDir(), "says why it has no State", nil, "-lockstep.runs=1")
-	if !passed {
-		t.Errorf("it failed:\n%s", text)
-	}
-	mustContain(t, text, "has no State (nobody can read the server), so these judges are not asked: ", "mutual-exclusion", "does not say that the lock holds")
-}
-
 func TestFlagsAreChecked(t *testing.T) {
 	for arg, want := range map[string]string{
 		"-lockstep.faults=network,gremlins": `-lockstep.faults is "network,gremlins": unknown class of faults "gremlins"; known: network, `,
@@ -822,6 +813,7 @@ func init() {
 	add("has 0 servers", func(s *locktest.Subject) { s.Servers = redistest.Servers(0) })
 	add("has -1 servers", func(s *locktest.Subject) { s.Servers = redistest.Servers(-1) })
 	add("has no State", func(s *locktest.Subject) { s.State = nil })
+	add("is not asked for traffic", func(s *locktest.Subject) { s.Promises.NotTraffic = "it asks often" })
 	add("says why it has no State", func(s *locktest.Subject) { s.State, s.NoState = nil, "nobody can read the server" })
 	add("has a State and says why it has none", func(s *locktest.Subject) { s.NoState = "nobody can read the server" })
 	add("State reads another key", func(s *locktest.Subject) {

@@ -49,7 +49,40 @@ func Verdict(v play.Verdict) string {
 	if f, ok := v.Doubtful(); ok {
 		return f.Judge + ": " + Finding(f)
 	}
+	if v.Word == play.VerdictUndecided && v.Why == "" {
+		if len(v.Unsimulated) > 0 {
+			return Unsimulated(v.Unsimulated)
+		}
+		return Denied(v.Service)
+	}
 	return v.Why
+}
+
+// Unsimulated says what the servers of a world met and do not simulate.
+func Unsimulated(met []string) string {
+	return fmt.Sprintf("a server of the world met %s, which it does not simulate and the real one has", strings.Join(met, ", "))
+}
+
+// Denied says what a lock did not do for its callers, with the first error of each kind of call; "" if it
+// did it.
+func Denied(s play.Service) string {
+	text := ""
+	switch {
+	case !s.Denied():
+		return ""
+	case s.Granted == 0:
+		text = fmt.Sprintf("no call was ever granted the lock: none of %s that ended before a fault was", counted.Of(s.Asked, "acquire"))
+	default:
+		text = fmt.Sprintf("nobody ever got the lock after the hold of another was over: none of %s did before a fault", counted.Of(s.Followers, "acquire"))
+	}
+	for i, e := range s.Errors {
+		of := ", "
+		if i == 0 {
+			of = "; the first error of "
+		}
+		text += fmt.Sprintf("%s%s is %q", of, e.Action, e.Text)
+	}
+	return text
 }
 
 // detail writes a finding without the additions of a replay and of a doubt.

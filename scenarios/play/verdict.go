@@ -40,8 +40,16 @@ type Verdict struct {
 	Findings   []judges.Finding
 	Reached    []string
 	Waits      judges.Waits
+	// Service says what the lock did for its callers before the first fault. A run is undecided if it
+	// is Broken and shows no bug.
+	Service Service
+	// Unsimulated is what the servers of the world met and do not simulate, and the real ones have. The
+	// run says nothing from then on: later findings are left out, and without an earlier bug it is
+	// undecided.
+	Unsimulated []string
 	// Why says what an undecided or nondeterministic run lacks, or why a scenario does
-	// not apply; else "". It is also "" if a finding leaves the run undecided, see Doubtful.
+	// not apply; else "". It is also "" if a finding leaves the run undecided, see Doubtful, or if
+	// Service or Unsimulated does.
 	Why string
 	// Lacks is the reason why a scenario does not apply, see Misfit.
 	Lacks  string
@@ -107,10 +115,23 @@ func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint
 func Judge(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played) Verdict {
 	p.Trace = trace.New(p.Record)
 	j := judges.Judge(p.Trace, Rules(sc))
+	j.Findings = faithful(p.Record, j.Findings)
 	replays := convict(h, sc, l, p, &j, nil)
 	v := Decide(sc, l, seed, p, j)
 	v.replays = replays
 	return v
+}
+
+// faithful returns the findings about what happened before a server met what it does not simulate.
+func faithful(rec *model.Record, found []judges.Finding) []judges.Finding {
+	i := slices.IndexFunc(rec.Events, func(e model.Event) bool { return e.Kind == model.KindUnsimulated })
+	if i < 0 {
+		return found
+	}
+	at := rec.Events[i].AtNs
+	return slices.DeleteFunc(found, func(f judges.Finding) bool {
+		return f.AtNs >= at || slices.ContainsFunc(f.Ops, func(o judges.OpRef) bool { return o.ReturnNs >= at })
+	})
 }
 
 // Breaks reports whether a run breaks the promise of a judge, whatever the cause. It asks this judge
@@ -126,14 +147,19 @@ func Decide(sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played, j
 	if e.Class == "" {
 		e.Class = scenarios.Held
 	}
-	if !slices.Contains(sc.Locks, l.Expected()) { // the author wants these answers of other locks
+	service := serviceOf(p.Trace)
+	// The author wants these answers of other locks, or of a lock that is granted.
+	if !slices.Contains(sc.Locks, l.Expected()) || service.Broken() {
 		j.Findings = slices.DeleteFunc(slices.Clone(j.Findings), func(f judges.Finding) bool { return f.Judge == model.JudgeWant })
 	}
 	v := Verdict{
 		Scenario: sc, Lock: l, Seed: seed, Expected: e.String(), Findings: j.Findings, Reached: j.Reached, Waits: j.Waits,
-		Played: p,
+		Service: service, Unsimulated: p.Record.Unsimulated(), Played: p,
 	}
 	v.Word = word(j)
+	if v.Word != VerdictBug && (len(v.Unsimulated) > 0 || v.Service.Broken()) {
+		v.Word = VerdictUndecided
+	}
 	if missing := missing(append(slices.Clone(sc.Reach), e.Reach...), j.Reached); len(missing) > 0 && v.Word != VerdictUndecided {
 		v.Word = VerdictUndecided
 		v.Why = "the run did not reach " + strings.Join(missing, ", ")
@@ -160,7 +186,7 @@ func word(j judges.Judgement) Word {
 // Doubtful returns the last of the findings that leave the run undecided. It reports false
 // if none does; then Why says what the run lacks.
 func (v Verdict) Doubtful() (judges.Finding, bool) {
-	if v.Word == VerdictUndecided && v.Why == "" {
+	if v.Word == VerdictUndecided && v.Why == "" && len(v.Unsimulated) == 0 {
 		for _, f := range slices.Backward(v.Findings) {
 			if f.Verdict == judges.Undecided {
 				return f, true
@@ -210,6 +236,7 @@ func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, 
 	Convict(sc, j, asked, func(less *scenarios.Scenario, excuses []model.Excuse, asked []string) judges.Judgement {
 		replay := replayWithout(h, sc, less, l, p, excuses)
 		again := judges.JudgeBy(asked, trace.New(replay.Record), Rules(less))
+		again.Findings = faithful(replay.Record, again.Findings)
 		// A finding of the replay may have an excuse of its own.
 		convict(h, less, l, replay, &again, asked)
 		played[ExcuseKey(excuses)] = replay

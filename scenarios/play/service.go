@@ -1,0 +1,192 @@
+package play
+
+import (
+	"slices"
+	"time"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// Service says what a lock did for its callers before anything disturbed them. It is about one run
+// or about several. Promises are kept by a lock that never grants anything, too, so a service
+// without a grant shows nothing about them.
+type Service struct {
+	Asked   int `json:"asked,omitempty"`   // acquires that ended
+	Granted int `json:"granted,omitempty"` // of these, those that were granted
+	Failed  int `json:"failed,omitempty"`  // of these, those that ended with an error
+	// Followers are the acquires that ended after the hold of another thread on the lock was over, and
+	// HandedOver are those of them that were granted.
+	Followers  int `json:"followers,omitempty"`
+	HandedOver int `json:"handed_over,omitempty"`
+	// Threads is the largest number of threads of one process.
+	Threads int `json:"threads,omitempty"`
+	// Errors are the first errors of each kind of call, in the order in which they came, if the
+	// service of a run is Denied.
+	Errors []CallError `json:"errors,omitempty"`
+}
+
+// CallError is the error of a call.
+type CallError struct {
+	Action model.Action `json:"action"`
+	Text   string       `json:"text"`
+}
+
+// Denied reports whether no acquire was granted, or none after the hold of another thread. A service
+// that says so of a single run may have had bad luck, such as two tries at the same instant that kept
+// each other from a majority.
+func (s Service) Denied() bool {
+	return s.Asked > 0 && s.Granted == 0 || s.Followers > 0 && s.HandedOver == 0
+}
+
+// Broken reports whether each acquire ended with an error.
+func (s Service) Broken() bool { return s.Asked > 0 && s.Failed == s.Asked }
+
+// Add adds the service of other runs.
+func (s *Service) Add(o Service) {
+	s.Asked += o.Asked
+	s.Granted += o.Granted
+	s.Failed += o.Failed
+	s.Followers += o.Followers
+	s.HandedOver += o.HandedOver
+	s.Threads = max(s.Threads, o.Threads)
+	for _, e := range o.Errors {
+		s.note(e)
+	}
+}
+
+// note adds an error if it is the first one of its kind of call.
+func (s *Service) note(e CallError) {
+	if !slices.ContainsFunc(s.Errors, func(known CallError) bool { return known.Action == e.Action }) {
+		s.Errors = append(slices.Clip(s.Errors), e)
+	}
+}
+
+// serviceOf returns the service in a run.
+func serviceOf(r *trace.Run) Service {
+	var s Service
+	for _, p := range r.Record.Params.Processes {
+		s.Threads = max(s.Threads, p.Threads)
+	}
+	until := disturbedNs(r)
+	for _, lock := range r.Locks {
+		var holds []held
+		for _, o := range r.CallsOn(lock) {
+			if o.Action.Acquires() && o.Outcome == model.Granted && o.ReturnedNs() < until {
+				holds = append(holds, held{o.Caller, o.AtNs, holdOver(r, lock, o)})
+			}
+		}
+		for _, o := range r.CallsOn(lock) {
+			ended := o.Return != nil && o.ReturnedNs() < until
+			if !o.Action.Acquires() || !ended && (o.Outcome != model.Waiting || until < r.LeaveNs) {
+				continue
+			}
+			if follows(holds, o, time.Second+r.Record.Params.Waits) {
+				s.Followers++
+				if o.Outcome == model.Granted {
+					s.HandedOver++
+				}
+			}
+			if !ended {
+				continue
+			}
+			s.Asked++
+			switch o.Outcome {
+			case model.Granted:
+				s.Granted++
+			case model.Failed, model.Unknown:
+				s.Failed++
+			}
+		}
+	}
+	if s.Denied() {
+		for _, o := range r.Calls {
+			if o.Return != nil && o.ReturnedNs() < until && o.Return.Error != "" {
+				s.note(CallError{o.Action, o.Return.Error})
+			}
+		}
+	}
+	return s
+}
+
+// held is the hold of a thread by its calls: from the call that was granted until the hold is over.
+type held struct {
+	who      string
+	from, to int64
+}
+
+// follows reports whether a call could have had the lock after the hold of another thread: it was under way when
+// that hold was over and nobody held the lock. A call that waits and is not granted must have waited from then
+// on for longer than a waiter may need.
+func follows(holds []held, o *trace.Call, need time.Duration) bool {
+	free := trace.Never
+	for _, h := range holds {
+		if h.who != o.Caller {
+			free = min(free, h.to)
+		}
+	}
+	if o.Outcome == model.Granted {
+		return free <= o.ReturnedNs()
+	}
+	free = max(free, o.AtNs)
+	for again := true; again; {
+		again = false
+		for _, h := range holds {
+			if h.from <= free && free < h.to {
+				free, again = h.to, true
+			}
+		}
+	}
+	if o.Action == model.ActTryLock || o.Action == model.ActLock && o.Return != nil {
+		need = 0
+	}
+	return free < trace.Never && free+int64(need) <= o.ReturnedNs()
+}
+
+// holdOver returns the instant at which a granted hold is over, by the calls of its thread: when the first
+// unlock after it returned, or when its lease ends, if nothing renews it.
+func holdOver(r *trace.Run, lock string, granted *trace.Call) int64 {
+	p := r.Record.Params
+	end := trace.Never
+	lease := granted.LeaseNs
+	if lease == 0 && p.NoWatchdog && !p.Endless {
+		lease = int64(p.Watchdog)
+	}
+	if lease > 0 {
+		end = granted.ReturnedNs() + lease
+	}
+	for _, o := range r.CallsOn(lock) {
+		if o.Caller == granted.Caller && o.Action == model.ActUnlock && o.AtNs >= granted.ReturnedNs() && o.Return != nil {
+			return min(end, o.ReturnedNs())
+		}
+	}
+	return end
+}
+
+// disturbedNs returns the instant at which the first fault, interrupt or close of a client met a run; Never
+// if none did before all left.
+func disturbedNs(r *trace.Run) int64 {
+	first := trace.Never
+	for _, f := range r.Faults {
+		first = min(first, f.FromNs)
+	}
+	for _, m := range r.Hit {
+		for _, h := range m.Hits {
+			first = min(first, h.AtNs)
+		}
+	}
+	for _, e := range r.Pushes {
+		if e.Kind == model.KindHit {
+			first = min(first, e.AtNs)
+		}
+	}
+	for _, o := range r.Calls {
+		first = min(first, o.InterruptedNs)
+	}
+	for _, e := range r.Closes {
+		if e.AtNs < r.LeaveNs {
+			first = min(first, e.AtNs)
+		}
+	}
+	return first
+}

@@ -1,0 +1,108 @@
+package play_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"lockstep/lockimpl"
+	"lockstep/report/sentence"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/scenariotest"
+	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
+	"lockstep/sim"
+)
+
+// failing is a client whose calls of some kinds fail, before they ask a server.
+type failing struct {
+	lockimpl.Client
+	locks, unlocks bool
+}
+
+func (c failing) GetLock(name string) (lockimpl.Lock, error) {
+	l, err := c.Client.GetLock(name)
+	return failingLock{l, c}, err
+}
+
+type failingLock struct {
+	object
+	of failing
+}
+
+type object = lockimpl.Lock
+
+var (
+	errLock   = errors.New("ERR unknown command 'TAKE'")
+	errUnlock = errors.New("ERR unknown command 'FREE'")
+)
+
+func (l failingLock) Lock(ctx context.Context, o lockimpl.Owner, opt lockimpl.LockOptions) error {
+	if l.of.locks {
+		return errLock
+	}
+	return l.object.Lock(ctx, o, opt)
+}
+
+func (l failingLock) TryLockTimed(ctx context.Context, o lockimpl.Owner, opt lockimpl.TryOptions) (bool, error) {
+	if l.of.locks {
+		return false, errLock
+	}
+	return l.object.TryLockTimed(ctx, o, opt)
+}
+
+func (l failingLock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
+	if l.of.unlocks {
+		return lockimpl.Released, errUnlock
+	}
+	return l.object.Unlock(ctx, o)
+}
+
+// fails returns a lock whose calls of some kinds fail.
+func fails(t *testing.T, locks, unlocks bool) *subject.Subject {
+	l := *scenariotest.Lock(t, "setnx-cad")
+	open := l.Open
+	l.Open = func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+		c, err := open(p, o)
+		return failing{c, locks, unlocks}, err
+	}
+	return &l
+}
+
+// A run in which no call was ever granted says nothing of the lock, whatever the judges find.
+func TestARunWithoutAGrantIsUndecided(t *testing.T) {
+	const two = `
+lockstep: 1
+name: two
+locks: [setnx-cad]
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: x}, {sleep: 1s}, {unlock: x}]
+  b/1: [{at: 500ms}, {try_lock: {name: x, wait: 4s}}, {unlock: x}]
+`
+	h := sim.NewHost(t)
+	for _, c := range []struct {
+		rule           string
+		locks, unlocks bool
+		text           string
+		word           play.Word
+		why            string
+		denied         string // of the service of the run
+	}{
+		{rule: "each acquire fails", locks: true, text: two, word: play.VerdictUndecided, why: `none of 2 acquires that ended before a fault was; the first error of lock is "ERR unknown command 'TAKE'"`},
+		{rule: "a fault after them is no reason", locks: true, text: two + "faults: [{at: 9s, server: restart, keep_data: true}]\n", word: play.VerdictUndecided, why: "none of 2 acquires"},
+		{rule: "a fault before them may be", locks: true, text: two + "faults: [{at: 0s, server: restart, keep_data: true}]\n", word: play.VerdictHeld},
+		{rule: "each unlock fails", unlocks: true, text: two, word: play.VerdictHeld,
+			denied: `nobody ever got the lock after the hold of another was over: none of 1 acquire did before a fault; the first error of unlock is "ERR unknown command 'FREE'"`},
+		{rule: "nothing fails", text: two, word: play.VerdictHeld},
+	} {
+		v := play.Run(h, scenariotest.Parse(t, c.text), fails(t, c.locks, c.unlocks), 1)
+		if why := sentence.Verdict(v); v.Word != c.word || !strings.Contains(why, c.why) || (c.word == play.VerdictHeld) != (why == "") {
+			t.Errorf("%s: %s, %q; want %s, %q", c.rule, v.Word, why, c.word, c.why)
+		}
+		if got := sentence.Denied(v.Service); c.denied != "" && !strings.Contains(got, c.denied) || c.denied == "" && c.why == "" && got != "" {
+			t.Errorf("%s: %q; want %q", c.rule, got, c.denied)
+		}
+	}
+}
