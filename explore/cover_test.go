@@ -63,7 +63,7 @@ steps:
 			}
 			c.want = slices.Delete(c.want, i, i+1)
 			small, _ := shrink.Shrink(h, failure.Failure{Verdict: v, Finding: x.finding, Seeded: true}, 500, nil)
-			if is, _ := failure.OriginOf(failure.NewNamer(h, small.Verdict), small.Finding); !x.Origin.Covers(is) || len(small.Verdict.Scenario.Threads) >= len(sc.Threads) {
+			if is, _ := failure.OriginOf(failure.NewNamer(h, small.Verdict), small.Finding); x.Origin != is || len(small.Verdict.Scenario.Threads) >= len(sc.Threads) {
 				t.Errorf("%s became %v:\n%s", cause, is, small.Verdict.Scenario.Text)
 			}
 		}

@@ -60,6 +60,14 @@ type Shrunk struct {
 	TooLong bool `json:"too_long,omitempty"`
 }
 
+// asFound returns the failure of a task as it was found. recording is "" if nobody has it.
+func (t ShrinkTask) asFound(p Plan, recording string) Shrunk {
+	f := t.Failed
+	return Shrunk{
+		Run: t.Run.Index, Group: f.Group, Origin: f.Origin, Size: f.Size, Why: f.Why, Seed: t.Run.Seed, Seeded: p.seeded(), Recording: recording, Unfinished: true,
+	}
+}
+
 // Shrinking returns how the failure was made small, for people.
 func (s Shrunk) Shrinking() string {
 	switch {
@@ -143,6 +151,13 @@ func (p here) Family(number int, before []Run, each func(Run) error) error {
 }
 
 func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
+	expired := p.expired
+	if !t.Until.IsZero() {
+		expired = func() bool { return p.expired != nil && p.expired() || !time.Now().Before(t.Until) }
+	}
+	if expired != nil && expired() && t.Run.Recording != "" {
+		return t.asFound(p.plan, t.Run.Recording), nil
+	}
 	sc, err := t.Run.scenario()
 	if err != nil {
 		return Shrunk{}, &BadRunError{err.Error()}
@@ -156,10 +171,6 @@ func (p here) Shrink(t ShrinkTask) (Shrunk, error) {
 		return Shrunk{}, &UnrepeatedError{t.Run.Index, t.Run.Seed, t.Failed.Judge}
 	}
 	f := failure.Failure{Verdict: v, Finding: all[i].finding, Seeded: p.plan.seeded()}
-	expired := p.expired
-	if !t.Until.IsZero() {
-		expired = func() bool { return p.expired != nil && p.expired() || !time.Now().Before(t.Until) }
-	}
 	return shrunk(p.host, p.plan, t, f, expired)
 }
 

@@ -304,17 +304,12 @@ func (s *Shrinking) one(t ShrinkTask) (Shrunk, error) {
 
 // asFound returns the failure of a task as it was found. Recording is "" if no folder has it.
 func (s *Shrinking) asFound(t ShrinkTask) Shrunk {
-	f := t.Failed
-	out := Shrunk{
-		Run: t.Run.Index, Group: f.Group, Origin: f.Origin, Size: f.Size, Why: f.Why, Seed: t.Run.Seed, Seeded: s.Plan.seeded(), Unfinished: true,
-	}
 	for _, dir := range s.From {
-		if text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(foundFile(f, t.Run.Index)))); err == nil {
-			out.Recording = string(text)
-			break
+		if text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(foundFile(t.Failed, t.Run.Index)))); err == nil {
+			return t.asFound(s.Plan, string(text))
 		}
 	}
-	return out
+	return t.asFound(s.Plan, "")
 }
 
 // conclude is Conclude with a function that makes failures small. It returns the result or

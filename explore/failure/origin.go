@@ -22,12 +22,6 @@ type Origin struct {
 // Known reports whether the origin says anything.
 func (o Origin) Known() bool { return o != Origin{} }
 
-// Covers reports whether a smaller failure of origin other stands for one of this origin.
-// Server and clients need not part in the smaller one.
-func (o Origin) Covers(other Origin) bool {
-	return other == o || o.Parted != "" && other.Parted == string(judges.Agreed)
-}
-
 // partedBefore returns the kind of the parting before a finding. If a fault parted server
 // and clients, it returns the kind of the fault.
 func partedBefore(n *known.Namer, f judges.Finding) string {

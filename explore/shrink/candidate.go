@@ -105,11 +105,12 @@ func (s *shrinker) run(c *candidate) {
 	p.Strategy = strategy
 	c.verdict = play.Verdict{Scenario: sc, Lock: lock, Seed: c.seed, Played: p}
 	// Other shrinkers ask a run that they share for other failures.
-	if !s.tooLong(p) && (s.played != nil || play.Breaks(sc, p, s.from.Finding.Judge)) {
+	if !s.tooLong(p) && !s.host.Stopped() && (s.played != nil || play.Breaks(sc, p, s.from.Finding.Judge)) {
 		c.verdict = play.Judge(s.host, sc, lock, c.seed, p)
 	}
 	s.left -= p.Steps / longRun
-	if s.expired != nil && s.expired() {
+	if s.host.Stopped() { // this run, or a replay that convicts a finding of it, may have ended early
+		c.verdict = play.Verdict{Scenario: sc, Lock: lock, Seed: c.seed, Played: p}
 		s.left = 0
 	}
 	if c.decisions != nil {
@@ -143,7 +144,7 @@ func (s *shrinker) same(v play.Verdict) (judges.Finding, bool) {
 		if n == nil {
 			n = failure.NewNamer(s.host, v)
 		}
-		if origin, _ := failure.OriginOf(n, g); s.origin.Covers(origin) {
+		if origin, _ := failure.OriginOf(n, g); origin == s.origin && failure.DebtorOf(v, g) == s.debtor {
 			return g, true
 		}
 	}

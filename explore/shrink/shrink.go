@@ -34,10 +34,11 @@ type Phase struct {
 }
 
 // Shrink makes a failure smaller while the same judge is broken, as the same class, for the same
-// cause, at the same kind of operation, and without a fault of another kind. A smaller failure of
+// cause, at the same kind of operation, and without a fault of another kind. A waiter that is forgotten
+// goes on to wait for the same kind of holder, see debtor. A smaller failure of
 // another group would be another bug. Budget bounds the number of runs; a long run counts once more
-// for every longRun steps. Once expired reports true, Shrink returns the smallest failure so far;
-// if expired is nil, its time never ends. The result is a scenario file that shows the failure by
+// for every longRun steps. Once expired reports true, Shrink plays nothing more, ends the run that is
+// under way, and returns the smallest failure so far; if expired is nil, its time never ends. The result is a scenario file that shows the failure by
 // its seeds (Seeded, with the text in Verdict.Scenario.Text). If no seed shows it, the result is
 // the run with its decisions, which must be recorded. A failure that does not occur again is
 // returned as it was.
@@ -77,12 +78,17 @@ const longRun = 2000
 const LongestRun = 40_000
 
 // limit bounds the runs that are played. A smaller scenario may have a longer run than the
-// failure, and even one that never ends.
+// failure, and even one that never ends. A run that is under way when the time is over is stopped.
 func (s *shrinker) limit() {
-	h := *s.host
+	of := s.host
+	h := *of
 	h.MostSteps = mostSteps(s.from.Verdict.Played.Steps)
+	h.Stop = func() bool { return of.Stopped() || s.over() }
 	s.host = &h
 }
+
+// over reports whether the time for shrinking is over.
+func (s *shrinker) over() bool { return s.expired != nil && s.expired() }
 
 // mostSteps bounds the steps of the runs that are played to make a failure small, whose own run has so
 // many. A run that is four times as long is not smaller for its reader, whatever its scenario.
@@ -138,7 +144,10 @@ func (s *shrinker) shrink() (failure.Failure, Phases) {
 			break
 		}
 	}
-	small := s.finish()
+	small := failure.Failure{Verdict: s.best.verdict, Finding: s.best.finding, Seeded: s.best.decisions == nil}
+	if !s.over() {
+		small = s.finish()
+	}
 	s.describe(first)
 	return small, s.report()
 }
@@ -148,8 +157,10 @@ type shrinker struct {
 	host *sim.Host
 	from failure.Failure
 	op   string // the kind of operation
-	// origin is the origin of the failure that is made small.
+	// origin is the origin of the failure that is made small, and debtor what the debtor of that failure
+	// returns.
 	origin failure.Origin
+	debtor failure.Debtor
 	// kinds are the kinds of the faults in the file.
 	kinds []string
 	// claim reports whether a want of the author is broken.
@@ -188,7 +199,7 @@ func (c *candidate) failure() failure.Failure {
 func newShrinker(h *sim.Host, f failure.Failure, budget int) *shrinker {
 	origin, _ := failure.OriginOf(failure.NewNamer(h, f.Verdict), f.Finding)
 	return &shrinker{
-		host: h, from: f, origin: origin, op: failure.OpOf(f.Verdict, f.Finding), kinds: failure.FaultsStated(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
+		host: h, from: f, origin: origin, debtor: failure.DebtorOf(f.Verdict, f.Finding), op: failure.OpOf(f.Verdict, f.Finding), kinds: failure.FaultsStated(f.Verdict.Scenario), claim: f.Finding.Judge == model.JudgeWant,
 		left: budget, seeds: seedsTried, tried: map[string]bool{}, phase: phaseAgain, runs: map[string]int{}, did: map[string]string{},
 	}
 }
