@@ -187,6 +187,9 @@ type Failed struct {
 	Size int    `json:"size_events"`
 }
 
+// Fingerprint names the group of the failure as it was found.
+func (f Failed) Fingerprint() string { return f.Folder(f.Origin) }
+
 // task is one run that is to be played.
 type task struct {
 	index int

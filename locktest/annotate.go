@@ -44,6 +44,7 @@ func (r *runner) errorf(t *testing.T, format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	first, _, _ := strings.Cut(text, "\n")
 	r.annotate(t, "locktest", strings.TrimPrefix(first, "locktest: "))
+	r.soFar.show(text)
 	t.Error(text)
 }
 

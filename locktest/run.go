@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -244,6 +245,7 @@ func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
 	}
 	r := newRunner(t, s, o, plan, at)
 	r.limit = limit
+	defer r.soFar.watch(os.Stdout, s.Name, limit)()
 	if !r.open() {
 		return
 	}
@@ -317,6 +319,7 @@ type runner struct {
 	explored bool // to the end
 	limit    timeLimit
 	tested   tested
+	soFar    soFar
 	unplayed int // recordings, stories and scenarios for which no time remained
 	// pointless is the reason why nothing else can be judged; "": go on.
 	pointless string
@@ -432,7 +435,7 @@ func (r *runner) read(t *testing.T, file string) (*play.Recording, *scenarios.Sc
 func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 	t.Helper()
 	rec, sc, lock := r.read(t, file)
-	playing("the recording " + file)
+	r.playing("the recording " + file)
 	v, diverged := play.Replay(h, rec, sc, lock)
 	fingerprint := fingerprintOf(file)
 	schedule := "the schedule that broke it before"
@@ -489,7 +492,7 @@ func (r *runner) story(t *testing.T, st story.Story) {
 		t.Skip("n/a:", err)
 	}
 	r.skipIfLate(t)
-	playing("the story " + st.Name)
+	r.playing("the story " + st.Name)
 	r.on(t, func(h *sim.Host) {
 		t.Helper()
 		h.MostSteps = storySteps
@@ -659,7 +662,7 @@ func (r *runner) scenarios(files []string) {
 						r.errorf(t, "locktest: %s was not played with the seeds from %d to %d: %s; give a larger one", file, seed, sc.SeedLast, r.limit.why())
 						return
 					}
-					playing(fmt.Sprintf("the scenario %s, seed %d", file, seed))
+					r.playing(fmt.Sprintf("the scenario %s, seed %d", file, seed))
 					r.scenario(t, play.RunTwice(h, sc, r.lock, seed))
 				}
 			})
@@ -768,9 +771,10 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	defer player.Close()
 	next := func(index int) {
 		h.StillAfter = r.limit.standing(flags.hang.value)
-		playing(fmt.Sprintf("schedule number %d of -lockstep.seed=%d -lockstep.profile=%s", index+1, r.plan.Seed, r.plan.Profile))
+		r.playing(fmt.Sprintf("schedule number %d of -lockstep.seed=%d -lockstep.profile=%s", index+1, r.plan.Seed, r.plan.Profile))
 	}
 	var runs []explore.Run
+	var crowded int // goroutines, if there were too many
 	whole := true
 	next(0)
 	for family := 0; whole && family < r.plan.Families(); family++ {
@@ -778,8 +782,13 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 			break
 		}
 		err := player.Family(family, nil, func(one explore.Run) error {
-			if runs = append(runs, one); len(runs) < r.plan.Runs && !r.limit.before(most) {
+			r.soFar.add(one)
+			switch runs = append(runs, one); {
+			case len(runs) == r.plan.Runs:
+			case !r.limit.before(most):
 				return errTimeOver
+			case runtime.NumGoroutine() > mostGoroutines:
+				return errCrowded
 			}
 			next(len(runs))
 			return nil
@@ -787,6 +796,8 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		switch {
 		case errors.Is(err, errTimeOver):
 			whole = false
+		case errors.Is(err, errCrowded):
+			whole, crowded = false, runtime.NumGoroutine()
 		case err != nil:
 			t.Fatal("locktest:", err)
 		}
@@ -798,7 +809,10 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		several = " (a schedule with several findings counts once here, by the worst, and below with each of them)"
 	}
 	t.Logf("%s of %s with the profile %s: %s%s", counted.Of(total.Runs, "schedule"), r.s.Name, r.plan.Profile, cmp.Or(words(total.Words), "none was played"), several)
-	if !whole {
+	switch {
+	case crowded > 0:
+		r.errorf(t, "locktest: played %d of %s: %d goroutines are left over by the runs until then, which makes each run longer than the one before. %s", len(runs), counted.Of(r.plan.Runs, "schedule"), crowded, r.tested.leftover())
+	case !whole:
 		r.errorf(t, "locktest: played %d of %s: %s; give a larger one, or ask for fewer schedules with -lockstep.runs", len(runs), counted.Of(r.plan.Runs, "schedule"), r.limit.why())
 	}
 	alike := map[odd]int{}
@@ -841,7 +855,11 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 			t.Logf("limit, %s (%s): %s. Not promised here: %s", g.Judge, counted.Of(g.Count, "run"), g.Why, g.Excuse)
 			continue
 		}
-		playing(fmt.Sprintf("schedule number %d of -lockstep.seed=%d -lockstep.profile=%s, which is made small", g.Least.Index+1, r.plan.Seed, r.plan.Profile))
+		if r.limit.late() && g.Least.Recording != "" {
+			r.unshown(t, g)
+			continue
+		}
+		r.playing(fmt.Sprintf("schedule number %d of -lockstep.seed=%d -lockstep.profile=%s, which is made small", g.Least.Index+1, r.plan.Seed, r.plan.Profile))
 		began = r.limit.now()
 		small, err := player.Shrink(explore.ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: shrinkRuns})
 		spent += r.limit.now().Sub(began)
@@ -862,6 +880,42 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		r.fail(t, f)
 	}
 	r.explored = whole
+}
+
+// mostGoroutines is the number of goroutines after which no further schedule is drawn. Servers and clients
+// of a run have some hundreds, which end with it.
+const mostGoroutines = 10_000
+
+// errCrowded ends an exploration whose runs leave so many goroutines behind that it would not end.
+var errCrowded = errors.New("too many goroutines are left over")
+
+// playing notes what is played from now on, for a stack of the lock and for a test that does not end.
+func (r *runner) playing(what string) {
+	playing(what)
+	r.soFar.begin(what, time.Now())
+}
+
+// unshown fails the test for a bug that no time remains to play again. It keeps the recording as it was found.
+func (r *runner) unshown(t *testing.T, g explore.Found) {
+	t.Helper()
+	fingerprint := g.Fingerprint()
+	again := r.met[fingerprint]
+	r.met[fingerprint] = true
+	if again || slices.Contains(r.o.Accept, fingerprint) {
+		return
+	}
+	r.broken[g.Judge] = append(r.broken[g.Judge], fingerprint)
+	file, kept := r.fileOf(fingerprint), ""
+	if err := errors.Join(os.MkdirAll(r.dir, 0o755), os.WriteFile(file, []byte(g.Least.Recording), 0o644)); err != nil {
+		kept = fmt.Sprintf("the recording could not be written: %v\n", err)
+	}
+	r.errorf(t, "locktest: %s breaks %s: %s\nschedule number %d does; it is as it was found, since %s\n%sfingerprint: %s\nreplay:      %s\nrecording:   %s",
+		r.s.Name, g.Judge, g.Why, g.Least.Index+1, r.limit.why(), kept, fingerprint, r.replayOf(file), file)
+}
+
+// replayOf returns the command that replays a recording.
+func (r *runner) replayOf(file string) string {
+	return fmt.Sprintf("go test %s-run '%s' -lockstep.replay=%s", testedPackage(), patternOf(r.t.Name()), file)
 }
 
 // longMost is the largest share of schedules that may take too many steps: one in so many.
@@ -1027,7 +1081,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 			fmt.Fprintf(text, "the recording could not be written: %v\n", err)
 		}
 	}
-	replay := fmt.Sprintf("go test %s-run '%s' -lockstep.replay=%s", testedPackage(), patternOf(r.t.Name()), file)
+	replay := r.replayOf(file)
 	page := r.page(f.verdict, replay)
 	page.Cause = cause
 	if !short {
@@ -1048,6 +1102,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 	}
 	r.annotate(t, fmt.Sprintf("%s breaks %s", r.s.Name, f.finding.Judge),
 		fmt.Sprintf("%s\n%s\nfingerprint: %s\nreplay: %s", sentence.Finding(f.finding), f.how, f.fingerprint, replay))
+	r.soFar.show(text.String())
 	t.Error("\n" + text.String())
 }
 

@@ -50,6 +50,11 @@ func (l timeLimit) before(left time.Duration) bool {
 // over reports whether nothing remains of the time.
 func (l timeLimit) over() bool { return !l.before(0) }
 
+// late reports whether a quarter of the time that stays free is over, too, so that nothing more is played.
+func (l timeLimit) late() bool {
+	return !l.latest.IsZero() && !l.now().Before(l.latest.Add(l.free/4))
+}
+
 // shrinking returns the time for making failures small. It is the smaller of most and a quarter of the time that
 // remains.
 func (l timeLimit) shrinking(most time.Duration) time.Duration {

@@ -1,6 +1,7 @@
 package locktest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,8 @@ import (
 
 	"lockstep/explore"
 	"lockstep/explore/draw"
+	"lockstep/linearizability/judges"
+	"lockstep/model"
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 )
@@ -20,11 +23,17 @@ type tested struct {
 	unsimulated []string
 	drawn       play.Service        // the part of service that drawn schedules showed
 	skipped     map[string][]string // the stories that were not played, by the reason
+	left        *model.Goroutine    // the first goroutine that a story left over; nil: none did
 	reasons     []string            // the keys of skipped, in the order in which they came
 }
 
 // run adds what one run showed.
 func (x *tested) run(v play.Verdict) {
+	for _, f := range v.Findings {
+		if d, ok := f.Detail.(judges.Leftover); ok && d.Goroutine != nil && x.left == nil {
+			x.left = d.Goroutine
+		}
+	}
 	x.service.Add(v.Service)
 	x.unsimulated = append(x.unsimulated, v.Unsimulated...)
 }
@@ -34,6 +43,18 @@ func (x *tested) exploration(o explore.Tally) {
 	x.drawn.Add(o.Service)
 	x.service.Add(o.Service)
 	x.unsimulated = append(x.unsimulated, o.Unsimulated...)
+}
+
+// leftover says which function leaves goroutines behind.
+func (x *tested) leftover() string {
+	switch g := x.left; {
+	case g == nil:
+		return "The judge tidy names the function in which they stand"
+	case g.Started == "":
+		return "The first one stands in " + g.Stands
+	default:
+		return fmt.Sprintf("The first one stands in %s, and %s had started it", cmp.Or(g.Stands, "the standard library"), g.Started)
+	}
 }
 
 // skip notes that a story was not played.

@@ -28,6 +28,16 @@ func (l *leaks) Lock(ctx context.Context) error {
 
 func (*leaks) forever() { <-make(chan struct{}) }
 
+// floods leaves hundreds of goroutines behind in each call.
+type floods struct{ leaks }
+
+func (l *floods) Lock(ctx context.Context) error {
+	for range 500 {
+		go l.forever()
+	}
+	return l.setnx.Lock(ctx)
+}
+
 // deaf does not look at its context.
 type deaf struct{ setnx }
 
@@ -125,6 +135,7 @@ func init() {
 	}
 	plain := func(l setnx) locktest.Lock { return &l }
 	add("leaks goroutines", func(l setnx) locktest.Lock { return &leaks{l} }, nil)
+	add("floods", func(l setnx) locktest.Lock { return &floods{leaks{l}} }, nil)
 	add("does not look at its context", func(l setnx) locktest.Lock { return &deaf{l} }, nil)
 	add("blocks for ever", func(l setnx) locktest.Lock { return &stubborn{l} }, nil)
 	add("sleeps in the system", func(l setnx) locktest.Lock { return &asleep{l} }, nil)
@@ -187,4 +198,14 @@ func TestAPanicInAGoroutineSaysWhatWasPlayed(t *testing.T) {
 		text, _ := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=60", "-lockstep.seed=7")
 		mustContain(t, text, "panic: in a goroutine of the lock", `labels:{"lockstep": "`+played+`"}]:`)
 	}
+}
+
+// A lock that leaves so many goroutines behind that its test would not end is told so, with the function.
+func TestALockThatLeavesGoroutinesBehindEndsItsTest(t *testing.T) {
+	text, passed := outcome(t, t.TempDir(), "floods", nil, "-lockstep.runs=200", "-lockstep.faults=none", "-test.run=TestJudged/explore")
+	if passed {
+		t.Errorf("it passed:\n%s", text)
+	}
+	mustContain(t, text, " of 200 schedules: ", " goroutines are left over by the runs until then, which makes each run longer than the one before. The judge tidy names the function in which they stand\n",
+		"floods breaks tidy: ", "(*leaks).forever and had been started by ", "(*floods).Lock")
 }
