@@ -20,8 +20,8 @@ const (
 )
 
 // checkFingerprint returns an error if no failure can have the fingerprint, since it names a judge, a class
-// or a story that does not exist. CALL and CAUSE of a drawn failure are not checked: a known defect of any
-// list may be the cause.
+// a story or a call that does not exist. CAUSE of a drawn failure is not checked: a known defect of any list may be
+// the cause.
 func checkFingerprint(fingerprint string) error {
 	parts := strings.Split(fingerprint, ".")
 	last := parts[len(parts)-1]
@@ -39,8 +39,15 @@ func checkFingerprint(fingerprint string) error {
 	case slices.Contains([]string{ofStory, ofScenario, ofInput}, parts[0]):
 		return fmt.Errorf("a fingerprint that begins with %s has no further part than NAME and JUDGE", parts[0])
 	}
-	return errors.Join(known("judge", parts[0], model.Judges), known("class", parts[1], []string{string(judges.ClassBug), string(judges.ClassLimit)}))
+	var call error
+	if len(parts) > 3 && parts[0] != model.JudgeWant { // a want names what its author wanted
+		call = known("call", parts[2], fingerprintCalls)
+	}
+	return errors.Join(known("judge", parts[0], model.Judges), known("class", parts[1], []string{string(judges.ClassBug), string(judges.ClassLimit)}), call)
 }
+
+// fingerprintCalls are the words for CALL in the fingerprint of a drawn failure, see failure.OpOf.
+var fingerprintCalls = []string{"acquire", "unlock", "extend", "force_unlock", "renew", "leave", "expiry", "use", "run"}
 
 // known returns an error if a word is not among the known ones.
 func known(what, word string, all []string) error {

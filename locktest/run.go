@@ -580,16 +580,16 @@ func (r *runner) misfit(v play.Verdict) string {
 }
 
 // otherLease says that the holds of a run, in which nothing fails, last for another time than the Lease;
-// "": they do not. A fifth and a second more or less may be the margin of the lock, or the ticks of its
-// server.
+// "": they do not. A fifth and a second more may be the margin of the lock, or the ticks of its server. So may be
+// as much less of a lock that renews a session, which can be older than the hold. Another lock's hold that ends
+// sooner lets its holder believe in what is gone.
 func (r *runner) otherLease(rec *model.Record) string {
-	var longest time.Duration
-	for _, e := range rec.Events {
-		if e.Kind == model.KindState && e.State.Held() && e.State.ExpiresMs >= 0 {
-			longest = max(longest, time.Duration(e.State.ExpiresMs)*time.Millisecond-time.Duration(e.AtNs))
-		}
+	longest, lease := longestHold(rec), r.s.Lease
+	less := lease/20 + time.Second
+	if r.s.Renewed {
+		less = lease/5 + time.Second
 	}
-	if lease := r.s.Lease; longest > 0 && lease > 0 && (longest-lease).Abs() > lease/5+time.Second {
+	if longest > 0 && lease > 0 && (longest-lease > lease/5+time.Second || lease-longest > less) {
 		return fmt.Sprintf("its Lease is %v, and its State shows holds that last for %v; give it the Lease for which the lock asks", lease, longest.Round(10*time.Millisecond))
 	}
 	return ""
@@ -1055,7 +1055,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 	text := &bytes.Buffer{}
 	fmt.Fprintf(text, "%s breaks %s: %s\n", r.s.Name, f.finding.Judge, sentence.Finding(f.finding))
 	host, panics := r.host(t), f.verdict.Played.Panics
-	cause, hint := explored.PartingOf(explored.NewNamer(host, f.verdict), f.finding), hintOf(f.finding, f.verdict.Played.Trace)
+	cause, hint := explored.PartingOf(explored.NewNamer(host, f.verdict), f.finding), cmp.Or(r.s.mistake(f.finding, f.verdict.Played.Trace), hintOf(f.finding, f.verdict.Played.Trace))
 	var before shownStory
 	short := false
 	if f.story != "" && len(panics) == 0 {

@@ -18,6 +18,7 @@ func TestOptionsAreChecked(t *testing.T) {
 		`unknown story "late-unlok"; did you mean "late-unlock"?`:             {Accept: []string{"story.late-unlok.misdelete"}},
 		`unknown judge "misdelet"; did you mean "misdelete"?`:                 {Accept: []string{"story.late-unlock.misdelet"}},
 		`unknown judge "leese"; did you mean "lease"?`:                        {Accept: []string{"scenario.mine.leese"}},
+		`unknown call "aquire"; did you mean "acquire"?`:                      {Accept: []string{"tidy.bug.aquire.agreed"}},
 		`has "story.late-unlock.a.misdelete": a fingerprint that begins with`: {Accept: []string{"story.late-unlock.a.misdelete"}},
 	} {
 		if _, err := o.plan("lock"); err == nil || !strings.Contains(err.Error(), want) {

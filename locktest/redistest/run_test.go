@@ -841,6 +841,20 @@ func init() {
 		}
 	})
 	add("has another lease", func(s *locktest.Subject) { s.Lease = time.Minute })
+	add("says a little more than its lease", func(s *locktest.Subject) { s.Lease = lease + 1200*time.Millisecond })
+	add("says a lot more than its lease", func(s *locktest.Subject) { s.Lease = lease + 2*time.Second })
+	add("says less than its lease", func(s *locktest.Subject) { s.Lease = lease - 500*time.Millisecond })
+	add("says that it renews", func(s *locktest.Subject) { s.Renewed = true })
+	named := subjectOf("names another owner", true)
+	value := named.State
+	named.State = func(snap locktest.Snapshot, lock string) *locktest.State {
+		state := value(snap, lock)
+		if state != nil {
+			state.Owner = "owner of " + state.Owner
+		}
+		return state
+	}
+	wrong[named.Name] = named
 	add("has a short lease", func(s *locktest.Subject) { s.Lease = 3 * time.Second })
 	unsaid := renewedSubject("renews unsaid", func(l *watched) locktest.Lock { return l })
 	unsaid.Renewed = false

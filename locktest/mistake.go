@@ -1,0 +1,83 @@
+package locktest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"lockstep/linearizability/judges"
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// mistake returns what the run of a finding shows of the subject that may be wrong in it, with what the subject
+// says and what the run shows; "": nothing.
+func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
+	if run == nil || f.Lock == "" || f.Judge == model.JudgeTraffic || f.Judge == model.JudgeWaitBound {
+		return ""
+	}
+	if text := s.otherOwner(f.Lock, run); text != "" {
+		return text
+	}
+	if text := s.otherLease(run); text != "" {
+		return text
+	}
+	if _, ok := f.Detail.(judges.Unrenewed); ok && !renews(run) {
+		return fmt.Sprintf("the subject is Renewed, and in this run nothing renewed a hold, each of which lasts for %v; if the lock leaves that to its holder, take Renewed away", longestHold(run.Record).Round(time.Millisecond))
+	}
+	return ""
+}
+
+// otherOwner says that State names an owner that no request carried, although the world reads the requests.
+func (s Subject) otherOwner(lock string, run *trace.Run) string {
+	for _, c := range run.Changes(lock) {
+		value := c.After.Value
+		if !c.Started() || value == "" || c.By == nil || c.By.Executed == nil || c.By.Command == model.SegmentCommand {
+			continue
+		}
+		carried := slices.ContainsFunc(run.Commands, func(m *trace.Command) bool {
+			return m.Command == model.SegmentCommand || slices.ContainsFunc(m.Args, func(arg string) bool {
+				return strings.Contains(arg, value)
+			})
+		})
+		if carried {
+			return ""
+		}
+		return fmt.Sprintf("State names the owner %q, which no request of this run carried; the request that took the lock was %s. If the lock writes a value for its holder, Owner must be that value",
+			value, strings.Join(append([]string{c.By.Command}, c.By.Args...), " "))
+	}
+	return ""
+}
+
+// otherLease says that holds last for another time than the Lease, by more than a server that counts time in ticks
+// may add or take.
+func (s Subject) otherLease(run *trace.Run) string {
+	longest := longestHold(run.Record)
+	if s.Lease == 0 || longest == 0 || (longest-s.Lease).Abs() <= s.Lease/20+100*time.Millisecond {
+		return ""
+	}
+	return fmt.Sprintf("the subject's Lease is %v, and State shows holds that last for %v; if the lock asks for that, give the subject this Lease", s.Lease, longest.Round(10*time.Millisecond))
+}
+
+// longestHold returns the longest time for which State showed that a hold would last; 0: none ends.
+func longestHold(rec *model.Record) (longest time.Duration) {
+	for _, e := range rec.Events {
+		if e.Kind == model.KindState && e.State.Held() && e.State.ExpiresMs >= 0 {
+			longest = max(longest, time.Duration(e.State.ExpiresMs)*time.Millisecond-time.Duration(e.AtNs))
+		}
+	}
+	return longest
+}
+
+// renews reports whether a request that belongs to no call prolonged a hold.
+func renews(run *trace.Run) bool {
+	for _, lock := range run.Locks {
+		for _, c := range run.Changes(lock) {
+			if c.By != nil && c.By.Call == nil && c.Before.Held() && c.After.Owner == c.Before.Owner && c.After.ExpiresMs > c.Before.ExpiresMs {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,30 @@
+package redistest_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// What a subject says wrongly is refused, or told with the failure that it makes, beside what the run shows.
+func TestMistakesOfASubjectAreTold(t *testing.T) {
+	for name, want := range map[string]string{
+		"says a lot more than its lease":    "says a lot more than its lease cannot be judged: its Lease is 7s, and its State shows holds that last for 5s; give it the Lease for which the lock asks",
+		"says a little more than its lease": "hint: the subject's Lease is 6.2s, and State shows holds that last for 5s; if the lock asks for that, give the subject this Lease\n",
+		"says less than its lease":          "hint: the subject's Lease is 4.5s, and State shows holds that last for 5s; if the lock asks for that, give the subject this Lease\n",
+		"says that it renews":               "hint: the subject is Renewed, and in this run nothing renewed a hold, each of which lasts for 5s; if the lock leaves that to its holder, take Renewed away\n",
+		"names another owner":               "which no request of this run carried; the request that took the lock was SET orders ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=20")
+			if passed {
+				t.Errorf("it passed:\n%s", text)
+			}
+			mustContain(t, text, want)
+		})
+	}
+	text, _ := outcome(t, t.TempDir(), "exists-then-set", nil, "-lockstep.runs=20")
+	if strings.Contains(text, "hint: ") {
+		t.Errorf("a hint about a subject that is right:\n%s", text)
+	}
+}
