@@ -52,6 +52,15 @@ type ClockedStream interface {
 	StepClock(nowNs int64, by time.Duration, out *Effects)
 }
 
+// PartialStream is a StreamServer that may meet what it does not simulate and the real server does, see
+// model.KindUnsimulated.
+type PartialStream interface {
+	StreamServer
+	// Unsimulated returns what it has met since the last call, in a few words each. The world calls it when every
+	// goroutine is durably blocked.
+	Unsimulated() []string
+}
+
 // Segments returns a server whose connections the world delivers by segments.
 func Segments(s StreamServer) Server { return &segments{StreamServer: s, ends: map[ConnID]*end{}} }
 
@@ -216,10 +225,28 @@ func (w *World) rests() {
 	for _, n := range w.nodes {
 		m := n.served
 		n.served = nil
+		n.noteUnsimulated()
 		if n.stream != nil && (n.stream.takeChanged() || m != nil) {
 			n.observe(m)
 		}
 		w.collectPushes(n, m)
+	}
+}
+
+// noteUnsimulated records what a stream server met and does not simulate, each once in a run.
+func (n *node) noteUnsimulated() {
+	if n.stream == nil {
+		return
+	}
+	server, ok := n.stream.StreamServer.(PartialStream)
+	if !ok {
+		return
+	}
+	for _, what := range server.Unsimulated() {
+		if !slices.Contains(n.unsimulated, what) {
+			n.unsimulated = append(n.unsimulated, what)
+			n.w.record(&model.Event{Kind: model.KindUnsimulated, Command: what})
+		}
 	}
 }
 

@@ -484,3 +484,26 @@ func TestTheZeroInstantIsNow(t *testing.T) {
 		equal(t, "waited", time.Since(began), 0)
 	})
 }
+
+// partial is a stream that notes the words that begin with an x.
+type partial struct {
+	*stream
+	met []string
+}
+
+func (p *partial) Unsimulated() []string {
+	met := p.met
+	p.met = nil
+	if strings.HasPrefix(p.life.word, "x") {
+		met = append(met, p.life.word)
+	}
+	return met
+}
+
+// What a stream server met and does not simulate is in the record once, at the instant of the request.
+func TestAStreamServerTellsWhatItDoesNotSimulate(t *testing.T) {
+	var heard []string
+	r := playStream(t, Config{}, &partial{stream: &stream{boot: 1500 * ms}}, map[string]func(*Thread){"a": asking(&heard, "set y", "set x", "get", "set xx")})
+	equal(t, "met", joined(r.Record.Unsimulated()), "x, xx")
+	equal(t, "recorded", events(r, model.KindUnsimulated), "unsimulated x@101ms, unsimulated xx@301ms")
+}

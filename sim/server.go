@@ -335,7 +335,9 @@ type node struct {
 	apartTill []int64 // by node, until when no message passes between the two
 	states    map[string]*model.LockState
 	stream    *segments // the Server, if it is one that Segments made
-	served    *message  // for a stream: the segment that it got since all goroutines were last blocked
+	// unsimulated is what a stream server met and does not simulate.
+	unsimulated []string
+	served      *message // for a stream: the segment that it got since all goroutines were last blocked
 }
 
 func (w *World) newNode(i int, n Node) *node {

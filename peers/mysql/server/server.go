@@ -69,6 +69,8 @@ type Server struct {
 	now   *life                  // the present start
 	holds map[string]hold        // by the name of a lock, when it was read last
 	ends  map[string]*time.Timer // by the name of a lock, at the end of its lease
+	// refused are the statements that the parser refused since the world asked, without their literals.
+	refused []string
 
 	// shown, if not nil, has the locks of a real server, which this one stands for in a live run.
 	shown *shown
@@ -143,6 +145,7 @@ func (s *Server) prepare(data *memory.Database) (*memory.Database, *life, error)
 	l := &life{number: s.starts, engine: sqle.NewDefault(provider), provider: provider}
 	l.asked = &statements{ProcessList: l.engine.ProcessList, locks: l.engine.LS, instant: s.setup.Instant, last: map[uint32]*statement{}}
 	l.engine.ProcessList = l.asked
+	l.engine.Parser = parser{l.engine.Parser, s}
 	l.session = func() *sql.Context {
 		ctx := s.context(context.Background(), sql.WithSession(memory.NewSession(sql.NewBaseSession(), provider)))
 		ctx.SetCurrentDatabase(Database)
