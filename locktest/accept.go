@@ -47,7 +47,9 @@ func checkFingerprint(fingerprint string) error {
 }
 
 // fingerprintCalls are the words for CALL in the fingerprint of a drawn failure, see failure.OpOf.
-var fingerprintCalls = []string{"acquire", "unlock", "extend", "force_unlock", "renew", "leave", "expiry", "use", "run"}
+var fingerprintCalls = []string{
+	string(model.RoleAcquire), string(model.RoleUnlock), string(model.ActExtend), string(model.RoleForceUnlock), string(model.RoleRenew), string(model.RoleLeave), "expiry", "use", "run",
+}
 
 // known returns an error if a word is not among the known ones.
 func known(what, word string, all []string) error {

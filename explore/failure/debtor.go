@@ -3,7 +3,6 @@ package failure
 import (
 	"lockstep/linearizability/judges"
 	"lockstep/model"
-	"lockstep/model/trace"
 	"lockstep/scenarios/play"
 )
 
@@ -24,12 +23,9 @@ const (
 // lock that counts no levels has it.
 func DebtorOf(v play.Verdict, f judges.Finding) Debtor {
 	d, ok := f.Detail.(judges.Forgotten)
-	if !ok || v.Played.Record == nil {
-		return NoDebtor
-	}
 	r := v.Played.Trace
-	if r == nil {
-		r = trace.New(v.Played.Record)
+	if !ok || r == nil {
+		return NoDebtor
 	}
 	owed := map[string]int{} // grants without an unlock
 	for _, o := range r.CallsOn(f.Lock) {

@@ -71,9 +71,9 @@ func Denied(s play.Service) string {
 	case !s.Denied():
 		return ""
 	case s.Granted == 0:
-		text = fmt.Sprintf("no call was ever granted the lock: none of %s that ended before a fault was", counted.Of(s.Asked, "acquire"))
+		text = fmt.Sprintf("no call was ever granted the lock: none of %s that ended before a fault was", counted.Of(s.Asked, string(model.RoleAcquire)))
 	default:
-		text = fmt.Sprintf("nobody ever got the lock after the hold of another was over: none of %s did before a fault", counted.Of(s.Followers, "acquire"))
+		text = fmt.Sprintf("nobody ever got the lock after the hold of another was over: none of %s did before a fault", counted.Of(s.Followers, string(model.RoleAcquire)))
 	}
 	for i, e := range s.Errors {
 		of := ", "
