@@ -59,7 +59,7 @@ func TestShort(t *testing.T) {
 		clock = clock.Add(time.Second)
 		return clock
 	}
-	locktest.RunFor(t, s, locktest.Options{Accept: []string{"tidy.bug.never.seen"}}, now, timeout)
+	locktest.RunFor(t, s, locktest.Options{Accept: []string{"tidy.bug.run.never"}}, now, timeout)
 }
 
 // A test that would meet its -timeout stops before it. It shows what it found, and fails even if it found nothing.
@@ -68,7 +68,7 @@ func TestARunStopsBeforeItsTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const unmet = "the accepted finding tidy.bug.never.seen did not occur"
+	const unmet = "the accepted finding tidy.bug.run.never did not occur"
 	late := func(timeout string) string {
 		return ": the test would have met its -timeout of " + timeout + "; give a larger one"
 	}

@@ -445,11 +445,11 @@ func TestAcceptedFindingsFailNothing(t *testing.T) {
 	if len(known) == 0 {
 		t.Fatalf("no fingerprint in:\n%s", text)
 	}
-	text, passed := outcome(t, t.TempDir(), "exists-then-set", []string{judged + "_ACCEPT=" + strings.Join(append(known, "tidy.bug.never.seen"), ",")}, "-lockstep.runs=4")
+	text, passed := outcome(t, t.TempDir(), "exists-then-set", []string{judged + "_ACCEPT=" + strings.Join(append(known, "tidy.bug.run.never"), ",")}, "-lockstep.runs=4")
 	if !passed {
 		t.Errorf("all findings are accepted, and the test failed:\n%s", text)
 	}
-	mustContain(t, text, "accepted, "+known[0], "the accepted finding tidy.bug.never.seen did not occur")
+	mustContain(t, text, "accepted, "+known[0], "the accepted finding tidy.bug.run.never did not occur")
 }
 
 // A fingerprint that no failure can have is told before anything is played.

@@ -147,14 +147,12 @@ func Decide(sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played, j
 	if e.Class == "" {
 		e.Class = scenarios.Held
 	}
-	service := serviceOf(p.Trace)
-	// The author wants these answers of other locks, or of a lock that is granted.
-	if !slices.Contains(sc.Locks, l.Expected()) || service.Broken() {
+	if !slices.Contains(sc.Locks, l.Expected()) { // the author wants these answers of other locks
 		j.Findings = slices.DeleteFunc(slices.Clone(j.Findings), func(f judges.Finding) bool { return f.Judge == model.JudgeWant })
 	}
 	v := Verdict{
 		Scenario: sc, Lock: l, Seed: seed, Expected: e.String(), Findings: j.Findings, Reached: j.Reached, Waits: j.Waits,
-		Service: service, Unsimulated: p.Record.Unsimulated(), Played: p,
+		Service: serviceOf(p.Trace), Unsimulated: p.Record.Unsimulated(), Played: p,
 	}
 	v.Word = word(j)
 	if v.Word != VerdictBug && (len(v.Unsimulated) > 0 || v.Service.Broken()) {
