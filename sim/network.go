@@ -211,13 +211,14 @@ func (w *World) arrive(m *message, again bool) {
 	if !answered {
 		c.blocked = m
 	}
-	n.apply(out)
+	next := n.apply(out)
 	if n.stream != nil {
 		n.served = m
 	}
 	if answered {
 		w.executed(m, reply, changed)
 	}
+	n.callAll(next)
 }
 
 // executed records that the server executed a request and sends the reply. changed reports that the
