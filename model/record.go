@@ -38,6 +38,9 @@ const (
 	KindLeft     Kind = "left"     // Key, Channel or Text is left over at the end of the run
 	KindDefect   Kind = "defect"   // the harness itself failed; Text describes the failure
 	KindResource Kind = "resource" // a resource was read or written (Phase); it holds Value
+	// KindUnsimulated means that a server met Command, a few words for a command, an option or a syntax that it does not
+	// simulate and that the real server has. It comes just before the KindExec of the message.
+	KindUnsimulated Kind = "unsimulated"
 )
 
 // SegmentCommand is the command of a message on a connection whose protocol the world does not know: a
@@ -276,6 +279,17 @@ func (r *Record) Add(e Event) {
 		r.Events = slices.Grow(r.Events, max(n, 256)) // append alone would copy a long record more often
 	}
 	r.Events = append(r.Events, e)
+}
+
+// Unsimulated returns what the servers met and do not simulate, each once and in order: see KindUnsimulated.
+func (r *Record) Unsimulated() (list []string) {
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Kind == KindUnsimulated && !slices.Contains(list, e.Command) {
+			list = append(list, e.Command)
+		}
+	}
+	slices.Sort(list)
+	return list
 }
 
 // Digest returns the hex SHA-256 of the events as JSON lines. The same seed in the
