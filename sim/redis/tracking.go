@@ -101,19 +101,9 @@ func (s *Server) allData() map[string]saved {
 	return data
 }
 
-// noteAccess notes the accesses of a command to keys. direct reports that a client sent it, and not
-// a script. miniredis keeps the commands of a transaction until EXEC.
-func (s *Server) noteAccess(c *conn, direct bool, cmd string, args []string) {
-	switch {
-	case len(s.tracking.clients) == 0:
-	case direct && cmd == "EXEC":
-		s.tracking.accesses = append(s.tracking.accesses, c.queued...)
-		c.queued = nil
-	case direct && cmd == "DISCARD":
-		c.queued = nil
-	case direct && c.multi:
-		c.queued = append(c.queued, accesses(cmd, args)...)
-	default:
+// noteAccess notes the accesses of a command to keys.
+func (s *Server) noteAccess(cmd string, args []string) {
+	if len(s.tracking.clients) > 0 {
 		s.tracking.accesses = append(s.tracking.accesses, accesses(cmd, args)...)
 	}
 }
@@ -213,7 +203,7 @@ func (c *conn) remembers() bool {
 		return false
 	}
 	caching := t.caching
-	if !c.multi {
+	if c.multi == nil {
 		t.caching = ""
 	}
 	switch {
