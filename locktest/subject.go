@@ -101,6 +101,13 @@ type Servers interface {
 	Nodes() []sim.Node
 }
 
+// Checked is Servers that may have been described in a wrong way. The subject is then refused when it is judged.
+type Checked interface {
+	Servers
+	// Check returns an error that says what is wrong, and what to do.
+	Check() error
+}
+
 // Snapshot gives State the servers as they are at one instant.
 type Snapshot struct {
 	nowNs int64
@@ -256,6 +263,7 @@ func (p *Process) Sim() *sim.Process { return p.p }
 // check returns an error that names the subject and a field that is missing or wrong.
 func (s Subject) check() error {
 	wrong := ""
+	checked, ok := s.Servers.(Checked)
 	switch {
 	case s.Name == "":
 		return errors.New("a subject has no Name; give it one, such as \"orders\"")
@@ -265,6 +273,8 @@ func (s Subject) check() error {
 		wrong = "has no Servers; give it redistest.Servers(1), or those of another server package"
 	case s.Servers.Count() < 1:
 		wrong = fmt.Sprintf("has %d servers; give it at least one, such as by redistest.Servers(1)", s.Servers.Count())
+	case ok && checked.Check() != nil:
+		wrong = "has wrong Servers: " + checked.Check().Error()
 	case s.State == nil && s.NoState == "":
 		wrong = "has no State, without which most judges cannot be asked, that of mutual exclusion among them; give it one, such as redistest.Value(nil) for a key of Redis, or say in NoState why it has none"
 	case s.State != nil && s.NoState != "":
