@@ -173,6 +173,9 @@ type Request struct {
 	// Marks: the request may give its connection a state of its own, or it depends on
 	// earlier requests of the connection.
 	Marks bool
+	// Greets: a client's library sends it when it gets to know the server, and not because
+	// anybody asked for it.
+	Greets bool
 	// Unordered: its answers have no place among the answers to other requests, so it
 	// is not part of a pipeline.
 	Unordered bool

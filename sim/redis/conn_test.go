@@ -293,3 +293,18 @@ func TestGoroutinesThatWakeTogetherMayGoOnInAnyOrder(t *testing.T) {
 		equal(t, name, play(yields).Record.Digest(), up.Record.Digest())
 	}
 }
+
+// A connection that loses the only message under way stays: its client gives the command up, and closes it.
+func TestAConnectionWithOneCommandOutlivesItsLoss(t *testing.T) {
+	drop := model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Direction: "reply", Command: "GET", Nth: 1}}
+	var err error
+	var ended time.Duration
+	s := newStage(drop).does("a/1", func(th *sim.Thread, c *redis.Client) {
+		err = c.Get(context.Background(), "k").Err()
+		ended = clock(th)
+	})
+	s.client = func(o *redis.Options) { o.ReadTimeout = time.Second }
+	s.run(sim.NewHost(t))
+	equal(t, "error", kindOf(err), "timeout")
+	equal(t, "ended", ended, time.Second)
+}
