@@ -39,7 +39,7 @@ func (s *Server) client(c *conn, args []string) bool {
 			c.peer.WriteError("ERR syntax error")
 		}
 	case "TRACKING":
-		s.tracking.track(c, rest)
+		s.track(c, rest)
 	case "CACHING":
 		c.cache(rest)
 	case "TRACKINGINFO":

@@ -287,7 +287,8 @@ func (t *tracking) leave(c *conn) {
 }
 
 // track answers CLIENT TRACKING.
-func (t *tracking) track(c *conn, args []string) {
+func (s *Server) track(c *conn, args []string) {
+	t := &s.tracking
 	const mode = " mode before disabling tracking for this client, and then re-enabling it with a different mode."
 	on := len(args) > 0 && strings.EqualFold(args[0], "ON")
 	if !on && (len(args) == 0 || !strings.EqualFold(args[0], "OFF")) {
@@ -298,7 +299,7 @@ func (t *tracking) track(c *conn, args []string) {
 	for rest := args[1:]; len(rest) > 0; rest = rest[1:] {
 		switch option := strings.ToUpper(rest[0]); {
 		case option == "REDIRECT":
-			c.peer.WriteError("ERR lockstep: CLIENT TRACKING with REDIRECT is not simulated")
+			c.peer.WriteError(s.unsimulated("CLIENT TRACKING with REDIRECT"))
 			return
 		case option == "BCAST":
 			to.bcast = true
