@@ -611,3 +611,11 @@ func TestTheTimelineSaysWhyACallFailed(t *testing.T) {
 		}
 	}
 }
+
+func TestTheTextSaysWhatAServerDoesNotSimulate(t *testing.T) {
+	r := played(t, "unlock-reply-lost", "redisson@3.21.3")
+	r.Record.Add(model.Event{AtNs: r.Record.Events[len(r.Record.Events)-1].AtNs, Kind: model.KindUnsimulated, Command: "BITFIELD"})
+	if text := report.Text(r); !strings.Contains(text, "does not simulate BITFIELD") {
+		t.Errorf("not told:\n%s", text)
+	}
+}

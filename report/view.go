@@ -287,6 +287,8 @@ func (b *builder) event(e *model.Event) {
 			what = sentence.Goroutine(e.Goroutine)
 		}
 		b.add(e, b.server(nil), "left over: "+what)
+	case model.KindUnsimulated:
+		b.add(e, b.server(nil), "does not simulate "+e.Command)
 	case model.KindDefect:
 		b.add(e, -1, "DEFECT: "+e.Text)
 	}

@@ -248,6 +248,9 @@ func firstWord(reply string) string {
 // follow lets miniredis execute a command, publishes its events, and answers in its place if an option is not simulated.
 // It reports false for the many commands about which there is nothing to do but to execute them.
 func (s *Server) follow(peer *mserver.Peer, k kind, cmd string, args []string) bool {
+	if s.notify == 0 && k != 0 {
+		return false
+	}
 	h, notifies := happenings[cmd]
 	notifies = notifies && s.notify != 0 && len(args) > 0
 	var missing []string
