@@ -308,3 +308,13 @@ func TestAConnectionWithOneCommandOutlivesItsLoss(t *testing.T) {
 	equal(t, "error", kindOf(err), "timeout")
 	equal(t, "ended", ended, time.Second)
 }
+
+// The first words of a client on a connection, and the load of a script, are greetings.
+func TestGreetingsAreKnown(t *testing.T) {
+	for text, want := range map[string]bool{
+		"HELLO 3": true, "CLIENT SETINFO LIB-NAME x": true, "INFO": true, "AUTH x": true, "SCRIPT LOAD x": true,
+		"SCRIPT EXISTS x": false, "EVALSHA x 0": false, "GET k": false, "PING": false,
+	} {
+		equal(t, text, RequestOf(strings.Fields(text)).Greets, want)
+	}
+}
