@@ -1913,7 +1913,26 @@ func TestLiveness(t *testing.T) {
 	}
 	greeted := strings.NewReplacer("1500   a/1", "1001   a greeting hit hold\n1500   a/1", "2000   server heal 1", "2000   server heal 1\n2001   a greeting lost nobody waits for it").
 		Replace(connectsLate("drop of y for 1s"))
+	polls := ourLock
+	polls.Waits = 2 * time.Second
+	slowlyPolls := slow
+	slowlyPolls.Waits = 2 * time.Second
 	testJudged(t, []judged{
+		{rule: "a waiter that asks every two seconds, by design", lock: polls, record: idle + `
+			4001 b/1 gets
+			9000 server leave`},
+		{rule: "and not a millisecond later", lock: polls, finds: "liveness bug: b/1 waited for l from 1.002s to 4.003s while nobody believed to hold it; the bound is 3s (a second, and 2s by the lock's design)", record: idle + `
+			4002 b/1 gets
+			9000 server leave`},
+		{rule: "the design of a lock adds to the round trips of a slow network", lock: slowlyPolls, finds: "liveness bug: the bound is 3.6s (8 round trips of 200ms, and 2s by the lock's design)", record: idle + `
+			4603 b/1 gets
+			9000 server leave`},
+		{rule: "and to a lease that a call left behind", lock: polls, record: ranLate + `
+			53000 b/1 gets
+			90000 server leave`},
+		{rule: "which another lock's waiter does not outwait", lock: ourLock, finds: "liveness bug: b/1 waited for l from 20.002s to 53.001s while nobody believed to hold it; the bound is 31.098s (a second and 30s, after a call of unknown outcome)", record: ranLate + `
+			53000 b/1 gets
+			90000 server leave`},
 		{rule: "a client that gave up the connection whose greeting did not come", lock: backsOff, record: greeted},
 		{rule: "connects in its time", lock: ourLock, record: greeted, finds: "liveness bug: a/1 waited for l from"},
 		{rule: "and keeps one that is greeted", lock: backsOff, record: strings.Replace(greeted, "greeting lost nobody waits for it", "woken", 1), finds: "liveness bug: a/1 waited for l from"},

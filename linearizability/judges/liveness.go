@@ -670,9 +670,10 @@ const RoundTrips = 8
 // bound returns how long a waiter may get nothing from the instant from on, if it gets nothing
 // until the instant to.
 func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound {
-	b := Bound{Ns: int64(time.Second)}
-	if trip := int64(2 * r.Record.Params.Latency); RoundTrips*trip > b.Ns {
-		b = Bound{Ns: RoundTrips * trip, RoundTrip: time.Duration(trip)}
+	waits := r.Record.Params.Waits
+	b := Bound{Ns: int64(time.Second + waits), Waits: waits}
+	if trip := int64(2 * r.Record.Params.Latency); RoundTrips*trip > int64(time.Second) {
+		b = Bound{Ns: RoundTrips*trip + int64(waits), RoundTrip: time.Duration(trip), Waits: waits}
 	}
 	lease := max(r.Record.Params.Watchdog, 0)
 	for _, x := range r.CallsOn(lock) {
@@ -701,8 +702,8 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound 
 		if d.at+int64(cost) < from {
 			continue
 		}
-		if until := min(max(d.at, from), to) + int64(time.Second) + int64(cost); until-from > b.Ns {
-			b = Bound{Ns: until - from, Cost: cost, After: d.what}
+		if until := min(max(d.at, from), to) + int64(time.Second+waits) + int64(cost); until-from > b.Ns {
+			b = Bound{Ns: until - from, Cost: cost, After: d.what, Waits: waits}
 		}
 	}
 	if r.Record.Params.Fair {
@@ -710,8 +711,8 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound 
 		for _, x := range r.CallsOn(lock) {
 			wait = max(wait, time.Duration(x.WaitNs))
 		}
-		if two := int64(2*wait + time.Second); r.deadInQueue(lock, from, to) && two > b.Ns {
-			b = Bound{Ns: two, DeadWaiters: true}
+		if two := int64(2*wait + time.Second + waits); r.deadInQueue(lock, from, to) && two > b.Ns {
+			b = Bound{Ns: two, DeadWaiters: true, Waits: waits}
 		}
 	}
 	return b
