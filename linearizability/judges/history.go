@@ -88,8 +88,8 @@ func (r *run) asOp(o *trace.Call) (op linearizability.Op, ok bool) {
 	default:
 		return op, false
 	}
-	if o.Action == model.ActForceUnlock {
-		op.Op = linearizability.OpForceRelease
+	if c := r.answered(o); o.Action == model.ActForceUnlock || c != nil && c.Ended() && c.Before.Count > 1 {
+		op.Op = linearizability.OpForceRelease // it ends levels of which its caller may not know, too
 	}
 	return op, true
 }
