@@ -50,6 +50,9 @@ func (h *hold) begin() {
 	if h.c.p.knowsEnd() {
 		h.expiry = time.AfterFunc(time.Until(h.until), h.expire)
 	}
+	if h.c.m == LostAtHalf {
+		time.AfterFunc(lease/2, h.end)
+	}
 	switch h.c.p.Renewal {
 	case Goroutine:
 		h.c.start(h.keep)
@@ -111,7 +114,9 @@ func (h *hold) end() {
 	}
 	h.over = true
 	h.tell()
-	h.passTurn(false)
+	if h.c.m != TurnKept {
+		h.passTurn(false)
+	}
 }
 
 func (h *hold) tell() {

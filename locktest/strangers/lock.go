@@ -325,7 +325,7 @@ func (l *lock) value() string {
 // not granted.
 func (l *lock) compete(ctx context.Context, wait bool) (*hold, error) {
 	value := l.value()
-	doubt := l.c.p.Retry == ByClient || l.c.p.Servers > 1
+	doubt := (l.c.p.Retry == ByClient || l.c.p.Servers > 1) && l.c.m != RetriedTakeRefused
 	var w waiter
 	defer func() { w.stop() }()
 	for {
@@ -336,7 +336,7 @@ func (l *lock) compete(ctx context.Context, wait bool) (*hold, error) {
 		case err != nil && l.c.m == BusyAfterError:
 			return nil, locktest.ErrBusy
 		case err != nil && l.c.p.Retry == ByLock && wait && ctx.Err() == nil && !errors.Is(err, redis.ErrClosed):
-			doubt = true
+			doubt = l.c.m != RetriedTakeRefused
 			l.pause(ctx, retryPause)
 		case err != nil:
 			if l.c.p.Wake == HandOver {
@@ -397,6 +397,9 @@ func (l *lock) Unlock(ctx context.Context) error {
 	}
 	h.giveUp(err == nil && freed)
 	switch {
+	case err != nil && l.c.m == ForgottenAfterError:
+		l.h, l.own = nil, ""
+		return err
 	case err != nil:
 		return err // h stays, so that another unlock sends its value
 	case freed:

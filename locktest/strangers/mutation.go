@@ -67,4 +67,74 @@ const (
 	MinoritySuffices Mutation = "minority-suffices"
 	// PartsLeft: an acquire that got no majority leaves its parts.
 	PartsLeft Mutation = "parts-left"
+	// TurnKept: the threads of a process wait for one whose hold is over until it unlocks.
+	TurnKept Mutation = "turn-kept"
+	// ForgottenAfterError: an unlock whose request failed forgets the hold, so that the next one says that there is none.
+	ForgottenAfterError Mutation = "forgotten-after-error"
+	// LostAtHalf: the channel that tells of the end of the hold closes at half of the lease.
+	LostAtHalf Mutation = "lost-at-half"
 )
+
+// A change says to which plumbings a mutation belongs.
+type change struct {
+	Mutation
+	breaks  string // the promise that it breaks
+	applies func(p Plumbing) bool
+}
+
+func renewing(p Plumbing) bool  { return p.Renewal != Never }
+func renewable(p Plumbing) bool { return p.Renewal != Never || p.Extends }
+func leased(p Plumbing) bool    { return p.Wake != Head }
+func onOne(p Plumbing) bool     { return p.Servers == 1 }
+
+// plainKey reports whether the key of a lock is a string with the value alone, and whoever finds it absent writes it.
+func plainKey(p Plumbing) bool {
+	return p.Release != Member && p.Levels != Counted && p.Wake != HandOver && p.Wake != Head
+}
+
+// changes are all mutations.
+var changes = []change{
+	{ConstantValue, "misdelete", func(p Plumbing) bool { return p.Wake != HandOver && p.Wake != Head }},
+	{ValueKept, "misdelete", func(p Plumbing) bool { return p.Value != Fresh }},
+	{ReleasesBlindly, "misdelete", func(p Plumbing) bool { return p.Release != Watch && leased(p) }},
+	{ReleasesInTwo, "misdelete", func(p Plumbing) bool { return p.Release == Script && p.Wake != List && plainKey(p) }},
+	{WatchesWithoutMulti, "misdelete", func(p Plumbing) bool { return p.Release == Watch }},
+	{AlwaysReleased, "linearizable", func(p Plumbing) bool { return true }},
+	{NotHeldAfterRetry, "linearizable", func(p Plumbing) bool { return p.Retry != Once }},
+	{RenewsBlindly, "misdelete", renewable},
+	{RenewsInTwo, "misdelete", func(p Plumbing) bool { return renewable(p) && plainKey(p) && p.Renewal != Pipeline }},
+	{RenewsUntilError, "lease", renewing},
+	{RenewalGoesOn, "lease", renewing},
+	{LeaseGrows, "lease", renewable},
+	{LeaseFromReply, "lease", func(p Plumbing) bool { return p.Lost }},
+	{DriftIgnored, "mutual-exclusion", func(p Plumbing) bool { return p.Servers > 1 && p.Lost }},
+	{NoLease, "lease", func(p Plumbing) bool { return plainKey(p) && !p.Fenced && p.Renewal != Hook }},
+	{TakesInTwo, "lease", func(p Plumbing) bool { return plainKey(p) && !p.Fenced && p.Renewal != Hook }},
+	{TokenBeforeTake, "fencing", func(p Plumbing) bool { return p.Fenced }},
+	{BusyAfterError, "linearizable", func(p Plumbing) bool { return leased(p) && onOne(p) && p.Retry != ByLock }},
+	{RetriedTakeRefused, "linearizable", func(p Plumbing) bool { return p.Retry != Once && p.Levels == Flat && leased(p) && p.Wake != HandOver }},
+	{LostNever, "lease", func(p Plumbing) bool { return p.Lost }},
+	{LostAtHalf, "lease", func(p Plumbing) bool { return p.Lost }},
+	{SubscribesUnchecked, "liveness", func(p Plumbing) bool { return p.Wake == Publish }},
+	{WaitsForMessages, "liveness", func(p Plumbing) bool { return p.Wake == Publish }},
+	{PublishesFirst, "liveness", func(p Plumbing) bool { return p.Wake == Publish }},
+	{PollsAtOnce, "traffic", func(p Plumbing) bool { return p.Wake == Poll }},
+	{LeaverStays, "tidy", func(p Plumbing) bool { return p.Wake == HandOver || p.Wake == Head }},
+	{WakesTheLast, "fifo", func(p Plumbing) bool { return p.Wake == HandOver }},
+	{LevelsForgotten, "hold-count", func(p Plumbing) bool { return p.Levels == Counted }},
+	{LevelsNotCounted, "hold-count", func(p Plumbing) bool { return p.Levels == Counted }},
+	{MinoritySuffices, "mutual-exclusion", func(p Plumbing) bool { return p.Servers > 1 }},
+	{PartsLeft, "tidy", func(p Plumbing) bool { return p.Servers > 1 }},
+	{TurnKept, "liveness", func(p Plumbing) bool { return p.Value == Process }},
+	{ForgottenAfterError, "linearizable", func(p Plumbing) bool { return true }},
+}
+
+// Mutations returns the mutations that a plumbing can have.
+func (p Plumbing) Mutations() (mutations []Mutation) {
+	for _, c := range changes {
+		if c.applies(p) {
+			mutations = append(mutations, c.Mutation)
+		}
+	}
+	return mutations
+}

@@ -126,3 +126,64 @@ func list() []Plumbing {
 func TestCount(t *testing.T) {
 	t.Log(len(All()), len(Right(1)), len(Right(2)), len(Right(3)))
 }
+
+func TestMutantHunt(t *testing.T) {
+	if os.Getenv("HUNT") == "" {
+		t.Skip()
+	}
+	h := sim.NewHost(t)
+	found, of := map[Mutation]int{}, map[Mutation]int{}
+	for _, p := range Right(*fSize) {
+		for _, m := range p.Mutations() {
+			if *fOnly != "" && *fOnly != string(m) {
+				continue
+			}
+			l, err := Register(h, p.Subject(m))
+			if err != nil {
+				t.Fatal(err)
+			}
+			of[m]++
+			var first *Accused
+			note := func(a Accused) bool {
+				if ignored(p, a) {
+					return true
+				}
+				first = &a
+				return false
+			}
+			Stories(h, l, note)
+			if first == nil {
+				_, err = Drawn(h, l, draw.Simple, 1, *fRuns, func(_ int, a Accused) bool { return note(a) })
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			if first != nil {
+				found[m]++
+				fmt.Println("FOUND", *first)
+			} else {
+				fmt.Println("MISSED", l.Name)
+			}
+		}
+	}
+	for _, c := range changes {
+		fmt.Println(c.Mutation, found[c.Mutation], of[c.Mutation])
+	}
+}
+
+// ignored: false alarms of today.
+func ignored(p Plumbing, a Accused) bool {
+	switch {
+	case a.Judge == "want" && strings.Contains(a.Why, "wanted [busy], got unknown"):
+		return true
+	case strings.Contains(a.Why, "the bound is 1s"):
+		return true
+	case strings.Contains(a.Why, "it had lost its place in the queue"):
+		return true
+	case strings.Contains(a.Why, "answered released, but the lock was free") && (p.Renewal == Ticker || p.Renewal == Timer || p.Renewal == Pipeline):
+		return true
+	case p.Renewal == Ticker || p.Renewal == Timer || p.Renewal == Pipeline:
+		return a.Judge == "linearizable"
+	}
+	return false
+}

@@ -376,6 +376,9 @@ func (c *client) releaseWatched(ctx context.Context, rdb *redis.Client, name, va
 				pipe.Del(ctx, name)
 				switch c.p.Wake {
 				case Publish:
+					if c.m == PublishesFirst {
+						break
+					}
 					pipe.Publish(ctx, channelOf(name), "free")
 				case List:
 					wake := keysOf(name)[3]
