@@ -121,7 +121,7 @@ var rooms = map[string]room{
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
 	"locktest/drawntest": {imports: []string{"explore", "explore/draw", "internal", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"locktest/strangers": {imports: []string{
-		"explore", "explore/draw", "linearizability/judges", "locktest", "locktest/redistest", "report/sentence", "scenarios/play", "scenarios/story", "scenarios/subject", "sim"}},
+		"explore", "explore/draw", "linearizability/judges", "locktest", "locktest/redistest", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"peers": {imports: []string{
 		"bench", "bench/benchcmd", "explore/spread", "known", "known/defect", "live", "live/livecmd", "live/upstream", "locktest", "locktest/redistest", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}},
 	"bench/benchcmd": {imports: []string{"bench", "internal/simrun"}, modules: none, words: []*regexp.Regexp{locks}},
