@@ -232,6 +232,11 @@ func (l *lock) take(ctx context.Context, value string, wait bool) (*hold, error)
 	sent := time.Now()
 	h := l.newHold(value, sent.Add(lease-l.c.margin()))
 	ctx = context.WithValue(ctx, startedHold{}, h)
+	if p.Wake == HandOver { // a ticket that is given up on its way could arrive when the caller has left the queue
+		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTime)
+		defer cancel()
+		ctx = own
+	}
 	yes, _, err := l.c.each(func(i int) (bool, error) {
 		switch {
 		case p.Wake == HandOver:
@@ -494,7 +499,9 @@ func (l *lock) awaitMessage(ctx context.Context, w *waiter) {
 // appended again.
 func (l *lock) queue(ctx context.Context) error {
 	ticket, rdb := l.c.newValue(), l.c.nodes[0]
-	err := rdb.RPush(ctx, l.name, ticket).Err()
+	// A ticket that is given up on its way would arrive when the call is over.
+	whole := context.WithoutCancel(ctx)
+	err := rdb.RPush(whole, l.name, ticket).Err()
 	for err == nil {
 		var tickets []string
 		tickets, err = rdb.LRange(ctx, l.name, 0, -1).Result()
@@ -504,7 +511,7 @@ func (l *lock) queue(ctx context.Context) error {
 			l.h = l.newHold(ticket, time.Time{})
 			return nil
 		case place < 0:
-			err = rdb.RPush(ctx, l.name, ticket).Err()
+			err = rdb.RPush(whole, l.name, ticket).Err()
 		}
 		if err == nil {
 			l.pause(ctx, pollPause)
