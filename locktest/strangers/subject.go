@@ -1,6 +1,7 @@
 package strangers
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -47,9 +48,7 @@ func (p Plumbing) state(s locktest.Snapshot, lock string) *locktest.State {
 		}
 		return state
 	case p.Release == Member:
-		for value := range keys.Hash(lock) { // there is one
-			state.Owner, state.Expires = value, time.Duration(keys.ExpiresMs(lock))*time.Millisecond
-		}
+		state.Owner, state.Expires = member(s, lock)
 	default:
 		if held := redistest.Value(nil)(s, lock); held != nil {
 			state = held
@@ -68,4 +67,24 @@ func (p Plumbing) state(s locktest.Snapshot, lock string) *locktest.State {
 		state.Queue = keys.List(names[2])
 	}
 	return state
+}
+
+// member returns the one field of the hash that a majority of the servers has, and the instant at which the majority ends;
+// "": there is none.
+func member(s locktest.Snapshot, lock string) (value string, expires time.Duration) {
+	ends := map[string][]int64{}
+	for i := range s.Servers() {
+		keys := redistest.Keys(s, i)
+		for field := range keys.Hash(lock) {
+			ends[field] = append(ends[field], keys.ExpiresMs(lock))
+		}
+	}
+	majority := s.Servers()/2 + 1
+	for field, at := range ends {
+		if len(at) >= majority { // one field at most
+			slices.Sort(at)
+			return field, time.Duration(at[len(at)-majority]) * time.Millisecond
+		}
+	}
+	return "", 0
 }
