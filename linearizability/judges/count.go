@@ -22,8 +22,8 @@ func judgeHoldCount(r *run) []Finding {
 func (r *run) miscounts(lock string) []Finding {
 	type tally struct {
 		levels int
-		// unheard is how many of the levels no call has told the owner of. Where threads know holds only by
-		// their grants, its unlocks may count these levels or not.
+		// unheard is how many of the levels its owner need not know of, after calls of unknown outcome. Where
+		// threads know holds only by their grants, its unlocks may count these levels or not.
 		unheard int
 		open    bool
 		wrong   bool
@@ -102,8 +102,8 @@ func (r *run) miscounts(lock string) []Finding {
 				uncounted[o.Op] = true
 			}
 			t.levels = max(0, t.levels+n)
-			if r.Record.Params.PerGrant && o.Outcome == model.Unknown && n > 0 {
-				t.unheard += n
+			if r.Record.Params.PerGrant && o.Outcome == model.Unknown && (n > 0 || n == 0 && o.Action == model.ActUnlock) {
+				t.unheard++
 			}
 			t.unheard = min(t.unheard, t.levels)
 			look(o.Caller, e.AtNs)

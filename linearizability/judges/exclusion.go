@@ -189,9 +189,9 @@ func (r *run) removedAndBroughtBack(lock, who string, from, to int64) []*trace.C
 // shortened returns the first change up to an instant in which a fault shortened the believer's
 // hold without ending it, as a failover that loses a renewal does; nil if there is none.
 func (r *run) shortened(lock string, a belief, at int64) *trace.Change {
-	for i, c := range r.Changes(lock) {
-		if c.Fault > 0 && a.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == a.who && c.After.Owner == a.who {
-			return r.Changes(lock)[i]
+	for _, c := range r.Changes(lock) {
+		if c.Fault > 0 && a.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == a.who && c.After.Owner == a.who && (c.After.ExpiresMs < c.Before.ExpiresMs || c.After.Count < c.Before.Count) {
+			return c
 		}
 	}
 	return nil

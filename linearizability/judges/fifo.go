@@ -26,8 +26,8 @@ func (r *run) outrun(lock string) []Finding {
 	ops := r.CallsOn(lock)
 	for _, c := range r.Changes(lock) {
 		y := r.taker(c)
-		if y == nil || !c.Started() {
-			continue
+		if y == nil || !c.Started() || r.Record.Params.PerGrant && r.answered(y) != c {
+			continue // a hold that its owner is not told of overtakes nobody
 		}
 		tried := y.First(model.RoleAcquire)
 		if tried == nil {

@@ -101,7 +101,7 @@ func (r *run) unheard(lock string) []span {
 			continue
 		}
 		for _, c := range append([]*trace.Change{h.Began}, h.Moved...) {
-			if o := r.grantedBy(c); o != nil && o.Caller == h.Owner && (c.By == nil || c.By.AtNs <= o.ReturnedNs()) && c.After.ExpiresMs >= 0 {
+			if o := r.grantedBy(c); o != nil && o.Caller == h.Owner && (c.Call() != o || c.By.AtNs <= o.ReturnedNs()) && c.After.ExpiresMs >= 0 {
 				out = append(out, span{c.AtNs, min(h.ToNs(), (c.After.ExpiresMs+1)*millisecond)})
 			}
 		}
