@@ -54,7 +54,8 @@ func (r *run) placed(o *trace.Call) bool {
 		return r.gaveUp(o, from, to)
 	case model.NotHeld:
 		if o.Action == model.ActForceUnlock {
-			return !r.gaveUp(o, from, to) && (!r.StateAt(lock, from).Held() || !r.StateAt(lock, to).Held())
+			return !r.gaveUp(o, from, to) && (!r.StateAt(lock, from).Held() ||
+				slices.ContainsFunc(r.ChangesUpTo(lock, to), func(c *trace.Change) bool { return c.AtNs >= from && !(c.Before.Held() && c.After.Held()) }))
 		}
 		return r.knowsNoHold(o) || r.FreeWithin(lock, who, from, to) && !r.gaveUp(o, from, to)
 	}
@@ -108,7 +109,7 @@ func (r *run) refusable(o *trace.Call) bool {
 		return true
 	}
 	return r.Record.Params.Fair && slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
-		return x.Caller != o.Caller && x.Action.Acquires() && from <= r.waitsUntil(x) && r.tried(x) <= to
+		return x.Caller != o.Caller && (x.Action == model.ActLock || x.Action == model.ActTryLockTimed && x.WaitNs > 0) && from <= r.waitsUntil(x) && r.tried(x) <= to
 	})
 }
 
@@ -149,13 +150,16 @@ func (r *run) gaveUp(o *trace.Call, from, to int64) bool {
 }
 
 // gaveUpBy reports whether a change is the end of a hold, or of a level of one, by a call: of a hold of its
-// caller, or of anybody's if it forces the lock open.
+// caller, or of anybody's if it forces the lock open. If the servers count levels, the answer says whether one
+// is left.
 func (r *run) gaveUpBy(o *trace.Call, c *trace.Change) bool {
 	switch {
 	case o.Action == model.ActForceUnlock:
 		return c.Call() == o && c.Before.Held()
 	case c.Before.Owner != o.Caller || !c.Ended() && c.Gain(o.Caller) >= 0:
 		return false
+	case !r.Record.Params.PerGrant && !r.Record.Params.Uncounted && o.Outcome != model.NotHeld:
+		return c.Call() == o && c.Ended() == (o.Outcome == model.Released) && trace.Levels(c.Before, o.Caller)-trace.Levels(c.After, o.Caller) == 1
 	}
 	return c.Call() == o || c.Call() == nil && c.MadeFor(o.Caller)
 }

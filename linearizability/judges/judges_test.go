@@ -990,7 +990,7 @@ func TestHoldCount(t *testing.T) {
 		{rule: "a grant counted twice", finds: "hold-count bug: at 0.002s, after its lock, the server counts 2 for a/1 on l, and its calls add up to 1", record: `
 			0    a/1 takes lease=9000 -> a/1 2 9001
 			9000 server leave`},
-		{rule: "a release that gives all levels up", finds: "hold-count bug: at 0.202s, after its unlock, the server counts 0 for a/1 on l, and its calls add up to 1", record: `
+		{rule: "a release that gives all levels up", finds: "linearizable bug: answered still_held, but the lock was free\nhold-count bug: at 0.202s, after its unlock, the server counts 0 for a/1 on l, and its calls add up to 1", record: `
 			0    a/1 takes lease=9000
 			100  a/1 takes lease=9000 -> a/1 2 9101
 			200  a/1 invoke unlock
@@ -2580,6 +2580,7 @@ func TestWhatAFailoverLeavesIsTheTruth(t *testing.T) {
 			3100 a/1 return unknown
 			9000 server leave`},
 		{rule: "without the failover it is a level too few", finds: `
+			linearizable bug: answered released, but the lock was free
 			hold-count bug: the server counts 0 for a/1`, record: `
 			0    a/1 takes
 			100  a/1 takes -> a/1 2 30101
