@@ -46,7 +46,10 @@ func (r *run) placed(o *trace.Call) bool {
 	from, to := r.during(o)
 	lock, who := o.Lock, o.Caller
 	switch o.Outcome {
-	case model.Granted, model.Extended:
+	case model.Extended:
+		// A hold that the extension itself begins is another one.
+		return r.lostAfter(o) || slices.ContainsFunc(r.HoldsOf(lock, who, r.lastHeard(o), to), func(h *trace.Hold) bool { return h.Began.Call() != o })
+	case model.Granted:
 		return len(r.HoldsOf(lock, who, r.lastHeard(o), to)) > 0 || r.lostAfter(o) || r.returnedWith(o) != nil
 	case model.Busy:
 		return r.refusable(o)

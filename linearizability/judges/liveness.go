@@ -84,7 +84,7 @@ func (r *run) occupied(lock string) []span {
 
 // unheard returns the times for which the servers held the lock for a thread that was not told, where threads
 // know holds only by their grants. Each lasts until the end of the lease that a request of the thread's call
-// began, or of the last such request if others came late.
+// began, or of the last such request if others came late. A call that answers busy leaves no hold behind.
 func (r *run) unheard(lock string) []span {
 	if !r.Record.Params.PerGrant {
 		return nil
@@ -97,11 +97,12 @@ func (r *run) unheard(lock string) []span {
 	}
 	var out []span
 	for _, h := range r.Holds(lock) {
-		if told[h.Began] {
+		o := r.grantedBy(h.Began)
+		if told[h.Began] || o == nil || o.Caller != h.Owner || o.Outcome == model.Busy {
 			continue
 		}
 		for _, c := range append([]*trace.Change{h.Began}, h.Moved...) {
-			if o := r.grantedBy(c); o != nil && o.Caller == h.Owner && (c.Call() != o || c.By.AtNs <= o.ReturnedNs()) && c.After.ExpiresMs >= 0 {
+			if c.After.ExpiresMs >= 0 && r.grantedBy(c) == o && (c.Call() != o || c.By.AtNs <= o.ReturnedNs()) {
 				out = append(out, span{c.AtNs, min(h.ToNs(), (c.After.ExpiresMs+1)*millisecond)})
 			}
 		}

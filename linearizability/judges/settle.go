@@ -90,7 +90,24 @@ func (r *run) splits(o *trace.Call) bool {
 // lock for it: a thread that knows a hold by its grant alone did not hear of this one, was
 // told that it is gone, or has given it up.
 func (r *run) knowsNoHold(o *trace.Call) bool {
-	return r.Record.Params.PerGrant && (r.holdsUnknowingly(o) || r.toldOf(o.Lock, o.Caller, o.ReturnedNs()) != nil || r.letGo(o))
+	return r.Record.Params.PerGrant && (r.holdsUnknowingly(o) || r.toldOf(o.Lock, o.Caller, o.ReturnedNs()) != nil || r.letGo(o) || r.leaseOver(o))
+}
+
+// leaseOver reports whether the last lease that the caller knows of was over when the call returned: the lease of
+// its last grant, and of the last request for its hold whose answer it has.
+func (r *run) leaseOver(o *trace.Call) bool {
+	lease, now := int64(r.Record.Params.Watchdog), o.ReturnedNs()
+	if r.Record.Params.Endless || lease <= 0 {
+		return false
+	}
+	for _, x := range r.CallsOn(o.Lock) {
+		if lease = max(lease, x.LeaseNs); x.Caller == o.Caller && x.Outcome == model.Granted && x.ReturnedNs() <= now && now < x.ReturnedNs()+lease {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(r.ChangesUpTo(o.Lock, now), func(c *trace.Change) bool {
+		return c.After.Owner == o.Caller && c.MadeFor(o.Caller) && 0 <= c.By.RepliedNs && c.By.RepliedNs <= now && now < c.By.AtNs+lease
+	})
 }
 
 // holdsUnknowingly reports whether the last hold of the caller up to the return of the
