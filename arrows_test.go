@@ -120,6 +120,8 @@ var rooms = map[string]room{
 		"report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
 	"locktest/drawntest": {imports: []string{"explore", "explore/draw", "internal", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"locktest/strangers": {imports: []string{
+		"explore", "explore/draw", "internal/counted", "linearizability/judges", "locktest", "locktest/redistest", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"peers": {imports: []string{
 		"bench", "bench/benchcmd", "explore/spread", "known", "known/defect", "live", "live/livecmd", "live/upstream", "locktest", "locktest/redistest", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}},
 	"bench/benchcmd": {imports: []string{"bench", "internal/simrun"}, modules: none, words: []*regexp.Regexp{locks}},
@@ -129,7 +131,8 @@ var rooms = map[string]room{
 	"internal/simrun": {imports: []string{
 		"bench/command", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/spread", "explore/strategy", "explore/survey",
 		"internal", "internal/counted", "known", "linearizability", "linearizability/judges", "live/planted", "live/upstream", "model", "report", "report/sentence", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
-	"cmd": {imports: []string{"bench/benchcmd", "live/java", "live/livecmd", "locktest", "scenarios/subject/builtin"}, words: []*regexp.Regexp{apart}},
+	"cmd/strangers": {imports: []string{"locktest/strangers", "sim"}, words: []*regexp.Regexp{locks, apart}},
+	"cmd":           {imports: []string{"bench/benchcmd", "live/java", "live/livecmd", "locktest", "scenarios/subject/builtin"}, words: []*regexp.Regexp{apart}},
 }
 
 // roomsOf are the rooms that may import a module of the command line. Who imports a lock does
