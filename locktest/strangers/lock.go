@@ -26,6 +26,8 @@ const (
 	fallback = time.Second
 	// retryPause is the pause after a request that failed.
 	retryPause = 200 * time.Millisecond
+	// shortLease is the lease of the first request of InTwoLeases.
+	shortLease = lease / 3
 	// mostTries is the number of tries of an unlock that sends its request again.
 	mostTries = 5
 )
@@ -42,6 +44,7 @@ type client struct {
 	ctx    context.Context // ends with the client
 	cancel context.CancelFunc
 	all    sync.WaitGroup // of the goroutines
+	jobs   chan job       // for Dispatched
 
 	mu     sync.Mutex // held for moments only
 	closed bool
@@ -57,7 +60,7 @@ type shared struct {
 }
 
 func open(proc *locktest.Process, p Plumbing, m Mutation) (locktest.Client, error) {
-	c := &client{p: p, m: m, random: rand.New(rand.NewSource(int64(proc.Rand().Uint64()))), shared: map[string]*shared{}}
+	c := &client{p: p, m: m, random: rand.New(rand.NewSource(int64(proc.Rand().Uint64()))), shared: map[string]*shared{}, jobs: make(chan job)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	for i := range p.Servers {
 		opt := redistest.Options(proc, i)
@@ -70,7 +73,13 @@ func open(proc *locktest.Process, p Plumbing, m Mutation) (locktest.Client, erro
 		if p.Renewal == Hook {
 			rdb.AddHook(starter{})
 		}
+		if p.Taking == Dispatched {
+			rdb.AddHook(dispatcher{c})
+		}
 		c.nodes = append(c.nodes, rdb)
+	}
+	if p.Taking == Dispatched {
+		c.start(c.dispatch)
 	}
 	if p.Renewal == Ticker || p.Renewal == Pipeline {
 		c.start(c.tick)
@@ -78,14 +87,16 @@ func open(proc *locktest.Process, p Plumbing, m Mutation) (locktest.Client, erro
 	return c, nil
 }
 
-// start runs f in a goroutine, unless the client is closed.
-func (c *client) start(f func()) {
-	if c.enter() {
-		go func() {
-			defer c.all.Done()
-			f()
-		}()
+// start runs f in a goroutine. It returns false if the client is closed.
+func (c *client) start(f func()) bool {
+	if !c.enter() {
+		return false
 	}
+	go func() {
+		defer c.all.Done()
+		f()
+	}()
+	return true
 }
 
 // enter counts the caller among the goroutines for which Close waits. It returns false if the client is closed.
@@ -341,6 +352,9 @@ func (l *lock) compete(ctx context.Context, wait bool) (*hold, error) {
 		case err != nil:
 			if l.c.p.Wake == HandOver {
 				_ = l.leave(value)
+			}
+			if l.c.p.Taking == CleansUp {
+				l.c.start(func() { l.c.cleanUp(l.name, value) })
 			}
 			return nil, err
 		}

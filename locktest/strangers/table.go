@@ -263,6 +263,7 @@ var kinds = slices.Concat(
 	kindsOf("release", releases, func(p Plumbing) Release { return p.Release }),
 	kindsOf("wake-up", wakes, func(p Plumbing) Wake { return p.Wake }),
 	kindsOf("sent again:", retries, func(p Plumbing) Retry { return p.Retry }),
+	kindsOf("acquire", takings, func(p Plumbing) Taking { return p.Taking }),
 	kindsOf("levels", levels, func(p Plumbing) Levels { return p.Levels }),
 	kindsOf("servers", counts, func(p Plumbing) int { return p.Servers }),
 	[]kind{
