@@ -379,6 +379,7 @@ func (l *lock) enter(ctx context.Context) error {
 	n, err := l.c.eval(ctx, 0, l.c.p.takeScript(l.c.m), l.keys(), l.h.value, lease.Milliseconds(), l.level+1).Int()
 	switch {
 	case err != nil:
+		l.own = "" // the request may still arrive, and must not change the count of the next hold
 		return err
 	case n <= 0:
 		l.h.end()
@@ -439,7 +440,7 @@ func (l *lock) releaseTrying(ctx context.Context, value string) (freed, doubt bo
 	doubt = l.c.p.Retry == ByClient
 	for try := 1; ; try++ {
 		freed, err = l.c.release(ctx, l.name, value)
-		if err == nil || l.c.p.Retry != ByLock || try == mostTries || ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
+		if err == nil || l.c.p.Retry != ByLock || try == mostTries && l.c.p.Wake != Head || ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
 			return freed, doubt, err
 		}
 		doubt = true
@@ -453,16 +454,16 @@ func (l *lock) lower(ctx context.Context) error {
 	n, err := l.c.eval(ctx, 0, lowerScript, l.keys(), l.h.value, l.level).Int()
 	switch {
 	case err != nil:
+		l.own = "" // as in enter
 		return err
 	case n == 1:
 		return nil
+	case n == 2: // an earlier request with this number ran
+		return errDoubt
 	}
 	l.h.end()
 	l.h.giveUp(false)
 	l.h, l.level, l.own = nil, 0, ""
-	if n == 2 || l.c.p.Retry == ByClient { // it has this level already
-		return errDoubt
-	}
 	return locktest.ErrNotHeld
 }
 
