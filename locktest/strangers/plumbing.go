@@ -1,8 +1,7 @@
 // Package strangers builds distributed locks of many plumbings, as strangers to Lockstep write them.
 //
-// Right returns locks of which a written argument says that they keep every promise. A judge that
-// accuses one of them is wrong. Mutants returns copies of them with one change each, of which a written
-// argument says which promise the change breaks.
+// Right returns plumbings of which a written argument says that their locks keep every promise. A judge
+// that accuses one of these locks is wrong. A [Mutation] changes such a lock so that it breaks a promise.
 package strangers
 
 import (
