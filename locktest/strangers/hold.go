@@ -323,29 +323,3 @@ func (c *client) renewTogether(holds []*hold) {
 		h.renewed(sent, err == nil && n == 1, err == nil && n == 0)
 	}
 }
-
-// starter is the hook of the client for Hook.
-type starter struct{}
-
-// startedHold is the key of the hold in the context of an acquire.
-type startedHold struct{}
-
-func (starter) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (starter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-func (starter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if h, ok := ctx.Value(startedHold{}).(*hold); ok && err == nil {
-			if reply, ok := cmd.(*redis.Cmd); ok {
-				if n, err := reply.Int(); err == nil && n > 0 {
-					h.c.start(h.keep)
-				}
-			}
-		}
-		return err
-	}
-}

@@ -26,6 +26,8 @@ const (
 	fallback = time.Second
 	// retryPause is the pause after a request that failed.
 	retryPause = 200 * time.Millisecond
+	// shortLease is the lease of the first request of InTwoLeases.
+	shortLease = lease / 3
 	// mostTries is the number of tries of an unlock that sends its request again.
 	mostTries = 5
 )
@@ -42,6 +44,7 @@ type client struct {
 	ctx    context.Context // ends with the client
 	cancel context.CancelFunc
 	all    sync.WaitGroup // of the goroutines
+	jobs   chan job       // for Dispatched
 
 	mu     sync.Mutex // held for moments only
 	closed bool
@@ -57,7 +60,7 @@ type shared struct {
 }
 
 func open(proc *locktest.Process, p Plumbing, m Mutation) (locktest.Client, error) {
-	c := &client{p: p, m: m, random: rand.New(rand.NewSource(int64(proc.Rand().Uint64()))), shared: map[string]*shared{}}
+	c := &client{p: p, m: m, random: rand.New(rand.NewSource(int64(proc.Rand().Uint64()))), shared: map[string]*shared{}, jobs: make(chan job)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	for i := range p.Servers {
 		opt := redistest.Options(proc, i)
@@ -70,7 +73,13 @@ func open(proc *locktest.Process, p Plumbing, m Mutation) (locktest.Client, erro
 		if p.Renewal == Hook {
 			rdb.AddHook(starter{})
 		}
+		if p.Taking == Dispatched {
+			rdb.AddHook(dispatcher{c})
+		}
 		c.nodes = append(c.nodes, rdb)
+	}
+	if p.Taking == Dispatched {
+		c.start(c.dispatch)
 	}
 	if p.Renewal == Ticker || p.Renewal == Pipeline {
 		c.start(c.tick)
@@ -78,14 +87,16 @@ func open(proc *locktest.Process, p Plumbing, m Mutation) (locktest.Client, erro
 	return c, nil
 }
 
-// start runs f in a goroutine, unless the client is closed.
-func (c *client) start(f func()) {
-	if c.enter() {
-		go func() {
-			defer c.all.Done()
-			f()
-		}()
+// start runs f in a goroutine. It returns false if the client is closed.
+func (c *client) start(f func()) bool {
+	if !c.enter() {
+		return false
 	}
+	go func() {
+		defer c.all.Done()
+		f()
+	}()
+	return true
 }
 
 // enter counts the caller among the goroutines for which Close waits. It returns false if the client is closed.
@@ -342,6 +353,9 @@ func (l *lock) compete(ctx context.Context, wait bool) (*hold, error) {
 			if l.c.p.Wake == HandOver {
 				_ = l.leave(value)
 			}
+			if l.c.p.Taking == CleansUp {
+				l.c.start(func() { l.c.cleanUp(l.name, value) })
+			}
 			return nil, err
 		}
 		if wait && ctx.Err() == nil && err == nil {
@@ -365,6 +379,7 @@ func (l *lock) enter(ctx context.Context) error {
 	n, err := l.c.eval(ctx, 0, l.c.p.takeScript(l.c.m), l.keys(), l.h.value, lease.Milliseconds(), l.level+1).Int()
 	switch {
 	case err != nil:
+		l.own = "" // the request may still arrive, and must not change the count of the next hold
 		return err
 	case n <= 0:
 		l.h.end()
@@ -425,7 +440,7 @@ func (l *lock) releaseTrying(ctx context.Context, value string) (freed, doubt bo
 	doubt = l.c.p.Retry == ByClient
 	for try := 1; ; try++ {
 		freed, err = l.c.release(ctx, l.name, value)
-		if err == nil || l.c.p.Retry != ByLock || try == mostTries || ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
+		if err == nil || l.c.p.Retry != ByLock || try == mostTries && l.c.p.Wake != Head || ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
 			return freed, doubt, err
 		}
 		doubt = true
@@ -439,16 +454,16 @@ func (l *lock) lower(ctx context.Context) error {
 	n, err := l.c.eval(ctx, 0, lowerScript, l.keys(), l.h.value, l.level).Int()
 	switch {
 	case err != nil:
+		l.own = "" // as in enter
 		return err
 	case n == 1:
 		return nil
+	case n == 2: // an earlier request with this number ran
+		return errDoubt
 	}
 	l.h.end()
 	l.h.giveUp(false)
 	l.h, l.level, l.own = nil, 0, ""
-	if n == 2 || l.c.p.Retry == ByClient { // it has this level already
-		return errDoubt
-	}
 	return locktest.ErrNotHeld
 }
 

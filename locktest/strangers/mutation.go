@@ -67,6 +67,8 @@ const (
 	MinoritySuffices Mutation = "minority-suffices"
 	// PartsLeft: an acquire that got no majority leaves its parts.
 	PartsLeft Mutation = "parts-left"
+	// CleansBlindly: the clean-up of an acquire that failed deletes without comparing.
+	CleansBlindly Mutation = "cleans-blindly"
 	// TurnKept: the threads of a process wait for one whose hold is over until it unlocks.
 	TurnKept Mutation = "turn-kept"
 	// ForgottenAfterError: an unlock whose request failed forgets the hold, so that the next one says that there is none.
@@ -125,6 +127,7 @@ var changes = []change{
 	{LevelsNotCounted, "hold-count", func(p Plumbing) bool { return p.Levels == Counted }},
 	{MinoritySuffices, "mutual-exclusion", func(p Plumbing) bool { return p.Servers > 1 }},
 	{PartsLeft, "tidy", func(p Plumbing) bool { return p.Servers > 1 }},
+	{CleansBlindly, "misdelete", func(p Plumbing) bool { return p.Taking == CleansUp }},
 	{TurnKept, "liveness", func(p Plumbing) bool { return p.Value == Process }},
 	{ForgottenAfterError, "linearizable", func(p Plumbing) bool { return true }},
 }

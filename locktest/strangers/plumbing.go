@@ -1,8 +1,7 @@
 // Package strangers builds distributed locks of many plumbings, as strangers to Lockstep write them.
 //
-// Right returns locks of which a written argument says that they keep every promise. A judge that
-// accuses one of them is wrong. Mutants returns copies of them with one change each, of which a written
-// argument says which promise the change breaks.
+// Right returns plumbings of which a written argument says that their locks keep every promise. A judge
+// that accuses one of these locks is wrong. A [Mutation] changes such a lock so that it breaks a promise.
 package strangers
 
 import (
@@ -111,6 +110,23 @@ const (
 	ByLock Retry = "by-lock"
 )
 
+// Taking says how the requests of an acquire are sent.
+type Taking string
+
+const (
+	// Direct sends them in the goroutine of the caller.
+	Direct Taking = "direct"
+	// Dispatched sends each command of the client in a goroutine of its own, which one goroutine of the process starts. The
+	// caller waits for the reply, so that nothing else changes.
+	Dispatched Taking = "dispatched"
+	// InTwoLeases takes the lock with a short lease, and sets the whole one by the script of a renewal. The acquire is granted
+	// when both have run. If the second one fails, the short lease ends what the first one took.
+	InTwoLeases Taking = "in-two-leases"
+	// CleansUp releases the value of an acquire that failed, in a goroutine that goes on when the call is over. No later hold
+	// has the value.
+	CleansUp Taking = "cleans-up"
+)
+
 // Levels says what a Lock of the holder does.
 type Levels string
 
@@ -132,6 +148,7 @@ type Plumbing struct {
 	Release Release
 	Wake    Wake
 	Retry   Retry
+	Taking  Taking
 	Levels  Levels
 	// Servers is 1, or 3, of which a hold needs the majority. A request goes to all servers at once. An acquire that
 	// gets no majority deletes its value everywhere. The hold is valid for the lease, less the time that the acquire or the
@@ -149,9 +166,9 @@ type Plumbing struct {
 // String names the plumbing.
 func (p Plumbing) String() string {
 	words := []string{string(p.Value), string(p.Renewal)}
-	for _, word := range []string{string(p.Stop), string(p.Release), string(p.Wake), string(p.Retry), string(p.Levels)} {
+	for _, word := range []string{string(p.Stop), string(p.Release), string(p.Wake), string(p.Retry), string(p.Taking), string(p.Levels)} {
 		switch word {
-		case "", string(Script), string(Poll), string(Once), string(Flat): // the usual ones
+		case "", string(Script), string(Poll), string(Once), string(Direct), string(Flat): // the usual ones
 		default:
 			words = append(words, word)
 		}

@@ -1,6 +1,7 @@
 package strangers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -231,6 +232,10 @@ func (l *lock) take(ctx context.Context, value string, wait bool) (*hold, error)
 	}
 	sent := time.Now()
 	h := l.newHold(value, sent.Add(lease-l.c.margin()))
+	first := lease
+	if p.Taking == InTwoLeases {
+		first = shortLease
+	}
 	ctx = context.WithValue(ctx, startedHold{}, h)
 	if p.Wake == HandOver { // a ticket that is given up on its way could arrive when the caller has left the queue
 		own, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTime)
@@ -255,12 +260,20 @@ func (l *lock) take(ctx context.Context, value string, wait bool) (*hold, error)
 		case m == NoLease:
 			return l.c.nodes[i].SetNX(ctx, l.name, value, 0).Result()
 		case p.takesByCommand(m):
-			return l.c.nodes[i].SetNX(ctx, l.name, value, lease).Result()
+			return l.c.nodes[i].SetNX(ctx, l.name, value, first).Result()
 		}
-		n, err := l.c.eval(ctx, i, p.takeScript(m), l.keys(), value, lease.Milliseconds(), 1, before).Int64()
+		n, err := l.c.eval(ctx, i, p.takeScript(m), l.keys(), value, first.Milliseconds(), 1, before).Int64()
 		token = n
 		return n > 0, err
 	})
+	if p.Taking == InTwoLeases && yes > 0 {
+		h.until = time.Now().Add(lease)
+		var kept bool
+		if kept, _, err = l.c.renew(ctx, l.name, value); !kept {
+			h.halt(false)
+			return nil, cmp.Or(err, errDoubt)
+		}
+	}
 	if m == LeaseFromReply {
 		h.until = time.Now().Add(lease)
 	}
@@ -401,6 +414,32 @@ func (c *client) releaseWatched(ctx context.Context, rdb *redis.Client, name, va
 			return false, nil
 		default:
 			return err == nil, err
+		}
+	}
+}
+
+// cleanUp releases the value of an acquire that failed.
+func (c *client) cleanUp(name, value string) {
+	for range mostTries {
+		ctx, cancel := context.WithTimeout(c.ctx, requestTime)
+		var err error
+		if c.m == CleansBlindly {
+			err = c.nodes[0].Del(ctx, name).Err()
+		} else {
+			_, err = c.release(ctx, name, value)
+		}
+		cancel()
+		if err == nil {
+			return
+		}
+		timer := time.NewTimer(retryPause)
+		select {
+		case <-c.ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+		if c.ctx.Err() != nil {
+			return
 		}
 	}
 }

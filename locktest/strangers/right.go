@@ -10,6 +10,7 @@ var (
 	releases = []Release{Script, Watch, Member}
 	wakes    = []Wake{Poll, Publish, List, HandOver, Head}
 	retries  = []Retry{Once, ByClient, ByLock}
+	takings  = []Taking{Direct, Dispatched, InTwoLeases, CleansUp}
 	levels   = []Levels{Flat, Counted, Idempotent}
 	counts   = []int{1, 3}
 	yesNo    = []bool{false, true}
@@ -61,6 +62,18 @@ var rules = []rule{
 		func(p Plumbing) bool {
 			return p.Servers > 1 && (p.Renewal == Pipeline || p.Renewal == Hook || p.Release == Watch || p.Retry != Once)
 		}},
+	{"the second lease of an acquire belongs to one key with a value, and a hook or a nested acquire would see the first one alone",
+		func(p Plumbing) bool {
+			return p.Taking == InTwoLeases && (p.Servers > 1 || p.Wake == HandOver || p.Wake == Head || p.Levels != Flat || p.Renewal == Hook)
+		}},
+	{"a request that is sent again could arrive after the second lease, and shorten it to the first one",
+		func(p Plumbing) bool { return p.Taking == InTwoLeases && p.Retry != Once }},
+	{"a queue and a majority clean up in the call",
+		func(p Plumbing) bool {
+			return p.Taking == CleansUp && (p.Servers > 1 || p.Wake == HandOver || p.Wake == Head)
+		}},
+	{"two hooks of one client depend on their order",
+		func(p Plumbing) bool { return p.Taking == Dispatched && p.Renewal == Hook }},
 	{"who renews by itself needs no extension by hand",
 		func(p Plumbing) bool { return p.Extends && p.Renewal != Never }},
 }
@@ -83,15 +96,8 @@ func All() (all []Plumbing) {
 				for _, release := range releases {
 					for _, wake := range wakes {
 						for _, retry := range retries {
-							for _, level := range levels {
-								for _, servers := range counts {
-									for traits := range 8 {
-										p := Plumbing{value, renewal, stop, release, wake, retry, level, servers, yesNo[traits&1], yesNo[traits>>1&1], yesNo[traits>>2&1]}
-										if p.Wrong() == "" {
-											all = append(all, p)
-										}
-									}
-								}
+							for _, taking := range takings {
+								all = append(all, withTraits(Plumbing{Value: value, Renewal: renewal, Stop: stop, Release: release, Wake: wake, Retry: retry, Taking: taking})...)
 							}
 						}
 					}
@@ -100,6 +106,21 @@ func All() (all []Plumbing) {
 		}
 	}
 	return all
+}
+
+// withTraits returns the plumbings that are right with these parts.
+func withTraits(p Plumbing) (right []Plumbing) {
+	for _, p.Levels = range levels {
+		for _, p.Servers = range counts {
+			for traits := range 8 {
+				p.Lost, p.Fenced, p.Extends = yesNo[traits&1], yesNo[traits>>1&1], yesNo[traits>>2&1]
+				if p.Wrong() == "" {
+					right = append(right, p)
+				}
+			}
+		}
+	}
+	return right
 }
 
 // parts returns the choices of a plumbing as numbers. Choices of different dimensions have different numbers.
@@ -112,7 +133,7 @@ func (p Plumbing) parts() []int {
 	}
 	numbers := []int{
 		slices.Index(values, p.Value), slices.Index(renewals, p.Renewal), slices.Index(stops, p.Stop) + 1, slices.Index(releases, p.Release), slices.Index(wakes, p.Wake),
-		slices.Index(retries, p.Retry), slices.Index(levels, p.Levels), slices.Index(counts, p.Servers), traits & 1, traits >> 1 & 1, traits >> 2 & 1,
+		slices.Index(retries, p.Retry), slices.Index(levels, p.Levels), slices.Index(counts, p.Servers), traits & 1, traits >> 1 & 1, traits >> 2 & 1, slices.Index(takings, p.Taking),
 	}
 	for dimension := range numbers {
 		numbers[dimension] += dimension * mostChoices
@@ -122,7 +143,7 @@ func (p Plumbing) parts() []int {
 
 const (
 	mostChoices = 8
-	allChoices  = 11 * mostChoices
+	allChoices  = 12 * mostChoices
 )
 
 // combinations returns a number for each set of so many of the parts.

@@ -27,6 +27,8 @@ func (p Plumbing) Subject(m Mutation) locktest.Subject {
 				return keys[1:2]
 			case p.Wake == List:
 				return keys[3:]
+			case p.Wake == HandOver: // with the tickets of processes that died
+				return keys[2:3]
 			}
 			return nil
 		},

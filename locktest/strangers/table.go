@@ -3,13 +3,20 @@ package strangers
 import (
 	"cmp"
 	"embed"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/google/renameio/v2"
+
+	"lockstep/explore"
 	"lockstep/explore/draw"
 	"lockstep/internal/counted"
 	"lockstep/scenarios"
@@ -33,56 +40,112 @@ type Options struct {
 	Size int
 	// Runs is the number of runs of each right lock with each profile, and Explore of each mutant.
 	Runs, Explore int
+	// Dir is the folder that keeps the results of each lock, so that a measurement that was interrupted goes on.
+	Dir string
+	// Shard and Of share the locks among processes, which have one Dir: this one measures those whose number modulo Of is Shard,
+	// counted from 0.
+	Shard, Of int
 	// Progress is told of each lock that is done; nil: nobody asks.
 	Progress func(done, of int, lock string)
 }
 
 // result is what was measured on a right lock and its mutants.
 type result struct {
-	p       Plumbing
-	runs    int
-	accused []Accusation
-	mutants []mutant
+	Versions explore.Versions // of the program that measured
+	Explore  int              // runs of each mutant
+	Plumbing Plumbing
+	Runs     int
+	Accused  []Accusation // one of each judge
+	Mutants  []mutant
 }
 
 // mutant is what was measured on one mutant.
 type mutant struct {
-	name       string
-	m          Mutation
-	witness    string // the scenario or the run that breaks it; "": none does, so that it does not count
-	byDefault  bool   // locktest.Run finds it
-	byExplore  bool
-	accusation Accusation // the first
+	Name      string
+	Mutation  Mutation
+	Witness   string // the scenario or the run that breaks it; "": none does, so that it does not count
+	ByDefault bool   // locktest.Run finds it
+	ByExplore bool
 }
 
 // Table measures the judges on right locks and on their mutants, and writes the results as a page. Right locks play the
-// stories, and runs with all faults and each profile.
-func Table(w io.Writer, h *sim.Host, o Options) error {
+// stories, and runs with all faults and each profile. It returns false and writes nothing if other processes have not measured
+// their locks.
+func Table(w io.Writer, h *sim.Host, o Options) (whole bool, err error) {
 	right := Right(o.Size)
-	var results []result
 	for i, p := range right {
-		r, err := measure(h, p, o)
-		if err != nil {
-			return fmt.Errorf("%s: %w", p, err)
+		if i%max(o.Of, 1) != o.Shard {
+			continue
 		}
-		results = append(results, r)
+		_, ok, err := o.read(p)
+		if err == nil && !ok {
+			err = o.measure(h, p)
+		}
+		if err != nil {
+			return false, fmt.Errorf("%s: %w", p, err)
+		}
 		if o.Progress != nil {
 			o.Progress(i+1, len(right), p.String())
 		}
 	}
-	_, err := io.WriteString(w, page(results, o))
-	return err
+	var results []result
+	for _, p := range right {
+		r, ok, err := o.read(p)
+		if err != nil || !ok {
+			return false, err
+		}
+		results = append(results, r)
+	}
+	_, err = io.WriteString(w, page(results, o))
+	return true, err
 }
 
-func measure(h *sim.Host, p Plumbing, o Options) (r result, err error) {
-	r.p = p
+// file is the file for the result of a plumbing.
+func (o Options) file(p Plumbing) string { return filepath.Join(o.Dir, p.String()+".json") }
+
+// read returns the result that an earlier measurement kept. It returns false if there is none of these options and of this
+// version of the program.
+func (o Options) read(p Plumbing) (r result, ok bool, err error) {
+	text, err := os.ReadFile(o.file(p))
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, false, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	if err != nil {
+		return r, false, fmt.Errorf("%s is not the result of a lock; remove it: %w", o.file(p), err)
+	}
+	return r, r.Versions == versions() && r.Explore == o.Explore && r.Runs == o.Runs*len(draw.Profiles), nil
+}
+
+func (o Options) write(r result) error {
+	text, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.Dir, 0o755); err != nil {
+		return err
+	}
+	return renameio.WriteFile(o.file(r.Plumbing), text, 0o644)
+}
+
+// versions are those of this program.
+func versions() explore.Versions {
+	return explore.Plan{World: sim.Version, Strategy: explore.DefaultStrategy}.Versions()
+}
+
+// measure measures a lock and its mutants, and keeps the result.
+func (o Options) measure(h *sim.Host, p Plumbing) error {
+	var r result
+	r.Versions, r.Explore, r.Plumbing = versions(), o.Explore, p
 	lock, err := register(h, p.Subject(Unchanged))
 	if err != nil {
-		return r, err
+		return err
 	}
 	note := func(a Accusation) bool {
-		if !slices.ContainsFunc(r.accused, func(b Accusation) bool { return a.Judge == b.Judge }) {
-			r.accused = append(r.accused, a)
+		if !slices.ContainsFunc(r.Accused, func(b Accusation) bool { return a.Judge == b.Judge }) {
+			r.Accused = append(r.Accused, a)
 		}
 		return true
 	}
@@ -90,25 +153,25 @@ func measure(h *sim.Host, p Plumbing, o Options) (r result, err error) {
 	for _, profile := range draw.Profiles {
 		played, err := drawRuns(h, lock, profile, 1, o.Runs, func(a Accusation, _ int) bool { return note(a) })
 		if err != nil {
-			return r, err
+			return err
 		}
-		r.runs += played
+		r.Runs += played
 	}
 	for _, m := range p.Mutations() {
 		mutant, err := hunt(h, lock, p, m, o.Explore)
 		if err != nil {
-			return r, err
+			return err
 		}
-		r.mutants = append(r.mutants, mutant)
+		r.Mutants = append(r.Mutants, mutant)
 	}
-	return r, nil
+	return o.write(r)
 }
 
 // hunt looks for a mutant in the stories, in drawn runs, and in the scenarios that are its witnesses. What accuses the right
 // lock, too, does not count.
 func hunt(h *sim.Host, right *subject.Subject, p Plumbing, m Mutation, runs int) (x mutant, err error) {
 	s := p.Subject(m)
-	x.name, x.m = s.Name, m
+	x.Name, x.Mutation = s.Name, m
 	lock, err := register(h, s)
 	if err != nil {
 		return x, err
@@ -116,13 +179,13 @@ func hunt(h *sim.Host, right *subject.Subject, p Plumbing, m Mutation, runs int)
 	find := func(a Accusation) bool {
 		alone, wrong := a.alone(h, right)
 		if err = cmp.Or(err, wrong); alone {
-			x.accusation, x.witness = a, a.Where
+			x.Witness = a.Where
 		}
-		return x.witness == "" && err == nil
+		return x.Witness == "" && err == nil
 	}
 	tellStories(h, lock, find)
-	if x.witness != "" || err != nil {
-		x.byDefault, x.byExplore = true, true
+	if x.Witness != "" || err != nil {
+		x.ByDefault, x.ByExplore = true, true
 		return x, err
 	}
 	found := 0
@@ -133,8 +196,8 @@ func hunt(h *sim.Host, right *subject.Subject, p Plumbing, m Mutation, runs int)
 	switch {
 	case cmp.Or(err, drawing) != nil:
 		return x, cmp.Or(err, drawing)
-	case x.witness != "":
-		x.byDefault, x.byExplore = found <= DefaultRuns, true
+	case x.Witness != "":
+		x.ByDefault, x.ByExplore = found <= DefaultRuns, true
 		return x, nil
 	}
 	err = x.seekWitness(h, lock, find)
@@ -143,7 +206,7 @@ func hunt(h *sim.Host, right *subject.Subject, p Plumbing, m Mutation, runs int)
 
 // seekWitness plays the scenarios for a mutation.
 func (x *mutant) seekWitness(h *sim.Host, lock *subject.Subject, find func(Accusation) bool) error {
-	files, err := fs.Glob(witnesses, "witness/"+string(x.m)+".*")
+	files, err := fs.Glob(witnesses, "witness/"+string(x.Mutation)+".*")
 	if err != nil {
 		return err
 	}
@@ -173,7 +236,7 @@ func page(results []result, o Options) string {
 	fmt.Fprint(&b, "| plumbing | right locks | runs | accused | mutants that count | found by default | by explore |\n|---|---|---|---|---|---|---|\n")
 	writeRow(&b, "all", results)
 	for _, kind := range kinds {
-		if of := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return !kind.has(r.p) }); len(of) > 0 {
+		if of := slices.DeleteFunc(slices.Clone(results), func(r result) bool { return !kind.has(r.Plumbing) }); len(of) > 0 {
 			writeRow(&b, kind.name, of)
 		}
 	}
@@ -181,9 +244,9 @@ func page(results []result, o Options) string {
 	for _, c := range changes {
 		var all, count, byDefault, byExplore int
 		for _, x := range mutantsOf(results) {
-			if x.m == c.Mutation {
+			if x.Mutation == c.Mutation {
 				all++
-				count, byDefault, byExplore = count+one(x.witness != ""), byDefault+one(x.byDefault), byExplore+one(x.byExplore)
+				count, byDefault, byExplore = count+one(x.Witness != ""), byDefault+one(x.ByDefault), byExplore+one(x.ByExplore)
 			}
 		}
 		fmt.Fprintf(&b, "| %s | %s | %d | %d | %d | %d |\n", c.Mutation, c.breaks, all, count, byDefault, byExplore)
@@ -191,11 +254,11 @@ func page(results []result, o Options) string {
 	fmt.Fprint(&b, "\n## Mutants that are not found\n\n")
 	missed := 0
 	for _, x := range mutantsOf(results) {
-		if x.witness != "" && !x.byExplore {
-			fmt.Fprintf(&b, "* `%s`: only %s breaks it\n", x.name, x.witness)
+		if x.Witness != "" && !x.ByExplore {
+			fmt.Fprintf(&b, "* `%s`: only %s breaks it\n", x.Name, x.Witness)
 			missed++
-		} else if x.witness != "" && !x.byDefault {
-			fmt.Fprintf(&b, "* `%s`: not by default; %s breaks it\n", x.name, x.witness)
+		} else if x.Witness != "" && !x.ByDefault {
+			fmt.Fprintf(&b, "* `%s`: not by default; %s breaks it\n", x.Name, x.Witness)
 			missed++
 		}
 	}
@@ -205,7 +268,7 @@ func page(results []result, o Options) string {
 	fmt.Fprint(&b, "\n## Right locks that are accused\n\n")
 	accused := 0
 	for _, r := range results {
-		for _, a := range r.accused {
+		for _, a := range r.Accused {
 			fmt.Fprintf(&b, "* `%s`, %s, `%s`: %s\n", a.Lock, a.Where, a.Judge, a.Why)
 			accused++
 		}
@@ -218,7 +281,7 @@ func page(results []result, o Options) string {
 
 func mutantsOf(results []result) (all []mutant) {
 	for _, r := range results {
-		all = append(all, r.mutants...)
+		all = append(all, r.Mutants...)
 	}
 	return all
 }
@@ -234,9 +297,9 @@ func one(yes bool) int {
 func writeRow(w io.Writer, name string, results []result) {
 	var runs, accused, count, byDefault, byExplore int
 	for _, r := range results {
-		runs, accused = runs+r.runs, accused+one(len(r.accused) > 0)
-		for _, x := range r.mutants {
-			count, byDefault, byExplore = count+one(x.witness != ""), byDefault+one(x.byDefault), byExplore+one(x.byExplore)
+		runs, accused = runs+r.Runs, accused+one(len(r.Accused) > 0)
+		for _, x := range r.Mutants {
+			count, byDefault, byExplore = count+one(x.Witness != ""), byDefault+one(x.ByDefault), byExplore+one(x.ByExplore)
 		}
 	}
 	fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %s | %s |\n", name, len(results), runs, accused, count, share(byDefault, count), share(byExplore, count))
@@ -263,6 +326,7 @@ var kinds = slices.Concat(
 	kindsOf("release", releases, func(p Plumbing) Release { return p.Release }),
 	kindsOf("wake-up", wakes, func(p Plumbing) Wake { return p.Wake }),
 	kindsOf("sent again:", retries, func(p Plumbing) Retry { return p.Retry }),
+	kindsOf("acquire", takings, func(p Plumbing) Taking { return p.Taking }),
 	kindsOf("levels", levels, func(p Plumbing) Levels { return p.Levels }),
 	kindsOf("servers", counts, func(p Plumbing) int { return p.Servers }),
 	[]kind{
