@@ -27,6 +27,9 @@ type Subject struct {
 	About string // one line for people
 	// Advice says in a sentence or two when to take the lock and when not. A survey shows it.
 	Advice string
+	// OnlySimulated reports whether no program starts the servers of the lock, which exist only in
+	// the world.
+	OnlySimulated bool
 	// Servers are the servers that the world has, such as redistest.Servers(1).
 	Servers Servers
 	// Open makes the client of a process. It is called once for each process. It may ask
@@ -314,7 +317,7 @@ func (s Subject) renewEvery() time.Duration {
 func (s Subject) compile(offers offers) *subject.Subject {
 	servers := &servers{of: s}
 	out := &subject.Subject{
-		Name: s.Name, About: s.About, Advice: s.Advice,
+		Name: s.Name, About: s.About, Advice: s.Advice, OnlySimulated: s.OnlySimulated,
 		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, Idempotent: s.Idempotent, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends && s.Lease > 0, Endless: s.Lease == 0},
 		Times: func(time.Duration) model.Timing {
 			return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.renewEvery(), Recovery: s.Recovery, Reconnect: s.Reconnect, Waits: s.Waits}

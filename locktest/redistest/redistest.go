@@ -12,7 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/locktest"
-	_ "lockstep/scenarios/subject/builtin" // for locktest.Main: they are locks on Redis
+	_ "lockstep/scenarios/subject/builtin" // for programs of lockmain.Main: they are locks on Redis
 	"lockstep/sim"
 	"lockstep/sim/goredis"
 	simredis "lockstep/sim/redis"

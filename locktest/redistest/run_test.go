@@ -243,7 +243,7 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	if want := "exists-then-set is nondeterministic: the schedule of " + file + " gives different records, the records differ from event "; passes || !strings.Contains(differs, want) || strings.Contains(differs, "Keep the recording") {
 		t.Errorf("want %q:\n%s", want, differs)
 	}
-	needs := `-lockstep.live needs this import in the test: _ "lockstep/live/livecmd"`
+	needs := `-lockstep.live needs a player: set Options.Live of the test to live.Player(), of the package "lockstep/live"`
 	if runtime.GOOS != "linux" {
 		needs = "-lockstep.live needs Linux"
 	}

@@ -1,8 +1,8 @@
 package trace
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 
 	"lockstep/model"
 )
@@ -40,7 +40,7 @@ func valuesOf(rec *model.Record) values {
 	return all
 }
 
-// carried returns the holds whose values are among the words of a request, in the order of the words.
+// carried returns the holds whose values are among the words of a request, in order.
 // A value may also be a part of a word, as in JSON, between characters that are neither letters nor
 // digits.
 func (v values) carried(words []string) []holding {
@@ -57,27 +57,20 @@ func (v values) carried(words []string) []holding {
 		}
 	}
 	slices.SortStableFunc(out, func(a, b holding) int {
-		if n := strings.Compare(a.lock, b.lock); n != 0 {
-			return n
-		}
-		return strings.Compare(a.owner, b.owner)
+		return cmp.Or(cmp.Compare(a.lock, b.lock), cmp.Compare(a.owner, b.owner))
 	})
 	return slices.Compact(out)
 }
 
 // within reports whether a word contains a value between characters that are neither letters nor digits.
 func within(word, value string) bool {
-	for at := 0; ; {
-		i := strings.Index(word[at:], value)
-		if i < 0 {
-			return false
-		}
-		i += at
-		if !(i > 0 && letter(word[i-1]) || i+len(value) < len(word) && letter(word[i+len(value)])) {
+	for i := range len(word) - len(value) + 1 {
+		end := i + len(value)
+		if word[i:end] == value && (i == 0 || !letter(word[i-1])) && (end == len(word) || !letter(word[end])) {
 			return true
 		}
-		at = i + 1
 	}
+	return false
 }
 
 func letter(c byte) bool {
