@@ -119,6 +119,8 @@ var rooms = map[string]room{
 		"report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
 	"locktest/drawntest": {imports: []string{"explore", "explore/draw", "internal", "locktest", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"locktest/strangers": {imports: []string{
+		"explore", "explore/draw", "internal/counted", "linearizability/judges", "locktest", "locktest/redistest", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"peers": {imports: []string{
 		"bench", "explore/spread", "internal/evidence", "known", "known/defect", "live", "live/upstream", "lockmain", "locktest", "locktest/redistest", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}},
 	"bench": {imports: []string{
@@ -131,7 +133,8 @@ var rooms = map[string]room{
 	"internal/evidence": {imports: []string{
 		"bench", "cli", "cli/frame", "explore", "explore/draw", "explore/spread", "explore/survey", "internal", "internal/counted", "known", "linearizability/judges",
 		"live/planted", "live/upstream", "lockmain", "report", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
-	"cmd": {imports: []string{"cli/frame", "internal/evidence", "live", "live/java", "lockmain", "scenarios/subject/builtin"}, words: []*regexp.Regexp{apart}},
+	"cmd":           {imports: []string{"cli/frame", "internal/evidence", "live", "live/java", "lockmain", "scenarios/subject/builtin"}, words: []*regexp.Regexp{apart}},
+	"cmd/strangers": {imports: []string{"locktest/strangers", "sim"}, words: []*regexp.Regexp{locks, apart}},
 }
 
 // roomsOf are the rooms that may import a module of the command line. Who imports a lock does

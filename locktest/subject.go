@@ -48,6 +48,11 @@ type Subject struct {
 	// that met its connections is over. A client whose waits grow with each attempt that fails
 	// has their limit here. 0: it connects within seconds.
 	Reconnect time.Duration
+	// Waits is the longest time, by the lock's design, for which a waiter does not get a lock that is
+	// free, such as its pause between two tries, or a lease that it counts from its own look at the
+	// server. The judge of liveness adds it to each of its bounds. 0: a waiter gets a free lock within
+	// a second.
+	Waits time.Duration
 	// Parts is the number of keys of a hold, if a lock has several keys on one server. The
 	// owner needs the majority of them. 0 means one key per server.
 	Parts int
@@ -63,6 +68,10 @@ type Subject struct {
 	// Reentrant reports whether a thread may take a lock that it holds, and gives it up
 	// with as many unlocks. State must then give the Count of levels.
 	Reentrant bool
+	// Idempotent reports whether a thread that holds the lock and takes it again is granted at once
+	// although nothing counts the grants: one unlock ends the hold. A lock whose hold belongs to a
+	// session is often so. A lock is not Idempotent and Reentrant.
+	Idempotent bool
 	// Promises switches judges off. The zero value promises what the traits imply.
 	Promises Promises
 	// State returns what the servers hold for a lock; nil: nothing. The judges of mutual
@@ -287,6 +296,10 @@ func (s Subject) check() error {
 		wrong = fmt.Sprintf("has the negative Recovery %v; give it the time in which its servers may elect a master, or 0", s.Recovery)
 	case s.Reconnect < 0:
 		wrong = fmt.Sprintf("has the negative Reconnect %v; give it the longest wait of a client before it connects again, or 0", s.Reconnect)
+	case s.Waits < 0:
+		wrong = fmt.Sprintf("has the negative Waits %v; give it the longest time for which a waiter may not get a free lock, or 0", s.Waits)
+	case s.Idempotent && s.Reentrant:
+		wrong = "is Reentrant and Idempotent; leave Reentrant if a hold ends after as many unlocks as grants, and Idempotent if one unlock ends it"
 	case s.Lease == 0 && s.Renewed:
 		wrong = "is Renewed and has no Lease; give it the Lease that is renewed, or take Renewed away"
 	case s.RenewEvery != 0 && !s.Renewed:
@@ -315,9 +328,9 @@ func (s Subject) compile(offers offers) *subject.Subject {
 	servers := &servers{of: s}
 	out := &subject.Subject{
 		Name: s.Name, About: s.About, Advice: s.Advice, OnlySimulated: s.OnlySimulated,
-		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends && s.Lease > 0, Endless: s.Lease == 0},
+		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, Idempotent: s.Idempotent, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends && s.Lease > 0, Endless: s.Lease == 0},
 		Times: func(time.Duration) model.Timing {
-			return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.renewEvery(), Recovery: s.Recovery, Reconnect: s.Reconnect}
+			return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.renewEvery(), Recovery: s.Recovery, Reconnect: s.Reconnect, Waits: s.Waits}
 		},
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
 			return s.open(p, o.Addrs, servers.dialled)

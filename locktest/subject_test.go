@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/sim"
 )
@@ -41,6 +42,36 @@ func TestFingerprintsAreTaken(t *testing.T) {
 func TestTheTraitsHaveTheParts(t *testing.T) {
 	if got := (Subject{Name: "three", Parts: 3}).compile(offers{}).Parts; got != 3 {
 		t.Errorf("Parts is %d in the traits, want 3", got)
+	}
+}
+
+// The judges learn from the params how long a waiter may wait by the lock's design, and from the traits
+// that a second grant is no level.
+func TestTheJudgesLearnOfWaitsAndIdempotence(t *testing.T) {
+	s := Subject{Name: "polls", Lease: time.Second, Waits: 2 * time.Second, Idempotent: true}.compile(offers{})
+	if got := s.Timing(time.Second).Waits; got != 2*time.Second || !s.Idempotent {
+		t.Errorf("Waits is %v and Idempotent %t, want 2s and true", got, s.Idempotent)
+	}
+	if s := (Subject{Name: "plain", Lease: time.Second}).compile(offers{}); s.Timing(time.Second).Waits != 0 || s.Idempotent {
+		t.Errorf("a subject that says neither has %+v and %+v", s.Timing(time.Second), s.Traits)
+	}
+}
+
+// Fields that contradict one another, or that mean nothing, are refused.
+func TestSubjectsAreChecked(t *testing.T) {
+	for want, change := range map[string]func(*Subject){
+		"has the negative Waits -1s":                                  func(s *Subject) { s.Waits = -time.Second },
+		"is Reentrant and Idempotent; leave Reentrant if a hold ends": func(s *Subject) { s.Reentrant, s.Idempotent = true, true },
+	} {
+		s := Subject{Name: "any", Servers: Independent(1, 7000, func() sim.Server { return anyServer{} }), Lease: time.Second, NoState: "none",
+			Open: func(*Process) (Client, error) { return nil, nil }}
+		if err := s.check(); err != nil {
+			t.Fatal(err)
+		}
+		change(&s)
+		if err := s.check(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
 	}
 }
 

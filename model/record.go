@@ -99,6 +99,7 @@ type Event struct {
 	Program  bool      `json:"-"` // of KindSend and KindExec: the command carries a program that the server runs
 	Greets   bool      `json:"-"` // of KindSend and KindExec: the client's library sent the command to get to know the server, whoever waited
 	Asked    []string  `json:"-"` // of KindSend and KindExec of a SegmentCommand: the words with which its author asked for it, such as a method; nil: unknown
+	Guessed  bool      `json:"-"` // of KindSend: Op and Owners are those of the only call of the process that was under way, not those of the goroutine that wrote the command
 
 	Goroutine *Goroutine `json:"-"` // of KindLeft: the goroutine that Text names; nil: no goroutine is left over
 }

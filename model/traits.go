@@ -10,6 +10,9 @@ type Traits struct {
 	Fenced       bool // every hold has a token, greater than all before
 	Uncounted    bool // re-entry is not counted, or not possible
 	NonReentrant bool // an owner that enters again gets an error
+	// Idempotent reports whether a thread that holds the lock and asks for it again is granted at once,
+	// and one unlock still ends its hold.
+	Idempotent bool
 	// PerGrant reports whether a thread knows a hold only by the value that its grant
 	// returned. A thread that got no answer to an acquire does not know the hold that the
 	// acquire may have left.
@@ -51,6 +54,9 @@ type Timing struct {
 	// Reconnect is the time for which a client may wait before it connects again, after the end of
 	// a fault that met its connections; 0: no longer than Resend.
 	Reconnect time.Duration
+	// Waits is the longest time that a waiter needs by the lock's design to get a lock that is free,
+	// besides the messages that it sends; 0: none.
+	Waits time.Duration
 	// Memory is how long the server remembers a call that is over; 0: not at all.
 	Memory time.Duration
 }

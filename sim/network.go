@@ -97,7 +97,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if !c.p.dead {
 		w.record(&model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks,
-			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Greets: r.Greets, Asked: m.asked})
+			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Greets: r.Greets, Asked: m.asked, Guessed: by.Guessed})
 	}
 	if c.p.paused() {
 		c.p.held = append(c.p.held, func() { w.transmit(m) })

@@ -164,13 +164,14 @@ type Forgotten struct {
 }
 
 // Bound is the longest time that a waiter may wait for a free lock, with its reason. At most one of
-// RoundTrip, After and DeadWaiters is set; a bound without them is a second.
+// RoundTrip, After and DeadWaiters is set; a bound without them is a second. Waits adds to each.
 type Bound struct {
 	Ns          int64
 	RoundTrip   time.Duration // the bound is eight round trips
 	Cost        time.Duration // besides a second, with After
 	After       Disturbance
-	DeadWaiters bool // the bound is two waits and a second
+	DeadWaiters bool          // the bound is two waits and a second
+	Waits       time.Duration // the time that a waiter needs by the lock's design
 }
 
 // Disturbance is an event that may make a waiter wait for the end of a lease.

@@ -73,12 +73,41 @@ func (r *run) occupied(lock string) []span {
 		busy = append(busy, span{t.FromNs, t.ToNs})
 	}
 	busy = append(busy, r.closed(lock)...)
+	busy = append(busy, r.unheard(lock)...)
 	for _, m := range r.CommandsOn(lock) {
 		for _, h := range m.Hits {
 			busy = append(busy, span{h.AtNs, h.AtNs})
 		}
 	}
 	return busy
+}
+
+// unheard returns the times for which the servers held the lock for a thread that was not told, where threads
+// know holds only by their grants. Each lasts until the end of the lease that a request of the thread's call
+// began, or of the last such request if others came late. A call that answers busy leaves no hold behind.
+func (r *run) unheard(lock string) []span {
+	if !r.Record.Params.PerGrant {
+		return nil
+	}
+	told := map[*trace.Change]bool{}
+	for _, o := range r.CallsOn(lock) {
+		if o.Outcome == model.Granted {
+			told[r.answered(o)] = true
+		}
+	}
+	var out []span
+	for _, h := range r.Holds(lock) {
+		o := r.grantedBy(h.Began)
+		if told[h.Began] || o == nil || o.Caller != h.Owner || o.Outcome == model.Busy {
+			continue
+		}
+		for _, c := range append([]*trace.Change{h.Began}, h.Moved...) {
+			if c.After.ExpiresMs >= 0 && r.grantedBy(c) == o && (c.Call() != o || c.By.AtNs <= o.ReturnedNs()) {
+				out = append(out, span{c.AtNs, min(h.ToNs(), (c.After.ExpiresMs+1)*millisecond)})
+			}
+		}
+	}
+	return out
 }
 
 // closed returns the times in which nobody can take the lock although nobody holds it. Each ends,
@@ -670,9 +699,10 @@ const RoundTrips = 8
 // bound returns how long a waiter may get nothing from the instant from on, if it gets nothing
 // until the instant to.
 func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound {
-	b := Bound{Ns: int64(time.Second)}
-	if trip := int64(2 * r.Record.Params.Latency); RoundTrips*trip > b.Ns {
-		b = Bound{Ns: RoundTrips * trip, RoundTrip: time.Duration(trip)}
+	waits := r.Record.Params.Waits
+	b := Bound{Ns: int64(time.Second + waits), Waits: waits}
+	if trip := int64(2 * r.Record.Params.Latency); RoundTrips*trip > int64(time.Second) {
+		b = Bound{Ns: RoundTrips*trip + int64(waits), RoundTrip: time.Duration(trip), Waits: waits}
 	}
 	lease := max(r.Record.Params.Watchdog, 0)
 	for _, x := range r.CallsOn(lock) {
@@ -701,8 +731,8 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound 
 		if d.at+int64(cost) < from {
 			continue
 		}
-		if until := min(max(d.at, from), to) + int64(time.Second) + int64(cost); until-from > b.Ns {
-			b = Bound{Ns: until - from, Cost: cost, After: d.what}
+		if until := min(max(d.at, from), to) + int64(time.Second+waits) + int64(cost); until-from > b.Ns {
+			b = Bound{Ns: until - from, Cost: cost, After: d.what, Waits: waits}
 		}
 	}
 	if r.Record.Params.Fair {
@@ -710,8 +740,8 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound 
 		for _, x := range r.CallsOn(lock) {
 			wait = max(wait, time.Duration(x.WaitNs))
 		}
-		if two := int64(2*wait + time.Second); r.deadInQueue(lock, from, to) && two > b.Ns {
-			b = Bound{Ns: two, DeadWaiters: true}
+		if two := int64(2*wait + time.Second + waits); r.deadInQueue(lock, from, to) && two > b.Ns {
+			b = Bound{Ns: two, DeadWaiters: true, Waits: waits}
 		}
 	}
 	return b

@@ -253,13 +253,19 @@ func together(t *judges.Together) string {
 
 // bound writes why a waiter may wait for so long, as a clause.
 func bound(b judges.Bound) string {
+	design := ""
+	if b.Waits > 0 {
+		design = fmt.Sprintf(", and %v by the lock's design", b.Waits)
+	}
 	switch {
 	case b.RoundTrip > 0:
-		return fmt.Sprintf(" (%d round trips of %v)", judges.RoundTrips, b.RoundTrip)
+		return fmt.Sprintf(" (%d round trips of %v%s)", judges.RoundTrips, b.RoundTrip, design)
 	case b.After.Kind != "":
-		return fmt.Sprintf(" (a second and %v, after %s)", b.Cost, disturbance(b.After))
+		return fmt.Sprintf(" (a second and %v, after %s%s)", b.Cost, disturbance(b.After), design)
 	case b.DeadWaiters:
-		return " (two waits of this lock and a second, with dead waiters in front)"
+		return fmt.Sprintf(" (two waits of this lock and a second, with dead waiters in front%s)", design)
+	case design != "":
+		return fmt.Sprintf(" (a second%s)", design)
 	}
 	return ""
 }

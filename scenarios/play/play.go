@@ -108,7 +108,7 @@ func LengthsOf(sc *scenarios.Scenario, l *subject.Subject) (n Lengths) {
 	longest := max(params.Watchdog, longestLease(sc)) + putBack(sc)
 	// The world settles for at least as long as a client takes to give a command up.
 	n.Settle = max(longest, params.GiveUp+5*time.Second) + time.Second
-	n.Quiet = n.Settle
+	n.Quiet = n.Settle + params.Waits
 	if l.Fair {
 		n.Quiet += 2 * max(params.FairWait, longestWait(sc))
 	}
