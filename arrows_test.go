@@ -65,7 +65,6 @@ var rooms = map[string]room{
 		"linearizability/judges", "live/proxy", "live/topology", "lockimpl", "model", "model/trace", "report/sentence",
 		"scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/onredis", "sim", "sim/redis"}, words: []*regexp.Regexp{locks}},
 	"live/java":       {imports: []string{"interop/library", "live", "lockimpl", "model", "scenarios/subject", "scenarios/subject/builtin", "scenarios/subject/onredis", "sim"}},
-	"live/livecmd":    {imports: []string{"internal/simrun", "live", "scenarios", "scenarios/play", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks}},
 	"live/planted":    {imports: []string{"scenarios", "scenarios/subject"}, modules: none, words: []*regexp.Regexp{locks, apart}},
 	"live/upstream":   {imports: []string{"linearizability/judges", "model", "model/trace", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject"}, modules: none},
 	"interop":         {imports: []string{"interop/library", "live/proxy", "lockimpl"}},
@@ -116,27 +115,33 @@ var rooms = map[string]room{
 	"internal":         {},
 	"internal/counted": {modules: none, words: []*regexp.Regexp{apart}},
 	"locktest": {imports: []string{
-		"explore", "explore/draw", "explore/failure", "explore/spread", "internal", "internal/counted", "internal/simrun", "linearizability/judges", "lockimpl", "model", "model/trace", "report",
+		"explore", "explore/draw", "explore/failure", "internal", "internal/counted", "linearizability/judges", "lockimpl", "model", "model/trace", "report",
 		"report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
 	"locktest/drawntest": {imports: []string{"explore", "explore/draw", "internal", "locktest", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"locktest/strangers": {imports: []string{
+		"explore", "explore/draw", "internal/counted", "linearizability/judges", "locktest", "locktest/redistest", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"peers": {imports: []string{
-		"bench", "bench/benchcmd", "explore/spread", "known", "known/defect", "live", "live/livecmd", "live/upstream", "locktest", "locktest/redistest", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}},
-	"bench/benchcmd": {imports: []string{"bench", "internal/simrun"}, modules: none, words: []*regexp.Regexp{locks}},
-	"bench/command":  {imports: []string{"sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+		"bench", "explore/spread", "internal/evidence", "known", "known/defect", "live", "live/upstream", "lockmain", "locktest", "locktest/redistest", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}},
 	"bench": {imports: []string{
-		"bench/command", "explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
-	"internal/simrun": {imports: []string{
-		"bench/command", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/spread", "explore/strategy", "explore/survey",
-		"internal", "internal/counted", "known", "linearizability", "linearizability/judges", "live/planted", "live/upstream", "model", "report", "report/sentence", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
-	"cmd": {imports: []string{"bench/benchcmd", "live/java", "live/livecmd", "locktest", "scenarios/subject/builtin"}, words: []*regexp.Regexp{apart}},
+		"explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
+	"cli": {imports: []string{
+		"cli/frame", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/spread", "explore/strategy", "explore/survey",
+		"internal", "internal/counted", "known", "linearizability", "linearizability/judges", "model", "report", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
+	"cli/frame": {imports: []string{"explore", "explore/spread", "internal", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
+	"lockmain":  {imports: []string{"cli", "cli/frame", "explore/spread", "locktest", "scenarios", "scenarios/play", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"internal/evidence": {imports: []string{
+		"bench", "cli", "cli/frame", "explore", "explore/draw", "explore/spread", "explore/survey", "internal", "internal/counted", "known", "linearizability/judges",
+		"live/planted", "live/upstream", "lockmain", "report", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
+	"cmd":           {imports: []string{"cli/frame", "internal/evidence", "live", "live/java", "lockmain", "scenarios/subject/builtin"}, words: []*regexp.Regexp{apart}},
+	"cmd/strangers": {imports: []string{"locktest/strangers", "sim"}, words: []*regexp.Regexp{locks, apart}},
 }
 
 // roomsOf are the rooms that may import a module of the command line. Who imports a lock does
 // not link it.
 var roomsOf = map[string][]string{
-	"github.com/spf13/cobra": {"internal/simrun"},
-	"github.com/spf13/pflag": {"internal/simrun"},
+	"github.com/spf13/cobra": {"cli", "cli/frame", "internal/evidence"},
+	"github.com/spf13/pflag": {"cli", "cli/frame"},
 }
 
 // roomOf returns the innermost room that a folder belongs to, "" for none.
@@ -284,7 +289,9 @@ func TestWhatAProgramBuilds(t *testing.T) {
 	rows := locksBuild()
 	for name, want := range map[string][]string{
 		"locktest": {
-			"github.com/anishathalye/porcupine", "github.com/google/renameio/v2", "github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/yuin/goldmark", "go.yaml.in/yaml/v3", "olympos.io/encoding/edn"},
+			"github.com/anishathalye/porcupine", "github.com/google/renameio/v2", "go.yaml.in/yaml/v3", "olympos.io/encoding/edn"},
+		"lockmain": {
+			"github.com/anishathalye/porcupine", "github.com/google/renameio/v2", "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "olympos.io/encoding/edn"},
 	} {
 		rows[name] = want
 	}

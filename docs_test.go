@@ -124,7 +124,7 @@ func TestTheReadmeIsShort(t *testing.T) {
 
 // The pages that lead to the site give the command that makes a page of each run.
 func TestTheWholeSiteHasItsCommandWhereOneLooks(t *testing.T) {
-	const whole = "`(cd peers && go run ./cmd/simrun site --repository .. ../public)`"
+	const whole = "`(cd peers && go run ./cmd/evidence site --repository .. ../public)`"
 	for _, page := range []string{"README.md", "docs/README.md", "docs/site.md"} {
 		if !strings.Contains(text(t, page), whole) {
 			t.Errorf("%s does not say %s", page, whole)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"lockstep/bench/command"
 	"lockstep/explore"
 	"lockstep/internal/nearest"
 )
@@ -42,9 +41,9 @@ func partNames() []string {
 }
 
 // New returns the benchmarks with these settings.
-func New(o command.Options) command.Benchmarks { return &bench{Options: o} }
+func New(o Options) Benchmarks { return &bench{Options: o} }
 
-// Check implements command.Benchmarks.
+// Check implements Benchmarks.
 func (b *bench) Check() error {
 	for _, name := range b.Only {
 		if !slices.Contains(partNames(), name) {
@@ -59,7 +58,7 @@ func (b *bench) Check() error {
 }
 
 type bench struct {
-	command.Options
+	Options
 	// earlier has the figures that an earlier call left of the part that is measured now; nil: none.
 	earlier *measurement
 	// keep keeps what is measured so far of the part that is measured now. It may be nil.
@@ -122,8 +121,8 @@ func (b *bench) chosen() []part {
 	})
 }
 
-// Run implements command.Benchmarks.
-func (b *bench) Run(each func(command.Report) error) error {
+// Run implements Benchmarks.
+func (b *bench) Run(each func(Report) error) error {
 	if err := b.Check(); err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"lockstep/bench/command"
 	"lockstep/explore"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -25,7 +24,7 @@ import (
 // A hunt finds a planted bug that any campaign meets within its first runs, and says that it
 // does not find one for which it has no time.
 func TestHuntsMeetAPlantedBug(t *testing.T) {
-	b := &bench{Options: command.Options{Host: sim.NewHost(t), Rounds: 3}}
+	b := &bench{Options: Options{Host: sim.NewHost(t), Rounds: 3}}
 	all, err := quarries(b.Host)
 	if err != nil {
 		t.Fatal(err)
@@ -104,7 +103,7 @@ func served(t *testing.T, b *bench, c chase) (ends []huntEnd, err error) {
 
 // A process that ends without an answer is an error that says what it wrote.
 func TestAHunterThatFailsSaysWhy(t *testing.T) {
-	b := &bench{Options: command.Options{Hunter: func() *exec.Cmd { return exec.Command("sh", "-c", "echo no memory >&2; exit 3") }}}
+	b := &bench{Options: Options{Hunter: func() *exec.Cmd { return exec.Command("sh", "-c", "echo no memory >&2; exit 3") }}}
 	_, err := b.huntAway([]quarry{{name: "easy", lock: plainLock}}, huntStrategies[0], 1, 0)
 	if err == nil || !strings.Contains(err.Error(), "no memory") || b.hunter != nil {
 		t.Errorf("error %v, and the process is %v", err, b.hunter)
@@ -169,7 +168,7 @@ var madeUpLimits = []time.Duration{20, 250, 400}
 // hunt goes on with a report. It returns the report that a later call reads.
 func (x *hunts) hunt(t *testing.T, r *report, m measurement) (*report, error) {
 	t.Helper()
-	b := &bench{Options: command.Options{Rounds: 3, Command: "bench --only hunt"}}
+	b := &bench{Options: Options{Rounds: 3, Command: "bench --only hunt"}}
 	b.once = func(bugs []quarry, name string, seed uint64, limit time.Duration) (ends []huntEnd, err error) {
 		if len(x.played) == x.last {
 			return nil, errors.New("interrupted")
@@ -341,7 +340,7 @@ func TestAHuntGoesOnWithOtherStories(t *testing.T) {
 
 func TestAHuntIsPlayedOnlyIfItIsNamed(t *testing.T) {
 	names := func(only ...string) (names []string) {
-		for _, p := range (&bench{Options: command.Options{Only: only}}).chosen() {
+		for _, p := range (&bench{Options: Options{Only: only}}).chosen() {
 			names = append(names, p.name)
 		}
 		return names

@@ -74,7 +74,7 @@ func (c chase) warm(h *sim.Host) error {
 	return player.Family(0, nil, func(explore.Run) error { return nil })
 }
 
-// ServeHunts implements command.Benchmarks.
+// ServeHunts implements Benchmarks.
 func (b *bench) ServeHunts(in io.Reader, out io.Writer) error {
 	chases, answers := json.NewDecoder(in), json.NewEncoder(out)
 	for first := true; ; first = false {

@@ -93,7 +93,7 @@ func (r *report) unfinished(m measurement) *measurement {
 	return &before
 }
 
-// WriteData implements command.Report.
+// WriteData implements Report.
 func (r *report) WriteData(w io.Writer) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
@@ -105,7 +105,7 @@ func (r *report) WriteData(w io.Writer) error {
 	return nil
 }
 
-// WritePage implements command.Report.
+// WritePage implements Report.
 func (r *report) WritePage(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<!-- written by: %s -->\n# What it costs\n\nWritten by `%s`. ", r.command, r.command)

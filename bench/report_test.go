@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"lockstep/bench/command"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
@@ -140,7 +139,7 @@ func TestAPageKeepsThePartsOfEarlierCalls(t *testing.T) {
 // A part for which something is missing says so, and the others go on.
 func TestWithoutARedisServer(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	b := &bench{Options: command.Options{Rounds: 1, Quick: true}}
+	b := &bench{Options: Options{Rounds: 1, Quick: true}}
 	for name, measure := range map[string]func() (section, error){"lock": b.lock, "real-time": b.realTime} {
 		s, err := measure()
 		if err != nil || len(s.Rows)+len(s.Goals) > 0 || strings.Join(s.After, "") != "Not measured: there is no redis-server here." {

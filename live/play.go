@@ -20,27 +20,8 @@ import (
 	"lockstep/sim"
 )
 
-// Options are the settings of a run.
-type Options struct {
-	// Program is the command of a client: a program that calls Client.
-	Program []string
-	// Address is a server that somebody else runs; "": the run starts one. The server must be
-	// empty. The keys of the run have a prefix, and the run removes no other keys.
-	Address string
-	// Servers names the group that the servers form: onredis.Sentinel or onredis.Cluster. "": the
-	// scenario and the lock decide.
-	Servers string
-	// Keep is the folder in which the run leaves the logs of its processes; "": it keeps none.
-	Keep string
-	// Tell is called with a text when the run begins another part of its work; nil: nobody listens.
-	Tell func(doing string)
-}
-
-func (o Options) tell(doing string) {
-	if o.Tell != nil {
-		o.Tell(doing)
-	}
-}
+// Options are the settings of a run. The command of a client is a program that calls Client.
+type Options = play.LiveOptions
 
 // Run plays a scenario once, judges the run, and gives it a number. If the machine stood still
 // for long, or the finding depends on instants that nobody knows exactly, Run plays once more,
@@ -54,7 +35,7 @@ func Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number
 	if err != nil || doubt == "" {
 		return r, err
 	}
-	o.tell("playing it once more, because " + doubt)
+	o.Report("playing it once more, because " + doubt)
 	again, still, err := run(ctx, sc, l, number, o)
 	if err != nil {
 		return again, err
@@ -106,10 +87,10 @@ func judged(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o O
 	if err != nil {
 		return nil, judges.Judgement{}, err
 	}
-	o.tell("judging")
+	o.Report("judging")
 	j := s.judge()
 	play.Convict(sc, &j, nil, func(less *scenarios.Scenario, _ []model.Excuse, _ []string) judges.Judgement {
-		o.tell("playing it once more, without a fault that excuses a finding")
+		o.Report("playing it once more, without a fault that excuses a finding")
 		_, again, e := judged(ctx, less, l, o)
 		if e != nil {
 			err = e

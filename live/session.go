@@ -197,7 +197,7 @@ func (s *session) at(t time.Time) int64 { return int64(t.Sub(s.base)) }
 
 // play plays the scenario. It returns when all processes have ended.
 func (s *session) play(ctx context.Context, dir string) (err error) {
-	s.o.tell("starting the processes")
+	s.o.Report("starting the processes")
 	if err := s.serve(dir); err != nil {
 		return err
 	}
@@ -1106,15 +1106,15 @@ func (s *session) run(ctx context.Context) {
 	struck := s.plan(ctx)
 	defer struck()
 	length := play.LengthsOf(s.sc, s.lock)
-	s.o.tell("playing the steps and the faults")
+	s.o.Report("playing the steps and the faults")
 	if s.rest(ctx, length) {
 		s.mu.Lock()
 		s.heal()
 		s.mu.Unlock()
-		s.o.tell("waiting until calls have returned and renewals have stopped")
+		s.o.Report("waiting until calls have returned and renewals have stopped")
 		s.rest(ctx, length)
 	}
-	s.o.tell("waiting until no lock is held any more")
+	s.o.Report("waiting until no lock is held any more")
 	s.leave(ctx, length)
 }
 

@@ -48,9 +48,6 @@ func hintOf(f judges.Finding, run *trace.Run) string {
 	case judges.Forgotten:
 		return hintOfUnlock(run, f.Lock, d.ToNs)
 	case judges.Unplaceable:
-		if h := d.Reason.Overlap; h != nil {
-			return hintOfHolder(run, f.Lock, h.Holder)
-		}
 		if d.Reason.Refused == nil {
 			return ""
 		}
@@ -164,21 +161,6 @@ func hintOfReleased(run *trace.Run, call *trace.Call) string {
 // hintOfFreed is about an unlock that freed the hold of another thread.
 func hintOfFreed(holder string) string {
 	return "Unlock freed the hold of " + holder + "; it must free a hold only if the value on the server is that of its own hold, compare and free in one request, such as a script or a transaction, and each hold needs a value of its own"
-}
-
-// hintOfHolder is about an unlock of a thread that still held the lock by its calls.
-func hintOfHolder(run *trace.Run, lock, holder string) string {
-	if run == nil {
-		return ""
-	}
-	for _, call := range run.CallsOn(lock) {
-		if call.Caller == holder && call.Action == model.ActUnlock {
-			if hint := hintOfResent(call); hint != "" {
-				return hint
-			}
-		}
-	}
-	return ""
 }
 
 // hintOfResent is about an unlock that returned ErrNotHeld although one of its requests had freed the

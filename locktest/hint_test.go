@@ -64,9 +64,9 @@ func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 		unlocked    model.Outcome // "": released
 	}{
 		"the unlock was lost on its way, and the lock was busy": {unlock: []model.Event{unlocks, lost}, try: []model.Event{tries, runs, replies},
-			want: "the Unlock that a/1 called at 0.100s returned nil, although its request was lost before a server had it; it must return the error of the request"},
+			want: "Unlock returned nil, although its request was lost before a server had it; it must return the error of the request"},
 		"the server refused the unlock, and the lock was busy": {unlock: []model.Event{unlocks, refuses, replies}, try: []model.Event{tries, runs, replies},
-			want: "the Unlock that a/1 called at 0.100s returned nil, although the server answered its request with an error; it must return the error of the request"},
+			want: "Unlock returned nil, although the server answered its request with an error; it must return the error of the request"},
 		"the try asked nobody": {unlock: []model.Event{unlocks, runs, frees, replies}, try: nil,
 			want: busy + "this call sent no request, so it must return the error that ended it, such as that of the context"},
 		"the try was lost on its way": {unlock: []model.Event{unlocks, runs, frees, replies}, try: []model.Event{tries, lost},

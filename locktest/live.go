@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"lockstep/internal/counted"
-	"lockstep/internal/simrun"
 	"lockstep/linearizability/judges"
 	"lockstep/report/sentence"
+	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 )
 
@@ -26,27 +26,26 @@ const liveClient = "LOCKSTEP_LIVE_CLIENT"
 // serveLive plays a process of a live run, if this program was started for one. Then it does not
 // return.
 func (r *runner) serveLive() {
-	if os.Getenv(liveClient) != r.t.Name() {
+	if os.Getenv(liveClient) != r.t.Name() || r.o.Live == nil {
 		return
 	}
 	subject.Register(r.lock)
 	out := os.Stdout
 	os.Stdout = os.Stderr // the lock may print to stdout
-	if err := simrun.Live.Client(os.Stdin, out); err != nil {
+	if err := r.o.Live.Client(os.Stdin, out); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// livable returns the reason why a lock cannot be played on a real server; nil if it can.
-func livable(name string) error {
+// livable returns the reason why a player cannot play a lock on a real server; nil if it can.
+func livable(player play.LivePlayer, name string) error {
 	if runtime.GOOS != "linux" {
 		return errors.New("-lockstep.live needs Linux")
 	}
-	if simrun.Live == nil {
-		livecmd := path.Join(path.Dir(reflect.TypeFor[Subject]().PkgPath()), "live", "livecmd")
-		return fmt.Errorf("-lockstep.live needs this import in the test: _ %q", livecmd)
+	if player == nil {
+		return fmt.Errorf("-lockstep.live needs a player: set Options.Live of the test to live.Player(), of the package %q", path.Join(path.Dir(reflect.TypeFor[Subject]().PkgPath()), "live"))
 	}
 	if _, err := subject.Find(name); err == nil {
 		return fmt.Errorf("subject %q has the name of a built-in lock, which -lockstep.live would play instead; give it a name of its own", name)
@@ -69,7 +68,7 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 	}
 	defer func() { _ = os.Unsetenv(liveClient) }()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU())) // nothing is simulated here
-	o := simrun.LiveOptions{Program: []string{self, "-test.run=" + patternOf(r.t.Name())}}
+	o := play.LiveOptions{Program: []string{self, "-test.run=" + patternOf(r.t.Name())}}
 	seen := map[string][]string{} // by judge, one text per run with a bug
 	var order []string
 	ended := map[string]int{} // by verdict
@@ -77,7 +76,7 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 	for n := range runs {
 		told := tellLive(os.Stderr, fmt.Sprintf("locktest: %s, live run %d of %d", r.s.Name, n+1, runs))
 		o.Tell = told.tell
-		v, err := simrun.Live.Run(t.Context(), sc, r.lock, uint64(n+1), o)
+		v, err := r.o.Live.Run(t.Context(), sc, r.lock, uint64(n+1), o)
 		if err != nil {
 			t.Fatal("locktest:", err)
 		}

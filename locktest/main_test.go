@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/lockmain"
 	"lockstep/locktest"
 	"lockstep/sim"
 	"lockstep/sim/goredis"
@@ -25,7 +26,7 @@ const asProgram = "LOCKSTEP_MAIN"
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(asProgram); name != "" {
-		locktest.Main(tries(name))
+		lockmain.Main(lockmain.Options{Locks: []locktest.Subject{tries(name)}})
 		return
 	}
 	os.Exit(m.Run())

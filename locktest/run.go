@@ -61,6 +61,9 @@ type Options struct {
 	// one; otherwise it fails the test, since a name may be misspelt. A glob that matches no file fails
 	// the test before anything is played. The format is that of simrun.
 	Scenarios string
+	// Live plays recordings on real servers for the flag -lockstep.live, such as live.Player(); nil:
+	// the flag is refused.
+	Live play.LivePlayer
 }
 
 var flags = struct {
@@ -132,7 +135,7 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	case given["lockstep.live"] && *flags.replay == "":
 		return explore.Plan{}, errors.New("-lockstep.live plays the recording that -lockstep.replay names; give it one")
 	case given["lockstep.live"]:
-		if err := livable(lock); err != nil {
+		if err := livable(o.Live, lock); err != nil {
 			return explore.Plan{}, err
 		}
 	}

@@ -27,6 +27,9 @@ type Subject struct {
 	About string // one line for people
 	// Advice says in a sentence or two when to take the lock and when not. A survey shows it.
 	Advice string
+	// OnlySimulated reports whether no program starts the servers of the lock, which exist only in
+	// the world.
+	OnlySimulated bool
 	// Servers are the servers that the world has, such as redistest.Servers(1).
 	Servers Servers
 	// Open makes the client of a process. It is called once for each process. It may ask
@@ -105,6 +108,13 @@ type Servers interface {
 	Count() int
 	// Nodes returns the servers of a new world and the addresses at which they answer.
 	Nodes() []sim.Node
+}
+
+// Checked is Servers that may have been described in a wrong way. The subject is then refused when it is judged.
+type Checked interface {
+	Servers
+	// Check returns an error that says what is wrong, and what to do.
+	Check() error
 }
 
 // Snapshot gives State the servers as they are at one instant.
@@ -262,6 +272,7 @@ func (p *Process) Sim() *sim.Process { return p.p }
 // check returns an error that names the subject and a field that is missing or wrong.
 func (s Subject) check() error {
 	wrong := ""
+	checked, ok := s.Servers.(Checked)
 	switch {
 	case s.Name == "":
 		return errors.New("a subject has no Name; give it one, such as \"orders\"")
@@ -271,6 +282,8 @@ func (s Subject) check() error {
 		wrong = "has no Servers; give it redistest.Servers(1), or those of another server package"
 	case s.Servers.Count() < 1:
 		wrong = fmt.Sprintf("has %d servers; give it at least one, such as by redistest.Servers(1)", s.Servers.Count())
+	case ok && checked.Check() != nil:
+		wrong = "has wrong Servers: " + checked.Check().Error()
 	case s.State == nil && s.NoState == "":
 		wrong = "has no State, without which most judges cannot be asked, that of mutual exclusion among them; give it one, such as redistest.Value(nil) for a key of Redis, or say in NoState why it has none"
 	case s.State != nil && s.NoState != "":
@@ -314,7 +327,7 @@ func (s Subject) renewEvery() time.Duration {
 func (s Subject) compile(offers offers) *subject.Subject {
 	servers := &servers{of: s}
 	out := &subject.Subject{
-		Name: s.Name, About: s.About, Advice: s.Advice,
+		Name: s.Name, About: s.About, Advice: s.Advice, OnlySimulated: s.OnlySimulated,
 		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, Idempotent: s.Idempotent, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends, Endless: s.Lease == 0},
 		Times: func(time.Duration) model.Timing {
 			return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.renewEvery(), Recovery: s.Recovery, Reconnect: s.Reconnect, Waits: s.Waits}

@@ -38,9 +38,8 @@ const (
 	KindLeft     Kind = "left"     // Key, Channel or Text is left over at the end of the run
 	KindDefect   Kind = "defect"   // the harness itself failed; Text describes the failure
 	KindResource Kind = "resource" // a resource was read or written (Phase); it holds Value
-	// KindUnsimulated: a server met a command, an option or a syntax that it does not simulate and the real
-	// one has. Command says in a few words what it met. A server records it once in a run, just before the
-	// execution of the request that met it.
+	// KindUnsimulated means that a server met Command, a few words for a command, an option or a syntax that it does not
+	// simulate and that the real server has. It comes just before the KindExec of the message.
 	KindUnsimulated Kind = "unsimulated"
 )
 
@@ -98,7 +97,9 @@ type Event struct {
 	Channels []string  `json:"-"` // of KindSend and KindExec: the channels that the command names
 	Answer   Answer    `json:"-"` // of KindExec
 	Program  bool      `json:"-"` // of KindSend and KindExec: the command carries a program that the server runs
+	Greets   bool      `json:"-"` // of KindSend and KindExec: the client's library sent the command to get to know the server, whoever waited
 	Asked    []string  `json:"-"` // of KindSend and KindExec of a SegmentCommand: the words with which its author asked for it, such as a method; nil: unknown
+	Guessed  bool      `json:"-"` // of KindSend: Op and Owners are those of the only call of the process that was under way, not those of the goroutine that wrote the command
 
 	Goroutine *Goroutine `json:"-"` // of KindLeft: the goroutine that Text names; nil: no goroutine is left over
 }
@@ -282,16 +283,15 @@ func (r *Record) Add(e Event) {
 	r.Events = append(r.Events, e)
 }
 
-// Unsimulated returns what the servers met and do not simulate, each text once, sorted. See KindUnsimulated.
-func (r *Record) Unsimulated() []string {
-	var out []string
+// Unsimulated returns what the servers met and do not simulate, each once and in order: see KindUnsimulated.
+func (r *Record) Unsimulated() (list []string) {
 	for i := range r.Events {
-		if e := &r.Events[i]; e.Kind == KindUnsimulated {
-			out = append(out, e.Command)
+		if e := &r.Events[i]; e.Kind == KindUnsimulated && !slices.Contains(list, e.Command) {
+			list = append(list, e.Command)
 		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	slices.Sort(list)
+	return list
 }
 
 // Digest returns the hex SHA-256 of the events as JSON lines. The same seed in the

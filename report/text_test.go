@@ -13,7 +13,6 @@ import (
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/report"
-	"lockstep/scenarios"
 )
 
 func TestTheTextTellsTheStory(t *testing.T) {
@@ -553,42 +552,6 @@ func TestTheShortStoryHasTheCallThatPolls(t *testing.T) {
 	}
 }
 
-// A finding about a history is about all of its calls until they return. If a thread still held the lock
-// by its calls, its unlock belongs to the story, too.
-func TestTheStoryOfAHistoryHasTheUnlockOfTheHolder(t *testing.T) {
-	const lock = "redisson@3.21.3"
-	sc, err := scenarios.Parse("resent.yaml", []byte(`lockstep: 1
-name: resent
-about: An unlock is sent again, and finds no hold.
-locks: [`+lock+`]
-network: {latency: 1ms}
-processes: {a: {}, b: {}}
-steps:
-  a/1: [{at: 1ms}, {lock: {name: x}}]
-  b/1: [{lock: {name: x}}, {unlock: {name: x}}]
-faults:
-  - {when: {direction: reply, script: unlock, nth: 1}, do: drop}
-expect: {`+lock+`: {bug: [linearizable, hold-count]}}
-`), scenarios.AnyLock)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := verdictOf(t, sc, lock)
-	r := report.Run{Scenario: sc.Name, Record: v.Played.Record}
-	for _, f := range v.Findings {
-		if d, ok := f.Detail.(judges.Unplaceable); ok && d.Reason.Overlap != nil {
-			r.Findings = append(r.Findings, f)
-		}
-	}
-	if len(r.Findings) == 0 {
-		t.Fatalf("no history shows that two threads held the lock: %v", v.Findings)
-	}
-	story := strings.TrimSpace(report.Shortened(r, 20))
-	if last := story[strings.LastIndex(story, "\n")+1:]; !strings.Contains(last, "unlock x: not_held") {
-		t.Errorf("the story does not end with the answer to the unlock:\n%s", story)
-	}
-}
-
 // A call that failed, or does not know what it did, says why in the timeline. The outcomes of others say it.
 func TestTheTimelineSaysWhyACallFailed(t *testing.T) {
 	for _, c := range []struct {
@@ -609,5 +572,13 @@ func TestTheTimelineSaysWhyACallFailed(t *testing.T) {
 		if !strings.HasSuffix(text, " "+c.want+" no judge found anything") {
 			t.Errorf("%s, %q: the timeline ends otherwise than %q:\n%s", c.outcome, c.err, c.want, text)
 		}
+	}
+}
+
+func TestTheTextSaysWhatAServerDoesNotSimulate(t *testing.T) {
+	r := played(t, "unlock-reply-lost", "redisson@3.21.3")
+	r.Record.Add(model.Event{AtNs: r.Record.Events[len(r.Record.Events)-1].AtNs, Kind: model.KindUnsimulated, Command: "BITFIELD"})
+	if text := report.Text(r); !strings.Contains(text, "does not simulate BITFIELD") {
+		t.Errorf("not told:\n%s", text)
 	}
 }

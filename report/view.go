@@ -287,6 +287,8 @@ func (b *builder) event(e *model.Event) {
 			what = sentence.Goroutine(e.Goroutine)
 		}
 		b.add(e, b.server(nil), "left over: "+what)
+	case model.KindUnsimulated:
+		b.add(e, b.server(nil), "does not simulate "+e.Command)
 	case model.KindDefect:
 		b.add(e, -1, "DEFECT: "+e.Text)
 	}
@@ -795,8 +797,8 @@ func (b *builder) findings() {
 			}
 		}
 		x.throughNs = f.AtNs
-		if d, ok := f.Detail.(judges.Unplaceable); ok {
-			b.addHistory(&x, d)
+		if _, ok := f.Detail.(judges.Unplaceable); ok {
+			b.addAnswer(&x)
 		}
 		if _, ok := f.Detail.(judges.Traffic); ok {
 			b.addCounted(&x)
@@ -813,15 +815,8 @@ func (b *builder) findings() {
 	}
 }
 
-// addHistory adds to a finding about a history the releases with which the holder of the lock
-// should have ended its hold, and the instant at which the last call of the finding returned.
-func (b *builder) addHistory(x *finding, d judges.Unplaceable) {
-	for _, o := range b.v.Ops {
-		if h := d.Reason.Overlap; h != nil && o.Action == string(model.ActUnlock) && slices.Contains(x.Locks, o.Lock) && b.v.Lanes[max(o.Lane, 0)].Name == h.Holder &&
-			h.FromNs <= o.ToNs && (h.Later.ReturnNs == nil || o.FromNs <= *h.Later.ReturnNs) {
-			x.Ops = append(x.Ops, o.Op)
-		}
-	}
+// addAnswer adds to a finding about an answer the instant at which the last call of the finding returned.
+func (b *builder) addAnswer(x *finding) {
 	for _, o := range b.v.Ops {
 		if slices.Contains(x.Ops, o.Op) {
 			x.throughNs = max(x.throughNs, o.ToNs)

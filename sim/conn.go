@@ -67,7 +67,9 @@ type conn struct {
 	unanswered int        // requests whose replies the client does not have
 	marked     bool       // it carried a request that may distinguish it from others
 	stream     *pipeline  // holds all its messages since a Request that Streams; nil: there was none
-	breaking   bool       // the stream has lost a message
+	breaking   bool       // it has lost a message and will be reset
+	missing    bool       // it has lost a request or a reply
+	unordered  bool       // it carried a request whose answers have no place among the others
 }
 
 func newSocket(p *Process, n *node) *socket {

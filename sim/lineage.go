@@ -25,6 +25,9 @@ type Author struct {
 	// Kept: without an operation, the request is about Lock if Thread holds it, and about no lock
 	// otherwise.
 	Kept bool
+	// Guessed: the goroutine that wrote the request works for no thread, and the operation is the only
+	// one of its process that is under way.
+	Guessed bool
 }
 
 // lineage finds the thread for which a goroutine works. A client that does not know Lockstep gives
@@ -146,7 +149,9 @@ func (l *lineage) author(p *Process) Author {
 		return Author{Thread: b.thread.name}
 	}
 	if open := l.open[p]; len(open) == 1 {
-		return l.calls[open[0]]
+		a := l.calls[open[0]]
+		a.Guessed = true
+		return a
 	}
 	return Author{}
 }

@@ -58,6 +58,10 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	}
 	w.msgs++
 	c.unanswered++
+	c.unordered = c.unordered || r.Unordered
+	if c.missing {
+		w.breakAtGap(c)
+	}
 	c.marked = c.marked || r.Marks
 	if r.Streams && c.stream == nil {
 		c.stream = newPipeline()
@@ -93,7 +97,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if !c.p.dead {
 		w.record(&model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks,
-			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Asked: m.asked})
+			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Greets: r.Greets, Asked: m.asked, Guessed: by.Guessed})
 	}
 	if c.p.paused() {
 		c.p.held = append(c.p.held, func() { w.transmit(m) })
@@ -157,13 +161,23 @@ func (w *World) lost(m *message, dir, why string) {
 	}
 	w.record(&model.Event{Kind: model.KindLost, Process: m.conn.p.cfg.Name, Op: m.op, Msg: m.id, Dir: dir, Script: m.cmd.Script,
 		Owners: m.cmd.Owners, Locks: m.cmd.Locks, Channel: m.channel, Why: why})
-	if c := m.conn; c.stream != nil && !c.breaking && !c.severed && (why == model.LostDropped || why == model.LostPartition) {
-		c.breaking = true
-		w.reset(c)
+	if why == model.LostDropped || why == model.LostPartition {
+		m.conn.missing = m.conn.missing || dir != "push"
+		w.breakAtGap(m.conn)
 	}
 }
 
-// reset breaks a stream that has lost a message as soon as its client can be told.
+// breakAtGap breaks a connection that has lost a message if its client would take the next one for it: a stream does,
+// and so does a client that has sent another request and takes the replies in the order of its requests.
+func (w *World) breakAtGap(c *conn) {
+	if c.breaking || c.severed || c.stream == nil && (!c.missing || c.unordered || c.unanswered < 2) {
+		return
+	}
+	c.breaking = true
+	w.reset(c)
+}
+
+// reset breaks a connection that has lost a message as soon as its client can be told.
 func (w *World) reset(c *conn) {
 	w.sched.add(max(w.now(), c.p.cutUntil[c.node.index]), ClassDelivery, func() {
 		if w.partitioned(c) {
@@ -211,13 +225,14 @@ func (w *World) arrive(m *message, again bool) {
 	if !answered {
 		c.blocked = m
 	}
-	n.apply(out)
+	next := n.apply(out)
 	if n.stream != nil {
 		n.served = m
 	}
 	if answered {
 		w.executed(m, reply, changed)
 	}
+	n.callAll(next)
 }
 
 // executed records that the server executed a request and sends the reply. changed reports that the
@@ -226,7 +241,7 @@ func (w *World) executed(m *message, reply Reply, changed bool) {
 	c := m.conn
 	w.record(&model.Event{Kind: model.KindExec, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 		Command: m.request.Name, Script: m.cmd.Script, Args: m.request.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: reply.Shown, Answer: reply.Answer,
-		Listens: m.request.Listens, Channels: m.request.Channels, Program: m.request.Program, Asked: m.asked})
+		Listens: m.request.Listens, Channels: m.request.Channels, Program: m.request.Program, Greets: m.request.Greets, Asked: m.asked})
 	if changed {
 		c.node.look(m)
 	}

@@ -83,13 +83,13 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 		return t
 	}
 	o.note(lock, value)
+	if t := o.writers[value]; t != "" {
+		o.threads[key] = t
+		return t
+	}
 	if by != nil && by.Thread != "" {
 		o.threads[key] = by.Thread
 		return by.Thread
-	}
-	if t := o.writers[value]; by == nil && t != "" {
-		o.threads[key] = t
-		return t
 	}
 	if by != nil && o.unknown[key] == "" {
 		o.unknown[key] = by.Process

@@ -173,6 +173,9 @@ type Request struct {
 	// Marks: the request may give its connection a state of its own, or it depends on
 	// earlier requests of the connection.
 	Marks bool
+	// Greets: a client's library sends it when it gets to know the server, and not because
+	// anybody asked for it.
+	Greets bool
 	// Unordered: its answers have no place among the answers to other requests, so it
 	// is not part of a pipeline.
 	Unordered bool
@@ -233,20 +236,21 @@ const (
 	effectAnswer
 	effectHangUp
 	effectKeep
+	effectNext
 )
 
 // effect is one effect of a call. Its kind says which fields have a meaning.
 type effect struct {
 	kind    effectKind
-	event   model.Event // record
-	way     *Way        // send, send to
-	to      string      // send to
-	message any         // send to
-	atNs    int64       // plan
-	class   Class       // plan
-	then    func(nowNs int64, out *Effects)
-	conn    ConnID // answer, hang up, keep
-	reply   Reply  // answer
+	event   model.Event                     // record
+	way     *Way                            // send, send to
+	to      string                          // send to
+	message any                             // send to
+	atNs    int64                           // plan
+	class   Class                           // plan
+	then    func(nowNs int64, out *Effects) // plan, send, next
+	conn    ConnID                          // answer, hang up, keep
+	reply   Reply                           // answer
 }
 
 // Record adds an event to the record.
@@ -273,6 +277,13 @@ func (e *Effects) Plan(atNs int64, c Class, then func(nowNs int64, out *Effects)
 // Answer sends the reply to the request that keeps c waiting.
 func (e *Effects) Answer(c ConnID, r Reply) {
 	e.list = append(e.list, effect{kind: effectAnswer, conn: c, reply: r})
+}
+
+// Next lets the function then run as soon as the request that Handle executed is recorded, before
+// anything else happens in the world. After any other call it runs at once. An answer among its
+// effects thus comes behind the request that caused it.
+func (e *Effects) Next(then func(nowNs int64, out *Effects)) {
+	e.list = append(e.list, effect{kind: effectNext, then: then})
 }
 
 // HangUp lets the server close a connection that no reply closes. The client notices it after
@@ -365,9 +376,18 @@ func (n *node) call(f func(nowNs int64, out *Effects)) {
 	out := n.w.takeEffects()
 	f(n.w.now(), out)
 	changed := out.Changed
-	n.apply(out)
+	next := n.apply(out)
 	if changed {
 		n.look(nil)
+	}
+	n.callAll(next)
+}
+
+// callAll lets each function call a server, in order.
+func (n *node) callAll(list []func(nowNs int64, out *Effects)) {
+	for _, f := range list {
+		n.call(f)
+		n.w.stirred = true
 	}
 }
 
@@ -382,8 +402,8 @@ func (w *World) takeEffects() *Effects {
 	return &Effects{}
 }
 
-// apply carries out effects.
-func (n *node) apply(out *Effects) {
+// apply carries out effects. It returns the functions of Effects.Next.
+func (n *node) apply(out *Effects) (next []func(nowNs int64, out *Effects)) {
 	w := n.w
 	for _, object := range out.reads {
 		w.touch(n.prefix+object, false)
@@ -410,11 +430,14 @@ func (n *node) apply(out *Effects) {
 			}
 		case effectKeep:
 			w.conns[e.conn-1].kept = true
+		case effectNext:
+			next = append(next, e.then)
 		}
 	}
 	clear(out.list)
 	out.reads, out.writes, out.list, out.Changed, out.Still = out.reads[:0], out.writes[:0], out.list[:0], false, false
 	w.effects = append(w.effects, out)
+	return next
 }
 
 // send sends a message between parts of the server. With NearReplicas its arrival is not a choice.

@@ -1,6 +1,3 @@
 package main
 
-import (
-	_ "lockstep/live/java"
-	_ "lockstep/live/livecmd"
-)
+import _ "lockstep/live/java"

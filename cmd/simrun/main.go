@@ -3,9 +3,12 @@
 package main
 
 import (
-	_ "lockstep/bench/benchcmd"
-	"lockstep/locktest"
+	"lockstep/cmd/internal/others"
+	"lockstep/live"
+	"lockstep/lockmain"
 	_ "lockstep/scenarios/subject/builtin"
 )
 
-func main() { locktest.Main() }
+func main() {
+	lockmain.Main(lockmain.Options{Live: live.Player(), Others: others.Locks()})
+}

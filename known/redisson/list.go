@@ -124,14 +124,6 @@ var Defects = []defect.Defect{
 		Applies: locks(since("3.8.1")),
 		Cause:   unless(unrenewed, interruptedGrant),
 	},
-	{
-		ID:      "R-told-of-given-back",
-		Title:   "a try is refused because of a grant that is later given back, since no replica had it in time",
-		Story:   "While a client waits for replicas, the server holds the lock for it, and another client's try is refused. Then the grant is given back, and the first client is never told that it had the lock. The try was refused for a hold that nobody had. The releases that give grants back are to blame, if replicas lag.",
-		Judges:  []string{model.JudgeLinearizable},
-		Applies: locks(replicated, since("3.20.0")),
-		Cause:   toldOfGivenBack,
-	},
 
 	// The watchdog and the leases that it gives.
 	{

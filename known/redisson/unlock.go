@@ -148,28 +148,6 @@ func gaveBack(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// toldOfGivenBack finds an attempt of the call that met the hold of another call, which
-// gave it back later.
-func toldOfGivenBack(c *defect.Case) *defect.Cause {
-	if c.Call == nil {
-		return nil
-	}
-	for _, m := range c.Call.Sent {
-		if m.Script != model.RoleAcquire || m.Executed == nil {
-			continue
-		}
-		for _, o := range c.Calls {
-			if o.Lock != c.Lock || o.Caller == c.Who || o.Caller != m.Before(c.Lock).Owner || o.AtNs >= m.Executed.AtNs {
-				continue
-			}
-			if back := giveBack(o); back != nil && m.Executed.AtNs < back.Executed.AtNs {
-				return defect.ByCommands(defect.GivenBack, m, back)
-			}
-		}
-	}
-	return nil
-}
-
 // unansweredTry finds a try that came back as busy when its attempt had no answer. The attempt must
 // have been granted, except if the finding is about a waiter that was overtaken.
 func unansweredTry(c *defect.Case) *defect.Cause {

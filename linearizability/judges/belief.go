@@ -154,6 +154,9 @@ func (r *run) believe(lock string) []belief {
 				out = append(out, h.b)
 				now[o.Caller] = h
 			}
+			if r.Record.Params.PerGrant && r.Record.Params.Uncounted {
+				h.levels = nil // one unlock ends the hold, however often it was granted
+			}
 			h.levels = append(h.levels, term{to, lease})
 			h.b.to, h.b.lease = to, lease
 		case o.Action == model.ActUnlock && (o.Outcome == model.NotHeld || o.Outcome == model.Unknown):

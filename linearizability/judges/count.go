@@ -22,10 +22,13 @@ func judgeHoldCount(r *run) []Finding {
 func (r *run) miscounts(lock string) []Finding {
 	type tally struct {
 		levels int
-		open   bool
-		wrong  bool
-		truth  int64 // when a failover last set the server's count
-		last   *trace.Call
+		// unheard is how many of the levels its owner need not know of, after calls of unknown outcome. Where
+		// threads know holds only by their grants, its unlocks may count these levels or not.
+		unheard int
+		open    bool
+		wrong   bool
+		truth   int64 // when a failover last set the server's count
+		last    *trace.Call
 	}
 	tallies := map[string]*tally{}
 	of := func(who string) *tally {
@@ -39,7 +42,7 @@ func (r *run) miscounts(lock string) []Finding {
 	look := func(who string, at int64) {
 		t := of(who)
 		count := trace.Levels(state, who)
-		if t.open || t.wrong || t.last == nil || count == t.levels || r.diedAt(who) <= at || r.LeaveNs <= at {
+		if t.open || t.wrong || t.last == nil || t.levels-t.unheard <= count && count <= t.levels || r.diedAt(who) <= at || r.LeaveNs <= at {
 			return
 		}
 		t.wrong = true // later differences have the same cause
@@ -56,7 +59,11 @@ func (r *run) miscounts(lock string) []Finding {
 			next++
 			state = c.After
 			if c.Ended() && (forced(c) || !c.MadeFor(c.Before.Owner)) {
-				of(c.Before.Owner).levels = 0 // expired, removed, or taken by another
+				of(c.Before.Owner).levels, of(c.Before.Owner).unheard = 0, 0 // expired, removed, or taken by another
+			}
+			if o := c.Call(); r.Record.Params.PerGrant && o != nil && c.Started() && o.Return != nil && o.ReturnedNs() < c.AtNs {
+				t := of(c.After.Owner) // nobody tells the owner of a hold that a late request takes
+				t.levels, t.unheard = c.After.Count, c.After.Count
 			}
 			if c.Fault > 0 && c.After.Held() {
 				// The count that a failover left is right.
@@ -66,7 +73,10 @@ func (r *run) miscounts(lock string) []Finding {
 			if o := c.Call(); o != nil {
 				if n := c.Gain(o.Caller); uncounted[o.Op] && n != 0 { // more than a place in the queue
 					delete(uncounted, o.Op)
-					of(o.Caller).levels = max(0, of(o.Caller).levels+n)
+					t := of(o.Caller)
+					if t.levels = max(0, t.levels+n); r.Record.Params.PerGrant {
+						t.unheard = min(t.unheard+max(n, 0), t.levels)
+					}
 				}
 			}
 			for _, who := range []string{c.Before.Owner, c.After.Owner} {
@@ -92,6 +102,10 @@ func (r *run) miscounts(lock string) []Finding {
 				uncounted[o.Op] = true
 			}
 			t.levels = max(0, t.levels+n)
+			if r.Record.Params.PerGrant && o.Outcome == model.Unknown && (n > 0 || n == 0 && o.Action == model.ActUnlock) {
+				t.unheard++
+			}
+			t.unheard = min(t.unheard, t.levels)
 			look(o.Caller, e.AtNs)
 		}
 	}

@@ -80,7 +80,7 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Endi
 		// again has fewer than it believes.
 		lost = first
 	}
-	if lost != nil && first != nil && r.unheard(lock, lost, at) {
+	if lost != nil && first != nil && r.notTold(lock, lost, at) {
 		lost = first // the thread believes in an earlier hold
 	}
 	if lost != nil && r.Record.Params.PerGrant && lost.AtNs < a.first.AtNs {
@@ -155,9 +155,9 @@ func (r *run) shortenedUnseen(lock string, a belief, since int64, lost *trace.Ch
 	return out
 }
 
-// unheard reports whether the call that began a hold, which the change lost ended, had not returned
+// notTold reports whether the call that began a hold, which the change lost ended, had not returned
 // at an instant, or did not return with a grant.
-func (r *run) unheard(lock string, lost *trace.Change, at int64) bool {
+func (r *run) notTold(lock string, lost *trace.Change, at int64) bool {
 	for _, c := range slices.Backward(r.Changes(lock)) {
 		if c.AtNs < lost.AtNs && c.Started() && c.After.Owner == lost.Before.Owner {
 			o := c.Call()
@@ -189,9 +189,9 @@ func (r *run) removedAndBroughtBack(lock, who string, from, to int64) []*trace.C
 // shortened returns the first change up to an instant in which a fault shortened the believer's
 // hold without ending it, as a failover that loses a renewal does; nil if there is none.
 func (r *run) shortened(lock string, a belief, at int64) *trace.Change {
-	for i, c := range r.Changes(lock) {
-		if c.Fault > 0 && a.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == a.who && c.After.Owner == a.who {
-			return r.Changes(lock)[i]
+	for _, c := range r.Changes(lock) {
+		if c.Fault > 0 && a.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == a.who && c.After.Owner == a.who && (c.After.ExpiresMs < c.Before.ExpiresMs || c.After.Count < c.Before.Count) {
+			return c
 		}
 	}
 	return nil

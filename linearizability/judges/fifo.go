@@ -25,9 +25,9 @@ func (r *run) outrun(lock string) []Finding {
 	var out []Finding
 	ops := r.CallsOn(lock)
 	for _, c := range r.Changes(lock) {
-		y := c.Call()
-		if y == nil || !c.Started() {
-			continue
+		y := r.taker(c)
+		if y == nil || !c.Started() || r.Record.Params.PerGrant && r.answered(y) != c {
+			continue // a hold that its owner is not told of overtakes nobody
 		}
 		tried := y.First(model.RoleAcquire)
 		if tried == nil {
@@ -50,6 +50,21 @@ func (r *run) outrun(lock string) []Finding {
 		}
 	}
 	return out
+}
+
+// taker returns the acquire that got the hold which a change began: the call whose command made the change, or
+// the call in which the new owner waited when another thread handed it the lock. It returns nil if there is none.
+func (r *run) taker(c *trace.Change) *trace.Call {
+	o := c.Call()
+	if o == nil || o.Caller == c.After.Owner {
+		return o
+	}
+	for _, x := range r.CallsOn(c.Lock) {
+		if x.Caller == c.After.Owner && x.Action.Acquires() && x.AtNs <= c.AtNs && c.AtNs <= x.ReturnedNs() {
+			return x
+		}
+	}
+	return nil
 }
 
 // overtaken reports whether x was waiting when y, which had tried later, got the lock.

@@ -458,14 +458,15 @@ func (r *run) lateRenewals(lock string) []Finding {
 				k.at = e.AtNs
 				k.since = LateRenewal{Call: o.Action, Outcome: o.Outcome, ReturnNs: e.AtNs}
 			}
-		case e.Kind == model.KindSend && e.Script == model.RoleRenew && e.AtNs < r.LeaveNs:
-			for j, l := range e.Locks {
-				if l != lock || j >= len(e.Owners) {
+		case e.Kind == model.KindSend && e.AtNs < r.LeaveNs && r.Command(e.Msg).Script == model.RoleRenew:
+			m := r.Command(e.Msg)
+			for j, l := range m.Locks {
+				if l != lock || j >= len(m.Owners) {
 					continue
 				}
-				who := e.Owners[j]
+				who := m.Owners[j]
 				k := of(who)
-				if k.levels > 0 || k.lost || k.open != nil || told[who] || r.renewsAnother(lock, who, r.Command(e.Msg)) {
+				if k.levels > 0 || k.lost || k.open != nil || told[who] || r.renewsAnother(lock, who, m) {
 					continue
 				}
 				told[who] = true

@@ -73,6 +73,7 @@ func (r *run) occupied(lock string) []span {
 		busy = append(busy, span{t.FromNs, t.ToNs})
 	}
 	busy = append(busy, r.closed(lock)...)
+	busy = append(busy, r.unheard(lock)...)
 	for _, m := range r.CommandsOn(lock) {
 		for _, h := range m.Hits {
 			busy = append(busy, span{h.AtNs, h.AtNs})
@@ -94,6 +95,34 @@ func (r *run) keptUntil(b belief) int64 {
 		}
 	}
 	return to
+}
+
+// unheard returns the times for which the servers held the lock for a thread that was not told, where threads
+// know holds only by their grants. Each lasts until the end of the lease that a request of the thread's call
+// began, or of the last such request if others came late. A call that answers busy leaves no hold behind.
+func (r *run) unheard(lock string) []span {
+	if !r.Record.Params.PerGrant {
+		return nil
+	}
+	told := map[*trace.Change]bool{}
+	for _, o := range r.CallsOn(lock) {
+		if o.Outcome == model.Granted {
+			told[r.answered(o)] = true
+		}
+	}
+	var out []span
+	for _, h := range r.Holds(lock) {
+		o := r.grantedBy(h.Began)
+		if told[h.Began] || o == nil || o.Caller != h.Owner || o.Outcome == model.Busy {
+			continue
+		}
+		for _, c := range append([]*trace.Change{h.Began}, h.Moved...) {
+			if c.After.ExpiresMs >= 0 && r.grantedBy(c) == o && (c.Call() != o || c.By.AtNs <= o.ReturnedNs()) {
+				out = append(out, span{c.AtNs, min(h.ToNs(), (c.After.ExpiresMs+1)*millisecond)})
+			}
+		}
+	}
+	return out
 }
 
 // closed returns the times in which nobody can take the lock although nobody holds it. Each ends,

@@ -28,6 +28,6 @@ func Picture(t *trace.Run, lock string, w io.Writer) error {
 			}
 		}
 	}
-	opt := linearizability.Options{Spec: r.spec(), LeaseGrainNs: millisecond}
-	return linearizability.Picture(lock, r.history(lock, true), opt, notes, w)
+	opt := linearizability.Options{LeaseGrainNs: millisecond}
+	return linearizability.Picture(lock, r.history(lock), opt, notes, w)
 }

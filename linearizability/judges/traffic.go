@@ -15,7 +15,8 @@ import (
 const TrafficMost = 20
 
 // judgeTraffic finds waiters that send more than TrafficMost. A lock on several servers may send
-// this number to each server. Commands that a fault met do not count, since they may be sent again.
+// this number to each server. Greetings do not count, and neither do commands that a fault met, since
+// they may be sent again.
 // Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
 // process.
@@ -56,7 +57,7 @@ func (r *run) asked(o *trace.Call) []*trace.Command {
 		switch {
 		case slices.ContainsFunc(pauses, func(p trace.Fault) bool { return p.FromNs <= m.AtNs && m.AtNs < p.ToNs }):
 			inPause[words(m)]++
-		case len(m.Hits) > 0 || m.Lost != nil || m.UnknownScript():
+		case len(m.Hits) > 0 || m.Lost != nil || m.UnknownScript() || m.Greets:
 		case len(pauses) > 0 && inPause[words(m)] > 0:
 			inPause[words(m)]--
 		default:

@@ -23,6 +23,7 @@ func TestTraffic(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "twenty commands in a second", record: asks(20, 5)},
 		{rule: "and not one more", finds: "traffic bug: b/1 sent 21 commands for l in the second from 0.100s on, 21 more than it was woken; at most 20 more are allowed", record: asks(21, 5)},
+		{rule: "but one greeting more", record: strings.Replace(asks(21, 5), "b/1 send acquire", "b/1 send acquire greets=y", 1)},
 		{rule: "twenty in every second", record: asks(100, 50)},
 		{rule: "a second that begins later", finds: "traffic bug: b/1 sent 21 commands for l in the second from 0.450s on", record: asks(9, 50) + "\n" +
 			strings.Repeat("1400 b/1 send acquire\n1400 b/1 exec acquire\n1400 b/1 deliver acquire\n", 19)},

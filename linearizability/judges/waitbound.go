@@ -70,14 +70,19 @@ func (r *run) heldUp(o *trace.Call) bool {
 }
 
 // detours counts the round trips that a call made besides its tries: scripts that the server did
-// not know, and commands outside scripts, such as a question for the server's time.
+// not know, commands outside scripts, such as a question for the server's time, and greetings. The
+// greetings that a client sends at once take one.
 func detours(o *trace.Call) (n int) {
+	greeted := map[int64]bool{}
 	for _, m := range o.Sent {
-		if m.Script == "" && m.Listens == model.ListensNot || m.UnknownScript() {
+		switch {
+		case m.Greets && m.Script != "":
+			greeted[m.AtNs] = true
+		case m.Script == "" && m.Listens == model.ListensNot || m.UnknownScript():
 			n++
 		}
 	}
-	return n
+	return n + len(greeted)
 }
 
 // roundTrip returns the longest time that a command of a process took without meeting a

@@ -35,6 +35,14 @@ func TestWaitBound(t *testing.T) {
 			300 b/1 send acquire
 			301 b/1 exec acquire (error) NOSCRIPT
 			302 b/1 deliver acquire`)},
+		{rule: "one more for greetings, which go out together", record: tries("605", strings.Repeat(`
+			300 b/1 send acquire greets=y
+			301 b/1 exec acquire
+			302 b/1 deliver acquire`, 2))},
+		{rule: "and no more for greetings", finds: "wait-bound bug: and 2 round trips", record: tries("606", `
+			300 b/1 send acquire greets=y
+			301 b/1 exec acquire
+			302 b/1 deliver acquire`)},
 		{rule: "a grant may not come later either", finds: "wait-bound bug: returned at 0.702s", record: `
 			0   a/1 takes lease=300
 			100 b/1 waits try_lock_timed wait=500

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/lockmain"
 	"lockstep/locktest"
 )
 
@@ -22,7 +23,7 @@ func TestMain(m *testing.M) {
 		case "fenced":
 			s = fencedSubject(name, false)
 		}
-		locktest.Main(s)
+		lockmain.Main(lockmain.Options{Locks: []locktest.Subject{s}})
 		return
 	}
 	os.Exit(m.Run())

@@ -6,22 +6,62 @@
 package redistest
 
 import (
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/locktest"
-	_ "lockstep/scenarios/subject/builtin" // for locktest.Main: they are locks on Redis
+	_ "lockstep/scenarios/subject/builtin" // for programs of lockmain.Main: they are locks on Redis
 	"lockstep/sim"
 	"lockstep/sim/goredis"
 	simredis "lockstep/sim/redis"
 )
 
 // Servers returns n independent Redis servers. They know nothing of one another. A subject
-// with n below 1 is refused when it is judged.
-func Servers(n int) locktest.Servers {
-	return locktest.Independent(n, 6379, func() sim.Server { return simredis.New(simredis.Config{}) })
+// with n below 1, or with a wrong option, is refused when it is judged.
+func Servers(n int, options ...Option) locktest.Servers {
+	var s servers
+	var errs []error
+	for _, o := range options {
+		errs = append(errs, o(&s.config))
+	}
+	s.wrong = errors.Join(errs...)
+	s.Servers = locktest.Independent(n, 6379, func() sim.Server { return simredis.New(s.config) })
+	return s
+}
+
+// servers implements locktest.Checked.
+type servers struct {
+	locktest.Servers
+	config simredis.Config
+	wrong  error
+}
+
+// Check implements locktest.Checked.
+func (s servers) Check() error { return s.wrong }
+
+// Option is an option of Servers: see Release and Notify.
+type Option func(*simredis.Config) error
+
+// Release makes the servers answer as a release of Redis or of Valkey does, such as "7.0", "8.4" or "valkey 9.0". A
+// command or an option that the release does not have is answered as the release answers it. Without this option the
+// servers know each simulated command of any release, and call themselves Redis 7.2.
+func Release(name string) Option {
+	return func(c *simredis.Config) (err error) {
+		c.Release, err = simredis.ParseRelease(name)
+		return err
+	}
+}
+
+// Notify sets notify-keyspace-events to a value such as "KEA" when the servers start. A restart and a failover set it to
+// that value again.
+func Notify(events string) Option {
+	return func(c *simredis.Config) error {
+		c.Notify = events
+		return simredis.CheckNotify(events)
+	}
 }
 
 // Options returns the options with which a go-redis client of p reaches server i, counted

@@ -243,7 +243,7 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	if want := "exists-then-set is nondeterministic: the schedule of " + file + " gives different records, the records differ from event "; passes || !strings.Contains(differs, want) || strings.Contains(differs, "Keep the recording") {
 		t.Errorf("want %q:\n%s", want, differs)
 	}
-	needs := `-lockstep.live needs this import in the test: _ "lockstep/live/livecmd"`
+	needs := `-lockstep.live needs a player: set Options.Live of the test to live.Player(), of the package "lockstep/live"`
 	if runtime.GOOS != "linux" {
 		needs = "-lockstep.live needs Linux"
 	}
@@ -519,6 +519,8 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"has no servers":                                 {`subject "has no servers" has no Servers; give it redistest.Servers(1)`},
 		"has 0 servers":                                  {"run_test.go:", `subject "has 0 servers" has 0 servers; give it at least one, such as by redistest.Servers(1)`},
 		"has -1 servers":                                 {"run_test.go:", `subject "has -1 servers" has -1 servers; give it at least one, such as by redistest.Servers(1)`},
+		"has servers of no release":                      {"run_test.go:", `subject "has servers of no release" has wrong Servers: no server of release "6.9" is simulated; name one of "7.0", "7.2"`},
+		"has servers with no notifications":              {`has wrong Servers: "KEQ" is no value of notify-keyspace-events: "Q" is not one of the letters AKEg$lshzxetmdn`},
 		"has no State":                                   {`subject "has no State" has no State, without which most judges cannot be asked`, "say in NoState why"},
 		"has a State and says why it has none":           {`has a State and says in NoState why it has none`},
 		"is renewed without a lease":                     {`is Renewed and has no Lease; give it the Lease that is renewed`},
@@ -812,6 +814,8 @@ func init() {
 	add("has no servers", func(s *locktest.Subject) { s.Servers = nil })
 	add("has 0 servers", func(s *locktest.Subject) { s.Servers = redistest.Servers(0) })
 	add("has -1 servers", func(s *locktest.Subject) { s.Servers = redistest.Servers(-1) })
+	add("has servers of no release", func(s *locktest.Subject) { s.Servers = redistest.Servers(1, redistest.Release("6.9")) })
+	add("has servers with no notifications", func(s *locktest.Subject) { s.Servers = redistest.Servers(1, redistest.Notify("KEQ")) })
 	add("has no State", func(s *locktest.Subject) { s.State = nil })
 	add("is not asked for traffic", func(s *locktest.Subject) { s.Promises.NotTraffic = "it asks often" })
 	add("says why it has no State", func(s *locktest.Subject) { s.State, s.NoState = nil, "nobody can read the server" })

@@ -45,6 +45,9 @@ func (o *Call) First(role model.Role) *Command {
 // answered. The event is its sending.
 type Command struct {
 	*model.Event
+	Script      model.Role     // its role, by its effect where that is known
+	Owners      []string       // the owners that it acts for, each on the lock with its index in Locks
+	Locks       []string       // the locks that it acts on
 	Call        *Call          // the call that sent it; nil for one of a watchdog
 	Threads     []string       // the threads for which it speaks; its caller if it names none
 	Executed    *model.Event   // nil if the server did not execute it, or did not know the script
@@ -57,7 +60,8 @@ type Command struct {
 	Changes     []*Change      // the changes that it made, of any lock, in order
 
 	run      *Run
-	executed int // the index of Executed in the record
+	carried  []holding // the holds whose values it carries
+	executed int       // the index of Executed in the record
 }
 
 // deliver notes that the reply arrived.

@@ -50,7 +50,13 @@ func (c *Change) handsToItself() bool {
 
 // MadeFor reports whether a command made the change that speaks for the thread.
 func (c *Change) MadeFor(thread string) bool {
-	return c.By != nil && slices.Contains(c.By.Threads, thread)
+	if c.By == nil {
+		return false
+	}
+	if c.renews() && slices.ContainsFunc(c.By.carried, func(h holding) bool { return h.lock == c.Lock && h.owner == thread }) {
+		return true // it names the hold that it renews, whoever sent it
+	}
+	return c.By.speaksFor(thread)
 }
 
 // Call returns the call whose command made the change; nil if there is none.

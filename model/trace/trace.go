@@ -42,6 +42,7 @@ type Run struct {
 	firstHits map[int]*model.Event // by the number of the fault
 	hits      []*model.Event
 	pushEnds  map[int]*model.Event // the arrivals and losses of pushes, by the number of the message
+	values    values
 }
 
 // lock has the facts about one lock.
@@ -54,6 +55,7 @@ type lock struct {
 	ends       []*Change
 	told       []*model.Event
 	departures map[string][]*Change // nil until somebody asks
+	holds      []*Hold              // nil until somebody asks
 }
 
 // process has the facts about one process.
@@ -69,7 +71,7 @@ func New(rec *model.Record) *Run {
 	r := &Run{
 		Record: rec, CalmNs: Never, LeaveNs: Never,
 		locks: map[string]*lock{}, processes: map[string]*process{}, threads: map[string][]*Call{}, commands: map[int]*Command{}, firstHits: map[int]*model.Event{},
-		pushEnds: map[int]*model.Event{},
+		pushEnds: map[int]*model.Event{}, values: valuesOf(rec),
 	}
 	var now instant
 	for i := range rec.Events {
@@ -78,6 +80,9 @@ func New(rec *model.Record) *Run {
 			now = instant{atNs: e.AtNs}
 		}
 		r.add(e, i, &now)
+	}
+	if r.values != nil {
+		r.nameRenewals()
 	}
 	r.fallBehind()
 	for _, m := range r.Commands {
@@ -255,15 +260,17 @@ func (r *Run) addCall(e *model.Event) {
 }
 
 func (r *Run) addCommand(e *model.Event) {
-	m := &Command{Event: e, RepliedNs: -1, DeliveredNs: -1, Threads: e.Owners, run: r}
+	m := &Command{Event: e, RepliedNs: -1, DeliveredNs: -1, run: r}
+	m.attribute(r.values, r.Call(e.Op))
+	m.Threads = m.Owners
 	if n := len(r.Commands); n > 0 && e.Command == "WAIT" {
 		if last := r.Commands[n-1]; last.Process == e.Process && last.Conn == e.Conn {
 			m.WaitOf, last.Wait = last, m
 		}
 	}
-	if m.Call = r.Call(e.Op); m.Call != nil {
+	if m.Call != nil {
 		m.Call.Sent = append(m.Call.Sent, m)
-		if len(m.Threads) == 0 {
+		if len(m.Threads) == 0 && !m.Guessed {
 			m.Threads = m.Call.callers()
 		}
 	}
@@ -271,8 +278,8 @@ func (r *Run) addCommand(e *model.Event) {
 	r.Commands = append(r.Commands, m)
 	p := r.process(e.Process)
 	p.commands = append(p.commands, m)
-	for i, name := range e.Locks {
-		if slices.Contains(e.Locks[:i], name) {
+	for i, name := range m.Locks {
+		if slices.Contains(m.Locks[:i], name) {
 			continue
 		}
 		l := r.lock(name)

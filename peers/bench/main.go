@@ -1,4 +1,4 @@
-// Peers times locks of other libraries for simrun bench. It is in a module of its own, so that
+// Peers times locks of other libraries for evidence bench. It is in a module of its own, so that
 // users of our locks do not download them.
 //
 //	peers ADDR LOCK WARMUP ROUNDS

@@ -44,7 +44,7 @@ const closing = 2 * time.Second
 // order among waiters.
 func subject(name, about string, delay time.Duration, servers locktest.Servers) locktest.Subject {
 	return locktest.Subject{
-		Name: name, About: about, Servers: servers, Lease: server.SessionLease, Renewed: true, RenewEvery: server.SessionLease - server.AnswerBefore, Recovery: recovery, State: state,
+		Name: name, About: about, OnlySimulated: true, Servers: servers, Lease: server.SessionLease, Renewed: true, RenewEvery: server.SessionLease - server.AnswerBefore, Recovery: recovery, State: state,
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			return &cell{p: p, delay: delay, closed: make(chan struct{})}, nil
 		},

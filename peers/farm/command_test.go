@@ -20,20 +20,24 @@ import (
 
 	"lockstep/explore"
 	"lockstep/explore/spread"
+	"lockstep/internal/evidence"
 	"lockstep/internal/filetest"
 	"lockstep/internal/longtest"
 	"lockstep/internal/realtime"
-	"lockstep/locktest"
+	"lockstep/lockmain"
 	_ "lockstep/locktest/redistest"
 	"lockstep/peers/farm"
 )
 
-// This program is simrun with the command farm. The tests start it, and farms start it to play
+// This program is simrun with the command farm, and evidence with the command standing. The tests start it, and farms start it to play
 // their runs.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		locktest.RegisterFarm(farm.JetStream{})
-		locktest.Main()
+		o := lockmain.Options{Farm: farm.JetStream{}}
+		if os.Args[1] == "standing" {
+			evidence.Main(o)
+		}
+		lockmain.Main(o)
 		return
 	}
 	os.Exit(m.Run())
@@ -302,7 +306,7 @@ func TestAStandingCampaign(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"farm", "--standing", file, "--dir", dir, "--workers", "1"}
+	args := []string{"standing", file, "--dir", dir, "--workers", "1"}
 	has := func(name, what string) bool {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		return err == nil && bytes.Contains(text, []byte(what))
@@ -356,7 +360,7 @@ func TestACanaryThatIsNotFound(t *testing.T) {
 	if err := os.WriteFile(file, []byte("campaigns: [{lock: setnx-del}]\ncanaries: [unlock-by-anyone]\nevery: 1s\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p := begin(t, "", "farm", "--standing", file, "--dir", dir, "--workers", "0")
+	p := begin(t, "", "standing", file, "--dir", dir, "--workers", "0")
 	until(t, "the page says so", func() bool {
 		page, err := os.ReadFile(filepath.Join(dir, "index.html"))
 		return err == nil && bytes.Contains(page, []byte("The planted bug unlock-by-anyone was not found for 1s."))
@@ -414,5 +418,5 @@ func TestTheFileInTheDocuments(t *testing.T) {
 	if err := os.WriteFile(file, []byte("campaigns:"+block), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	begin(t, "", "farm", "--standing", file, "--dir", dir, "--workers", "0", "--time", "1s").end(t, 0)
+	begin(t, "", "standing", file, "--dir", dir, "--workers", "0", "--time", "1s").end(t, 0)
 }

@@ -1,10 +1,7 @@
-// Package farm spreads campaigns over many machines by NATS JetStream. A program that registers
-// JetStream has the command farm of simrun:
+// Package farm spreads campaigns over many machines by NATS JetStream. A program with JetStream has
+// the command farm of simrun:
 //
-//	func main() {
-//		locktest.RegisterFarm(farm.JetStream{})
-//		locktest.Main(locks()...)
-//	}
+//	func main() { lockmain.Main(lockmain.Options{Locks: locks(), Farm: farm.JetStream{}}) }
 //
 // Tasks are messages of a stream that each worker pulls from. A message is removed when a worker
 // has acknowledged it, and comes again when its worker falls silent. Results are objects of an

@@ -640,28 +640,6 @@ func queued(s *trace.Change, who string) bool {
 	return places(s.After.Queue) > places(s.Before.Queue)
 }
 
-// behindATry finds the command of another single try, which wrote the key that the refused try
-// found. The other try was refused, too.
-func behindATry(c *defect.Case) *defect.Cause {
-	o := c.Call
-	if o == nil || !o.Action.Acquires() || o.Return == nil || o.Return.Outcome != model.Busy {
-		return nil
-	}
-	for _, m := range o.Sent {
-		if m.Script != model.RoleAcquire || m.Executed == nil {
-			continue
-		}
-		holder := m.Before(c.Lock).Owner
-		for _, other := range c.CallsOn(c.Lock) {
-			if other.Caller == holder && other != o && other.Action.Acquires() && other.Return != nil && other.Return.Outcome == model.Busy &&
-				other.AtNs <= m.Executed.AtNs && m.Executed.AtNs <= other.Return.AtNs {
-				return defect.ByCommands(refusedByTry, m)
-			}
-		}
-	}
-	return nil
-}
-
 // newerThanServer finds the restart of a server without its data, after which the client of the
 // waiter, or of the holder, has sent only requests to connect. A client may have a session for each of
 // its calls: if the waiting call has sent any request since, only its own requests count.

@@ -234,15 +234,6 @@ var Defects = []defect.Defect{
 
 	// etcd.
 	{
-		ID:      "ETCD-try-behind-try",
-		Title:   "TryLock is refused because of another TryLock that is refused, too",
-		Story:   "TryLock writes its key before it knows whether the lock is free. A second try finds that key in front of its own, and is refused, although nobody has the lock. The library is to blame.",
-		Judges:  []string{model.JudgeLinearizable},
-		Applies: among("etcd-mutex"),
-		Cause:   behindATry,
-		Since:   since,
-	},
-	{
 		ID:      "ETCD-unchecked-unlock",
 		Title:   "an unlock after the end of the lease returns no error",
 		Story:   "Mutex.Unlock deletes its key and does not look whether there was one. The caller is told that it gave the lock up, although its lease had ended before. The library is to blame.",

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"lockstep/lockmain"
 	"lockstep/locktest"
 	"lockstep/peers/chubby"
 )
@@ -20,7 +21,7 @@ const asSimrun = "LOCKSTEP_SIMRUN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asSimrun) != "" {
-		locktest.Main(Subject(1), Subject(5), SetOnExtend, chubby.Lock)
+		lockmain.Main(lockmain.Options{Locks: []locktest.Subject{Subject(1), Subject(5), SetOnExtend, chubby.Lock}})
 		return
 	}
 	os.Exit(m.Run())

@@ -1,4 +1,4 @@
-// Package upstream has what simrun upstream needs of the libraries of this module: stories that show their
+// Package upstream has what evidence upstream needs of the libraries of this module: stories that show their
 // known defects in real time, and the code that opens a library in a test for its issue tracker.
 package upstream
 
@@ -29,7 +29,9 @@ const needsRedis = ", with `redis-server` on the PATH"
 // noTest says of a library that there is no Go test of its defects.
 const noTest = "no code opens this library in a test of its own yet"
 
-func init() {
+// Register gives the command upstream of evidence the libraries of this module. Call it once, before
+// the command.
+func Register() {
 	upstream.Register(stories,
 		upstream.Library{
 			Name: "redsync", Tracker: "github.com/go-redsync/redsync", Form: upstream.Plain, Source: source("redsync"), Needs: needsRedis, Protocol: true, Refuse: true,
@@ -54,7 +56,7 @@ func init() {
 		upstream.Library{
 			Name: "the client of etcd", Tracker: "github.com/etcd-io/etcd", Source: source("etcdmutex"), Places: true,
 			Form:    upstream.Form{Expected: "What did you expect to happen?", Actual: "What happened?", Steps: "How can we reproduce it (as minimally and precisely as possible)?", Server: "Etcd version", Library: "Client version", Configuration: "Etcd configuration"},
-			Defects: []string{"ETCD-try-behind-try", "ETCD-unchecked-unlock", "ETCD-key-stays"}, Modules: []string{"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3"},
+			Defects: []string{"ETCD-unchecked-unlock", "ETCD-key-stays"}, Modules: []string{"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3"},
 		},
 		upstream.Library{
 			Name: "go-zookeeper", Tracker: "github.com/go-zookeeper/zk", Form: upstream.Plain, Source: source("zk"), Protocol: true, Places: true,

@@ -36,6 +36,11 @@ var locks = []locktest.Subject{
 	nats.KV, nats.OnTime, nats.Blind, nats.KeyTTL, mysql.GetLock, mysql.GetLockPool, mysql.RowLock,
 }
 
+func TestMain(m *testing.M) {
+	Register()
+	os.Exit(m.Run())
+}
+
 // seedsMost is how many seeds of a story are tried: one of them shows a defect that is a matter of chance.
 const seedsMost = 5
 

@@ -2,9 +2,11 @@ package play
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
+	"os/exec"
 	"reflect"
 	"strings"
 
@@ -26,6 +28,45 @@ type LiveRun struct {
 	// Note says what the reader of the verdict should know, such as that the run was played
 	// twice; "": nothing.
 	Note string
+}
+
+// LivePlayer plays scenarios on real servers. Errors that have a method Unusable are bad input,
+// and nothing was played.
+type LivePlayer interface {
+	// Check reports why a scenario cannot be played on a lock.
+	Check(sc *scenarios.Scenario, l *subject.Subject, o LiveOptions) error
+	// Ready reports what the machine lacks for runs on these locks.
+	Ready(locks []*subject.Subject, o LiveOptions) error
+	Run(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, number uint64, o LiveOptions) (LiveRun, error)
+	// Folder makes a temporary folder that a later program removes if this one is killed.
+	Folder() (dir string, free func(), err error)
+	// Spawn starts a command whose process ends with this one, however this one ends.
+	Spawn(*exec.Cmd) error
+	// Client is the program of a process that Run starts.
+	Client(in io.Reader, out io.Writer) error
+}
+
+// LiveOptions are the settings of a live run.
+type LiveOptions struct {
+	// Program is the command of a client: a program that calls LivePlayer.Client.
+	Program []string
+	// Address is a server that somebody else runs; "": the run starts one. The server must be
+	// empty. The keys of the run have a prefix, and the run removes no other keys.
+	Address string
+	// Servers names the group that the servers form: onredis.Sentinel or onredis.Cluster. "": the
+	// scenario and the lock decide.
+	Servers string
+	// Keep is the folder in which the run leaves the logs of its processes; "": it keeps none.
+	Keep string
+	// Tell is called with a text when the run begins another part of its work; nil: nobody listens.
+	Tell func(doing string)
+}
+
+// Report calls Tell, if somebody listens.
+func (o LiveOptions) Report(doing string) {
+	if o.Tell != nil {
+		o.Tell(doing)
+	}
 }
 
 // liveFormat is the version of the file format of a live recording.

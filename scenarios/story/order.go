@@ -6,7 +6,7 @@ import (
 )
 
 // soonest names the stories that show the most bugs in the least processor time, the best first. After the
-// first one, it was chosen so that the times to the bugs which simrun bench --only hunt looks for have the
+// first one, it was chosen so that the times to the bugs which evidence bench --only hunt looks for have the
 // least sum, if the stories are told in this order. None of these bugs needs the first one, but the locks
 // that people begin to write do: they ask whether the lock is free, and take it with the next command.
 var soonest = []string{

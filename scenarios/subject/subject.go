@@ -30,6 +30,9 @@ type Subject struct {
 	// Advice says in a sentence or two when to take the lock and when not. A survey shows
 	// it.
 	Advice string
+	// OnlySimulated reports whether no program starts the servers of the lock, which exist only in
+	// the world.
+	OnlySimulated bool
 
 	model.Traits
 	// Promises are the promises that differ from those that the traits imply.

@@ -7,10 +7,6 @@ import (
 	mserver "github.com/alicebob/miniredis/v2/server"
 )
 
-// version is the release of Redis that HELLO names. Tests compare the commands of this package with
-// a server of this major version.
-const version = "7.2.0"
-
 // client answers the forms of CLIENT that miniredis does not know. It reports whether it answered.
 func (s *Server) client(c *conn, args []string) bool {
 	if len(args) == 0 {
@@ -25,9 +21,6 @@ func (s *Server) client(c *conn, args []string) bool {
 		return false
 	case len(rest) < n[0] || len(rest) > n[1]:
 		c.peer.WriteError("ERR wrong number of arguments for 'client|" + strings.ToLower(sub) + "' command")
-		return true
-	case c.multi:
-		c.peer.WriteError("ERR lockstep: CLIENT " + sub + " in a transaction is not simulated")
 		return true
 	}
 	switch sub {
@@ -46,7 +39,7 @@ func (s *Server) client(c *conn, args []string) bool {
 			c.peer.WriteError("ERR syntax error")
 		}
 	case "TRACKING":
-		s.tracking.track(c, rest)
+		s.track(c, rest)
 	case "CACHING":
 		c.cache(rest)
 	case "TRACKINGINFO":
@@ -63,7 +56,8 @@ func (s *Server) client(c *conn, args []string) bool {
 
 // greet returns the reply to a HELLO that miniredis accepted, since miniredis would give its own
 // name.
-func (c *conn) greet(words []string) []byte {
+func (s *Server) greet(c *conn, words []string) []byte {
+	server, version := s.cfg.Release.greeting()
 	if i := slices.IndexFunc(words, func(w string) bool { return strings.EqualFold(w, "SETNAME") }); i > 0 && i+1 < len(words) {
 		c.peer.ClientName = words[i+1]
 	}
@@ -73,7 +67,7 @@ func (c *conn) greet(words []string) []byte {
 	}
 	c.peer.Block(func(w *mserver.Writer) {
 		w.WriteMapLen(7)
-		for _, field := range [][2]string{{"server", "redis"}, {"version", version}} {
+		for _, field := range [][2]string{{"server", server}, {"version", version}} {
 			w.WriteBulk(field[0])
 			w.WriteBulk(field[1])
 		}
@@ -93,10 +87,10 @@ func (c *conn) greet(words []string) []byte {
 	return c.take()
 }
 
-// noCluster answers CLUSTER: the server is no node of a cluster.
-func noCluster(peer *mserver.Peer, args []string) {
-	if len(args) == 0 {
-		peer.WriteError("ERR wrong number of arguments for 'cluster' command")
+// noCluster answers the commands for nodes of a cluster, which the server is not.
+func noCluster(peer *mserver.Peer, cmd string, args []string) {
+	if !takes(catalogue[cmd].arity, len(args)+1) {
+		peer.WriteError("ERR wrong number of arguments for '" + strings.ToLower(cmd) + "' command")
 		return
 	}
 	peer.WriteError("ERR This instance has cluster support disabled")

@@ -24,13 +24,15 @@ type conn struct {
 	command command // the last command that was executed
 
 	subscribes bool
-	shards     []string // the sharded channels with a subscription of this connection, in order
-	multi      bool     // the connection is between MULTI and EXEC
-	elsewhere  bool     // the connection has selected a database
-	seen       int64    // the number of writes up to the connection's last command
-	waits      *wait    // the WAIT that blocks the connection, or nil
-	tracks     *tracks  // the tracking of keys for the connection, or nil if it is off
-	queued     []access // the accesses of the commands since MULTI
+	shards     []string     // the sharded channels with a subscription of this connection, in order
+	multi      *transaction // nil outside of MULTI and EXEC
+	watches    bool         // a key is watched
+	elsewhere  bool         // the connection has selected a database
+	database   int          // its number
+	seen       int64        // the number of writes up to the connection's last command
+	waits      *wait        // the WAIT that blocks the connection, or nil
+	blocked    *blocked     // the command that waits for a key, or nil
+	tracks     *tracks      // the tracking of keys for the connection, or nil if it is off
 
 	mu  sync.Mutex
 	buf []byte // the bytes that miniredis wrote and take has not returned

@@ -293,3 +293,28 @@ func TestGoroutinesThatWakeTogetherMayGoOnInAnyOrder(t *testing.T) {
 		equal(t, name, play(yields).Record.Digest(), up.Record.Digest())
 	}
 }
+
+// A connection that loses the only message under way stays: its client gives the command up, and closes it.
+func TestAConnectionWithOneCommandOutlivesItsLoss(t *testing.T) {
+	drop := model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Direction: "reply", Command: "GET", Nth: 1}}
+	var err error
+	var ended time.Duration
+	s := newStage(drop).does("a/1", func(th *sim.Thread, c *redis.Client) {
+		err = c.Get(context.Background(), "k").Err()
+		ended = clock(th)
+	})
+	s.client = func(o *redis.Options) { o.ReadTimeout = time.Second }
+	s.run(sim.NewHost(t))
+	equal(t, "error", kindOf(err), "timeout")
+	equal(t, "ended", ended, time.Second)
+}
+
+// The first words of a client on a connection, and the load of a script, are greetings.
+func TestGreetingsAreKnown(t *testing.T) {
+	for text, want := range map[string]bool{
+		"HELLO 3": true, "CLIENT SETINFO LIB-NAME x": true, "INFO": true, "AUTH x": true, "SCRIPT LOAD x": true,
+		"SCRIPT EXISTS x": false, "EVALSHA x 0": false, "GET k": false, "PING": false,
+	} {
+		equal(t, text, RequestOf(strings.Fields(text)).Greets, want)
+	}
+}

@@ -77,7 +77,8 @@ func (s *Server) ExpiresMs(key string) int64 {
 
 // snapshot is a copy of the data at an earlier instant.
 type snapshot struct {
-	keys []saved
+	keys      []saved
+	libraries []*library
 }
 
 type saved struct {
@@ -92,7 +93,7 @@ type saved struct {
 
 // copyData copies the data as it is now.
 func (s *Server) copyData() snapshot {
-	var snap snapshot
+	snap := snapshot{libraries: s.libraries}
 	for _, k := range s.m.Keys() {
 		v, ok := s.copyKey(k)
 		if !ok {
@@ -126,7 +127,9 @@ func (s *Server) copyKey(k string) (v saved, ok bool) {
 	return v, true
 }
 
-func (a snapshot) equal(b snapshot) bool { return slices.EqualFunc(a.keys, b.keys, saved.equal) }
+func (a snapshot) equal(b snapshot) bool {
+	return slices.EqualFunc(a.keys, b.keys, saved.equal) && slices.Equal(a.libraries, b.libraries)
+}
 
 func (a saved) equal(b saved) bool {
 	return a.key == b.key && a.kind == b.kind && a.expires == b.expires && a.expiresMs == b.expiresMs && a.str == b.str &&
@@ -167,6 +170,7 @@ func (s *Server) failover(n int) {
 // restore makes the data that of a snapshot, without the keys that have run out since.
 func (s *Server) restore(data snapshot) {
 	s.m.FlushAll()
+	s.libraries, s.notify = data.libraries, notificationsOf(s.cfg.Notify) // a replica has the functions, and settings of its own
 	for _, v := range data.keys {
 		left := time.Duration(v.expiresMs-s.nowMs())*time.Millisecond - s.ahead
 		if v.expires && left < 0 {

@@ -63,7 +63,9 @@ func (*Server) Decode(text string) (r sim.Request, rest string, err error) {
 // RequestOf returns the facts about a command that a record needs.
 func RequestOf(words []string) sim.Request {
 	name := strings.ToUpper(words[0])
-	r := sim.Request{Name: name, Words: words, Shown: words[1:], Marks: marks(name)}
+	k := kinds[name]
+	r := sim.Request{Name: name, Words: words, Shown: words[1:], Marks: marks(name, k)}
+	r.Greets = !k.is(reads|writes|deletes) && greets(name, words)
 	switch {
 	case name == "HELLO":
 		r.Streams = asksRESP3(words)
@@ -74,7 +76,7 @@ func RequestOf(words []string) sim.Request {
 		r.Shown = words[1:min(2, len(words))]
 	case name == "PUBLISH" || name == "SPUBLISH":
 		r.Channels = words[1:min(2, len(words))]
-	case name == "WAIT":
+	case name == "WAIT" || k.is(blocks):
 		r.Blocks = true
 	case strings.HasSuffix(name, "SUBSCRIBE"):
 		r.Channels = words[1:]
@@ -87,12 +89,24 @@ func RequestOf(words []string) sim.Request {
 	return r
 }
 
+// greets reports whether a command is one by which a client gets to know a server, or loads a script.
+func greets(name string, words []string) bool {
+	switch name {
+	case "HELLO", "AUTH", "SELECT", "CLIENT", "INFO", "COMMAND", "CLUSTER", "READONLY":
+		return true
+	case "SCRIPT":
+		return len(words) > 1 && strings.EqualFold(words[1], "LOAD")
+	}
+	return false
+}
+
 // marks reports whether a command may make its connection differ from others, or depends on an
 // earlier command there. WAIT does not count. It depends on the command before it, but the two come
 // together.
-func marks(name string) bool {
-	return !kinds[name].is(reads|writes|deletes) && !slices.Contains([]string{
+func marks(name string, k kind) bool {
+	return !k.is(reads|writes|deletes|blocks) && !slices.Contains([]string{
 		"EVAL", "EVALSHA", "SCRIPT", "WAIT", "INFO", "EXISTS", "PUBLISH", "SPUBLISH", "PING", "ECHO", "TIME",
+		"DELEX", "DELIFEQ", "DIGEST", "FCALL", "FCALL_RO", "FUNCTION", "CONFIG",
 	}, name)
 }
 

@@ -140,7 +140,7 @@ func (s *Server) startWait(peer *mserver.Peer, args []string) {
 	}
 	c := s.executing.conn
 	have := s.acks(c.seen)
-	if have >= count || peer != c.peer {
+	if have >= count || peer != c.peer || s.inQueue {
 		peer.WriteInt(have)
 		return
 	}
@@ -261,7 +261,7 @@ func (s *Server) info(peer *mserver.Peer, sections []string) {
 		told = told || slices.Contains([]string{"replication", "default", "all", "everything"}, strings.ToLower(section))
 	}
 	if !told {
-		peer.WriteBulk("")
+		peer.WriteBulk(s.serverSection(sections))
 		return
 	}
 	offset := func(writes int64) int64 {
@@ -271,10 +271,23 @@ func (s *Server) info(peer *mserver.Peer, sections []string) {
 		return writes
 	}
 	var b strings.Builder
+	if text := s.serverSection(sections); text != "" {
+		b.WriteString(text + "\r\n")
+	}
 	fmt.Fprintf(&b, "# Replication\r\nrole:master\r\nconnected_slaves:%d\r\n", len(s.replicas))
 	for i, r := range s.replicas {
 		fmt.Fprintf(&b, "slave%d:ip=192.0.2.%d,port=6379,state=online,offset=%d,lag=0\r\n", i, i+2, offset(r.acked))
 	}
 	fmt.Fprintf(&b, "master_failover_state:no-failover\r\nmaster_repl_offset:%d\r\n", offset(s.writes))
 	peer.WriteBulk(b.String())
+}
+
+// serverSection returns the section Server, if it is asked for.
+func (s *Server) serverSection(sections []string) string {
+	if len(sections) == 0 || slices.ContainsFunc(sections, func(section string) bool {
+		return slices.Contains([]string{"server", "default", "all", "everything"}, strings.ToLower(section))
+	}) {
+		return s.cfg.Release.section()
+	}
+	return ""
 }

@@ -409,7 +409,7 @@ func TestAWaitAndWhatHappensToItsConnection(t *testing.T) {
 			"WAIT request connection closed, GET request connection closed", ""},
 		{"a client that gives up ends it", 2 * time.Second, model.FaultSpec{}, "timeout@1s",
 			"WAIT request connection closed, GET request connection closed", ""},
-		{"a partition loses its answer", 200 * ms, model.FaultSpec{Kind: model.FaultPartition, Processes: []string{"a"}, At: 100 * ms, For: 500 * ms}, "timeout@1s",
+		{"a partition loses its answer", 200 * ms, model.FaultSpec{Kind: model.FaultPartition, Processes: []string{"a"}, At: 100 * ms, For: 500 * ms}, "reset@600ms",
 			"WAIT reply partition, GET reply partition", "WAIT@401ms GET@401ms"},
 		{"a pause delays its answer", 200 * ms, model.FaultSpec{Kind: model.FaultPause, Processes: []string{"a"}, At: 100 * ms, For: 500 * ms}, "1@600ms",
 			"", "WAIT@401ms GET@401ms"},
@@ -419,10 +419,10 @@ func TestAWaitAndWhatHappensToItsConnection(t *testing.T) {
 			"", "WAIT@900ms GET@900ms"},
 		{"a stall delays the end of its time", 2 * time.Second, model.FaultSpec{Kind: model.FaultServer, Server: "stall", At: 100 * ms, For: 800 * ms}, "0@901ms",
 			"", "WAIT@900ms GET@900ms"},
-		{"a rule may drop it", 200 * ms, model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Command: "WAIT", Direction: "request"}}, "timeout@1s",
+		{"a rule may drop it", 200 * ms, model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Command: "WAIT", Direction: "request"}}, "reset@0s",
 			"WAIT request dropped, GET request behind a lost one", ""},
-		{"a rule may drop its answer", 200 * ms, model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Command: "WAIT", Direction: "reply"}}, "timeout@1s",
-			"WAIT reply dropped, GET reply behind a lost one", "WAIT@401ms GET@401ms"},
+		{"a rule may drop its answer", 200 * ms, model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Command: "WAIT", Direction: "reply"}}, "reset@401ms",
+			"WAIT reply dropped, GET request connection reset", "WAIT@401ms"},
 		{"a rule may answer it", 200 * ms, model.FaultSpec{Kind: model.FaultRule, Do: "error", With: "ERR no", When: model.When{Command: "WAIT", Direction: "request"}}, "ERR no@2ms",
 			"", "GET@1ms"},
 	} {
@@ -616,8 +616,8 @@ func TestARuleOnOneCommandOfAPipeline(t *testing.T) {
 		ran   int
 	}{
 		// go-redis gives every command of a pipeline the error that ended its reading.
-		{model.FaultSpec{Do: "drop", When: model.When{Command: "INCR", Direction: "request", Nth: 2}}, "timeout timeout timeout timeout", time.Second, 1},
-		{model.FaultSpec{Do: "drop", When: model.When{Command: "INCR", Direction: "reply", Nth: 2}}, "timeout timeout timeout timeout", time.Second, 4},
+		{model.FaultSpec{Do: "drop", When: model.When{Command: "INCR", Direction: "request", Nth: 2}}, "reset reset reset reset", 0, 0},
+		{model.FaultSpec{Do: "drop", When: model.When{Command: "INCR", Direction: "reply", Nth: 2}}, "reset reset reset reset", ms, 4},
 		{model.FaultSpec{Do: "error", With: "ERR no", When: model.When{Command: "INCR", Direction: "request", Nth: 2}}, "1 ERR no 2 3", 2 * ms, 3},
 		{model.FaultSpec{Do: "error", With: "ERR no", When: model.When{Command: "INCR", Direction: "reply", Nth: 2}}, "1 ERR no 3 4", 2 * ms, 4},
 		{model.FaultSpec{Do: "delay", For: 100 * ms, When: model.When{Command: "INCR", Direction: "request", Nth: 2}}, "1 2 3 4", 102 * ms, 4},

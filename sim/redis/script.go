@@ -26,6 +26,7 @@ import (
 type script struct {
 	text, sha string
 	code      *lua.FunctionProto // nil if miniredis runs the script
+	function  bool               // it is a function, and sha is its name
 }
 
 // texts and hashes hold a *script for each script that this program has met. texts is
@@ -117,7 +118,7 @@ const isConstant = 1 << 8
 // eval runs the EVAL or EVALSHA of a client on a pooled state. It reports false when
 // miniredis must run it.
 func (s *Server) eval(peer *mserver.Peer, cmd string, args []string) bool {
-	if c := s.executing.conn; s.noShortcuts || c.multi || c.subscribes || c.elsewhere || len(args) < 2 {
+	if c := s.executing.conn; s.noShortcuts || c.subscribes || c.elsewhere || len(args) < 2 {
 		return false
 	}
 	var sc *script
@@ -189,6 +190,10 @@ func (s *Server) refused(peer *mserver.Peer, cmd string, args []string) bool {
 	if !ok || len(args) < takes.min || len(args) > takes.max {
 		return false
 	}
+	if s.running.function {
+		peer.WriteError("ERR This Redis command is not allowed from script")
+		return true
+	}
 	peer.WriteError("This Redis command is not allowed from script script: " + s.running.sha + ", &c")
 	return true
 }
@@ -200,9 +205,10 @@ type interpreter struct {
 	w   *bufio.Writer
 
 	// The following fields belong to the running script.
-	server *Server
-	sha    string
-	peers  [2]*mserver.Peer // the connections to miniredis, for call and for pcall
+	server   *Server
+	sha      string
+	function *function        // nil if a script runs
+	peers    [2]*mserver.Peer // the connections to miniredis, for call and for pcall
 }
 
 var idle struct {
@@ -298,11 +304,17 @@ func (in *interpreter) call(l *lua.LState, protected int) int {
 				words[i] = v.String()
 			}
 		default:
+			if in.function != nil {
+				return in.function.fail(l, 0, "ERR Lua redis lib command arguments must be strings or integers")
+			}
 			l.Error(lua.LString("Lua redis lib command arguments must be strings or integers script: "+in.sha+", &c."), 1)
 		}
 	}
 	if name, ok := upperCase[words[0]]; ok {
 		words[0] = name
+	}
+	if in.function != nil && in.function.mayNot(in.server, words[0]) {
+		return in.function.fail(l, protected, "ERR Write commands are not allowed from read-only scripts.")
 	}
 	in.out.Reset()
 	peer := in.peers[protected]
@@ -314,6 +326,10 @@ func (in *interpreter) call(l *lua.LState, protected int) int {
 	case v != nil:
 		l.Push(v)
 		return 1
+	case in.function != nil && unknown:
+		return in.function.fail(l, protected, "ERR Unknown Redis command called from script")
+	case in.function != nil:
+		return in.function.fail(l, protected, failed)
 	case protected == 0 && unknown:
 		failed = "Unknown Redis command called from script script: " + in.sha + ", &c."
 	case unknown:

@@ -101,14 +101,22 @@ func ask(c net.Conn, commands [][]string) (replies []string, err error) {
 // asked is ask on a world's server. It also returns the digest of the run.
 func asked(t *testing.T, h *sim.Host, commands [][]string) (replies []string, digest string) {
 	t.Helper()
+	return askedRelease(t, h, Release{}, commands)
+}
+
+// askedRelease is asked on a server of a release.
+func askedRelease(t *testing.T, h *sim.Host, release Release, commands [][]string) (replies []string, digest string) {
+	t.Helper()
 	var err error
-	r := newStage().does("a/1", func(th *sim.Thread, _ *redis.Client) {
+	s := newStage().does("a/1", func(th *sim.Thread, _ *redis.Client) {
 		c, dialErr := dial(th)
 		if err = dialErr; err == nil {
 			defer c.Close()
 			replies, err = ask(c, commands)
 		}
-	}).run(h)
+	})
+	s.Release = release
+	r := s.run(h)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,10 @@ type Config struct {
 	// Observe reads the state of a lock from the server's keys. If Observe is nil, the
 	// server reports no state.
 	Observe func(keys Keyspace, lock string) *model.LockState
+	// Release is the release of the server.
+	Release Release
+	// Notify is the initial value of the setting notify-keyspace-events.
+	Notify string
 	// Scripts are in the server's script cache from the start, as on a server
 	// that has served other clients before. Their order has no meaning. A flush
 	// empties the cache.
@@ -75,12 +79,29 @@ type Server struct {
 	term     int      // counts how often the replicas were connected again
 	flushed  bool     // the script cache was emptied at least once
 	waits    []*wait  // in order of arrival
+
+	blocked   []*blocked      // the commands that wait for a key, in order of arrival
+	ready     []string        // the keys for which some of them wait and which a command has changed, in order
+	inQueue   bool            // EXEC executes a command of its queue
+	passing   bool            // the next command goes to miniredis as it is
+	notify    notifications   // the keyspace notifications that are on
+	libraries []*library      // by name
+	met       map[string]bool // what is not simulated and has been recorded
+}
+
+// saidOf returns a command, in upper case, as the client wrote it.
+func (c *command) saidOf(cmd string) string {
+	if strings.EqualFold(c.said, cmd) {
+		return c.said
+	}
+	return cmd
 }
 
 // command is a command of a client while it is executed.
 type command struct {
 	conn *conn
 	name string // upper case
+	said string // as the client wrote it
 }
 
 var _ sim.Clocked = (*Server)(nil)
@@ -109,6 +130,7 @@ func (s *Server) Start(setup sim.Setup) {
 		s.cached[scriptOf(text).sha] = true
 	}
 	s.m.Server().SetPreHook(s.hook)
+	s.notify = notificationsOf(s.cfg.Notify)
 }
 
 // Stop implements sim.Server.
@@ -135,18 +157,36 @@ func (s *Server) run(words ...string) (reply string) {
 	return out.String()
 }
 
+// beside executes a command that is part of another one, in the context of a connection, and returns the reply.
+func (s *Server) beside(peer *mserver.Peer, words ...string) (reply string) {
+	var out bytes.Buffer
+	p := mserver.NewPeer(bufio.NewWriter(&out))
+	p.Ctx, p.Resp3 = peer.Ctx, peer.Resp3
+	s.m.Server().Dispatch(p, words)
+	p.Flush()
+	return out.String()
+}
+
+// quietly executes a command that no client sent, in the context of a connection, and returns the reply in RESP2.
+func (s *Server) quietly(peer *mserver.Peer, words ...string) (reply string) {
+	executing, resp3 := s.executing, peer.Resp3
+	s.executing, peer.Resp3 = nil, false
+	defer func() { s.executing, peer.Resp3 = executing, resp3 }()
+	return s.beside(peer, words...)
+}
+
 // hook sees every command before miniredis does, including the commands of scripts. It
 // reports whether it answered the command.
 func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
+	if s.passing {
+		s.passing = false
+		return false
+	}
 	k := kinds[cmd]
-	if k.is(blocks) {
-		peer.WriteError("ERR lockstep: " + cmd + " may block and is not simulated")
-		return true
-	}
-	if cmd == "EXEC" || cmd == "SCRIPT" && len(args) > 0 && strings.EqualFold(args[0], "FLUSH") {
-		clear(s.cached)
-	}
 	if cmd == "SCRIPT" {
+		if len(args) > 0 && strings.EqualFold(args[0], "FLUSH") {
+			clear(s.cached)
+		}
 		s.load()
 	}
 	s.foreign = s.foreign || k == 0
@@ -159,14 +199,31 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	}
 	c := s.executing.conn
 	direct := peer == c.peer
-	s.noteAccess(c, direct, cmd, args)
-	if direct && !c.multi && onlyListens(c, cmd, args) {
+	if k == 0 || k.is(listed) {
+		if refusal := s.unknown(s.executing.saidOf(cmd), cmd, args); refusal != "" && direct {
+			c.refuse(refusal)
+			return true
+		} else if refusal != "" {
+			peer.WriteError(refusal)
+			return true
+		}
+	}
+	switch {
+	case direct && !s.inQueue && (c.multi == nil && onlyListens(c, cmd, args) || s.transact(c, cmd, args)):
 		return true
+	case cmd == "SET" && len(args) > 3 && slices.ContainsFunc(args[2:], isCondition) && s.setIf(peer, args):
+		return true
+	}
+	s.noteAccess(cmd, args)
+	if len(s.blocked) > 0 && !k.is(reads|keeps) {
+		s.signal(args)
 	}
 	switch {
 	case !direct && s.refused(peer, cmd, args):
 		return true
-	case cmd == "SET" && !(direct && c.multi) && s.setToNow(peer, args):
+	case cmd == "SET" && s.setToNow(peer, args):
+		return true
+	case k.is(answers) && s.answerOwn(peer, direct, cmd, args):
 		return true
 	case !direct:
 	case cmd == "EVAL" || cmd == "EVALSHA":
@@ -178,25 +235,24 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 		s.load()
 	case cmd == "SELECT":
 		c.elsewhere = true
-	case cmd == "CLIENT":
-		return s.client(c, args)
-	case cmd == "CLUSTER":
-		noCluster(peer, args)
-		return true
+		if n, err := strconv.Atoi(strings.Join(args, "")); err == nil {
+			c.database = n
+		}
 	case cmd == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "LOAD"):
 		scriptOf(args[1])
 	}
-	if !k.is(answers) && !(direct && c.multi && cmd == "SET" && instant(args) > 0) {
-		return cmd == "PUBSUB" && direct && !c.multi && s.shards.asked(peer, args)
-	}
-	if direct && c.multi {
-		// miniredis queues only commands that it knows, and computes the time until an instant when
-		// it queues a command. So the command is queued as a script, which miniredis knows.
-		s.m.Server().Dispatch(peer, append([]string{"EVAL", "return redis.call(unpack(ARGV))", "0", cmd}, args...))
-		return true
-	}
-	switch {
-	case strings.HasSuffix(cmd, "PUBLISH"):
+	return s.follow(peer, k, cmd, args)
+}
+
+// answerOwn answers a command that this package knows, or counts it. It reports whether it answered the command.
+func (s *Server) answerOwn(peer *mserver.Peer, direct bool, cmd string, args []string) bool {
+	c := s.executing.conn
+	switch k := kinds[cmd]; {
+	case k.is(blocks):
+		s.block(peer, cmd, args)
+	case k.is(scriptless) && !direct:
+		peer.WriteError("ERR This Redis command is not allowed from script")
+	case cmd == "PUBLISH" || cmd == "SPUBLISH":
 		if len(args) != 2 {
 			peer.WriteError("ERR wrong number of arguments for '" + strings.ToLower(cmd) + "' command")
 			return true
@@ -208,16 +264,30 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 			return false
 		}
 		peer.WriteInt(s.shards.publish(args[0], args[1]))
+	case cmd == "DELEX" || cmd == "DELIFEQ" || cmd == "DIGEST":
+		s.deleteIf(peer, cmd, args)
 	case cmd == "INFO":
 		s.info(peer, args)
-	case !direct && (cmd != "WAIT" || s.executing.name != "EXEC"):
-		peer.WriteError("ERR This Redis command is not allowed from script")
+	case !direct:
+		return false
 	case cmd == "WAIT":
 		s.startWait(peer, args)
 	case cmd == "SSUBSCRIBE":
 		s.shards.subscribe(c, args)
-	default:
+	case cmd == "SUNSUBSCRIBE":
 		s.shards.unsubscribe(c, args)
+	case cmd == "PUBSUB":
+		return s.shards.asked(peer, args)
+	case cmd == "CLIENT":
+		return s.client(c, args)
+	case cmd == "CLUSTER" || cmd == "READONLY" || cmd == "READWRITE" || cmd == "ASKING":
+		noCluster(peer, cmd, args)
+	case cmd == "CONFIG":
+		s.configure(peer, args)
+	case cmd == "FUNCTION":
+		s.function(peer, args)
+	default:
+		s.callFunction(peer, cmd, args)
 	}
 	return true
 }
@@ -253,8 +323,13 @@ func (s *Server) setToNow(peer *mserver.Peer, args []string) bool {
 	s.ending = append(s.ending, args[0])
 	client := s.executing
 	s.executing = nil
-	s.m.Server().Dispatch(peer, words)
+	there := s.notify != 0 && s.beside(peer, "EXISTS", args[0]) == ":1\r\n"
+	reply := s.beside(peer, words...)
 	s.executing = client
+	peer.WriteRaw(reply)
+	if s.notify != 0 && !strings.HasPrefix(reply, "-") && (reply == "+OK\r\n" || !isNull(reply) || len(args) > 4) {
+		s.publishEvents(peer, "SET", args, reply, map[string]bool{args[0]: there}, map[string]bool{args[0]: true})
+	}
 	return true
 }
 
@@ -275,13 +350,7 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 	s.setClock()
 	s.snapshot()
 	reply := s.execute(c, r)
-	s.letEnd()
-	if s.wrote {
-		s.snapshot()
-	}
-	if s.wrote || s.spoke {
-		s.replicate()
-	}
+	s.after()
 	if string(reply) != "+QUEUED\r\n" {
 		c.seen = s.writes
 		if s.lags && len(s.replicas) > 0 && !c.subscribes && len(c.shards) == 0 {
@@ -289,10 +358,24 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 		}
 	}
 	out.Changed, out.Still = s.wrote, !s.woke
-	if c.waits != nil {
+	if len(s.ready) > 0 {
+		out.Next(s.serve)
+	}
+	if c.waits != nil || c.blocked != nil {
 		return sim.Reply{}, false
 	}
 	return ReplyOf(reply), true
+}
+
+// after keeps what a command has changed for failovers and replicas.
+func (s *Server) after() {
+	s.letEnd()
+	if s.wrote {
+		s.snapshot()
+	}
+	if s.wrote || s.spoke {
+		s.replicate()
+	}
 }
 
 // execute lets miniredis execute a command, and returns the reply. A waiting command has no reply
@@ -300,7 +383,7 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 func (s *Server) execute(c *conn, r *sim.Request) []byte {
 	c.await()
 	s.wrote, s.woke = false, !r.Program && !kinds[r.Name].is(reads|writes|deletes)
-	c.command = command{c, r.Name}
+	c.command = command{c, r.Name, r.Words[0]}
 	s.executing = &c.command
 	s.beginTracking()
 	s.m.Server().Dispatch(c.peer, r.Words)
@@ -308,16 +391,12 @@ func (s *Server) execute(c *conn, r *sim.Request) []byte {
 	c.peer.Flush()
 	reply := c.take()
 	switch name := r.Name; {
-	case name == "MULTI":
-		c.multi = c.multi || string(reply) == "+OK\r\n"
-	case name == "EXEC" || name == "DISCARD":
-		c.multi = false
 	case name == "SUBSCRIBE" || name == "PSUBSCRIBE":
 		c.subscribes = c.subscribes || !bytes.HasPrefix(reply, []byte("-"))
 	case strings.HasSuffix(name, "UNSUBSCRIBE") && name != "SUNSUBSCRIBE" && bytes.HasSuffix(reply, []byte(":0\r\n")):
 		c.subscribes = false
-	case name == "HELLO" && !bytes.HasPrefix(reply, []byte("-")) && !c.multi:
-		reply = c.greet(r.Words)
+	case name == "HELLO" && !bytes.HasPrefix(reply, []byte("-")) && c.multi == nil:
+		reply = s.greet(c, r.Words)
 	}
 	if r.Name != "CLIENT" {
 		s.endTracking(c, ran(r.Name, reply))
@@ -330,6 +409,12 @@ func (s *Server) Close(nowNs int64, id sim.ConnID, out *sim.Effects) {
 	s.begin(nowNs, out)
 	c := s.conns[id]
 	s.hangUp(c)
+	if c.blocked != nil {
+		c.blocked.leave(s)
+		if s.orders {
+			out.Write(sim.ObjectServer)
+		}
+	}
 	for len(c.shards) > 0 {
 		s.shards.leave(c, c.shards[0])
 	}
@@ -441,24 +526,25 @@ func (s *Server) letExpire(move func()) {
 			gone = append(gone, k)
 		}
 	}
-	s.invalidateLater(gone)
+	s.sayGone(gone, notifyExpired, "expired")
 	s.snapshot()
 	s.replicate()
 }
 
-// invalidateLater notifies the tracking clients of keys that changed without a command. A stalled
-// server does so at the end of the stall.
-func (s *Server) invalidateLater(keys []string) {
-	if len(s.tracking.clients) == 0 || len(keys) == 0 {
+// sayGone notifies the clients that track keys, and those that listen to events, of keys that are gone without a
+// command. A stalled server does so at the end of the stall.
+func (s *Server) sayGone(keys []string, class notifications, event string) {
+	if len(s.tracking.clients) == 0 && s.notify == 0 || len(keys) == 0 {
 		return
 	}
 	if s.stallTill > s.nowNs {
 		s.out.Plan(s.stallTill, sim.ClassDelivery, func(nowNs int64, out *sim.Effects) {
 			s.begin(nowNs, out)
-			s.invalidateLater(keys)
+			s.sayGone(keys, class, event)
 		})
 		return
 	}
+	s.publishGone(keys, class, event)
 	s.invalidate(keys, nil)
 }
 
@@ -473,7 +559,11 @@ func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 				out.Record(model.Event{Kind: model.KindExpire, Key: k})
 			}
 		}
-		s.invalidateLater(gone)
+		if f.KeyDo == "expire" {
+			s.sayGone(gone, notifyExpired, "expired")
+		} else {
+			s.sayGone(gone, notifyGeneric, "del")
+		}
 		s.snapshot()
 		s.replicate()
 		return
@@ -494,9 +584,11 @@ func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	case model.ServerRestart:
 		if !f.KeepData {
 			s.m.FlushAll()
+			s.libraries = nil
 			s.writes++
 		}
 		s.flushScripts()
+		s.notify = notificationsOf(s.cfg.Notify)
 		s.resync()
 	default:
 		panic("redis: a server fault of unknown kind " + string(f.Server))

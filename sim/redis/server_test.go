@@ -179,26 +179,6 @@ func TestAnExpiryDoesNotMoveBetweenCommands(t *testing.T) {
 	}
 }
 
-func TestBlockingCommandsAreRefused(t *testing.T) {
-	ctx := context.Background()
-	for name, do := range map[string]func(*redis.Client) error{
-		"BLPOP":      func(c *redis.Client) error { return c.BLPop(ctx, time.Second, "k").Err() },
-		"BRPOP":      func(c *redis.Client) error { return c.BRPop(ctx, 0, "k").Err() },
-		"BRPOPLPUSH": func(c *redis.Client) error { return c.Do(ctx, "brpoplpush", "k", "l", 0).Err() },
-		"BLMOVE":     func(c *redis.Client) error { return c.BLMove(ctx, "k", "l", "LEFT", "LEFT", 0).Err() },
-		"BZPOPMIN":   func(c *redis.Client) error { return c.BZPopMin(ctx, 0, "k").Err() },
-		"XREAD": func(c *redis.Client) error {
-			return c.XRead(ctx, &redis.XReadArgs{Streams: []string{"k", "0"}}).Err()
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var err error
-			newStage().does("a/1", func(th *sim.Thread, c *redis.Client) { err = do(c) }).run(sim.NewHost(t))
-			equal(t, "error", fmt.Sprint(err), "ERR lockstep: "+name+" may block and is not simulated")
-		})
-	}
-}
-
 func TestScriptsGivenAreInTheCacheFromTheStart(t *testing.T) {
 	const text = "return ARGV[1]"
 	var known, unknown error

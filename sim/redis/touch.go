@@ -20,15 +20,17 @@ const (
 func objAck(write int64) string { return fmt.Sprintf("ack of write %d", write) }
 
 // A kind is a set of effects of a command.
-type kind uint8
+type kind uint16
 
 const (
-	reads   kind = 1 << iota // reads only one key, its first argument
-	writes                   // changes only one key, its first argument
-	deletes                  // deletes keys, its arguments
-	keeps                    // is another command that does not change the data; the commands of a script count one by one
-	blocks                   // would block the scheduler
-	answers                  // this package answers or counts it
+	reads      kind = 1 << iota // reads only one key, its first argument
+	writes                      // changes only one key, its first argument
+	deletes                     // deletes keys, its arguments
+	keeps                       // is another command that does not change the data; the commands of a script count one by one
+	blocks                      // may block its connection
+	answers                     // this package answers or counts it
+	scriptless                  // is not allowed in scripts
+	listed                      // a look at the catalogue says whether the server has it
 )
 
 // is reports whether a command does one of these.
@@ -38,15 +40,22 @@ func (k kind) is(some kind) bool { return k&some != 0 }
 var kinds = func() map[string]kind {
 	all := map[string]kind{}
 	for k, names := range map[kind]string{
-		reads:   "GET STRLEN GETRANGE PTTL TTL TYPE HGET HEXISTS HLEN HKEYS HVALS HGETALL HMGET LINDEX LLEN LRANGE ZSCORE ZRANGE ZCARD ZRANK ZCOUNT SISMEMBER SCARD SMEMBERS",
-		writes:  "SET SETNX SETEX PSETEX GETSET GETDEL INCR INCRBY DECR DECRBY APPEND PEXPIRE EXPIRE PEXPIREAT EXPIREAT PERSIST HSET HSETNX HMSET HDEL HINCRBY RPUSH LPUSH RPOP LPOP LREM LSET LTRIM LINSERT ZADD ZREM ZINCRBY SADD SREM",
-		deletes: "DEL UNLINK",
-		keeps:   "EVAL EVALSHA SCRIPT EXISTS PUBLISH SPUBLISH SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE PING ECHO WAIT INFO MULTI HELLO CLIENT",
-		blocks:  "BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP WAITAOF",
-		answers: "PUBLISH SPUBLISH SSUBSCRIBE SUNSUBSCRIBE WAIT INFO",
+		reads:      "GET STRLEN GETRANGE PTTL TTL TYPE HGET HEXISTS HLEN HKEYS HVALS HGETALL HMGET LINDEX LLEN LRANGE ZSCORE ZRANGE ZCARD ZRANK ZCOUNT SISMEMBER SCARD SMEMBERS",
+		writes:     "SET SETNX SETEX PSETEX GETSET GETDEL INCR INCRBY DECR DECRBY APPEND PEXPIRE EXPIRE PEXPIREAT EXPIREAT PERSIST HSET HSETNX HMSET HDEL HINCRBY RPUSH LPUSH RPOP LPOP LREM LSET LTRIM LINSERT ZADD ZREM ZINCRBY SADD SREM",
+		deletes:    "DEL UNLINK",
+		keeps:      "EVAL EVALSHA SCRIPT EXISTS PUBLISH SPUBLISH SUBSCRIBE PSUBSCRIBE SSUBSCRIBE UNSUBSCRIBE PUNSUBSCRIBE SUNSUBSCRIBE PING ECHO WAIT INFO MULTI HELLO CLIENT",
+		blocks:     "BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP",
+		answers:    "PUBLISH SPUBLISH SSUBSCRIBE SUNSUBSCRIBE WAIT INFO PUBSUB CLIENT CLUSTER READONLY READWRITE ASKING CONFIG FUNCTION FCALL FCALL_RO DELEX DELIFEQ DIGEST BLPOP BRPOP BRPOPLPUSH BLMOVE BLMPOP BZPOPMIN BZPOPMAX BZMPOP XREAD XREADGROUP",
+		scriptless: "SSUBSCRIBE SUNSUBSCRIBE WAIT CONFIG FUNCTION FCALL FCALL_RO",
 	} {
 		for _, name := range strings.Fields(names) {
 			all[name] |= k
+		}
+	}
+	old := Release{name: "7.0", number: []int{7, 0}}
+	for name := range all {
+		if l := catalogue[name]; !old.has(l.since) || l.since.valkey == nil || containers[name] {
+			all[name] |= listed
 		}
 	}
 	return all

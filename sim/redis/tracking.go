@@ -101,19 +101,9 @@ func (s *Server) allData() map[string]saved {
 	return data
 }
 
-// noteAccess notes the accesses of a command to keys. direct reports that a client sent it, and not
-// a script. miniredis keeps the commands of a transaction until EXEC.
-func (s *Server) noteAccess(c *conn, direct bool, cmd string, args []string) {
-	switch {
-	case len(s.tracking.clients) == 0:
-	case direct && cmd == "EXEC":
-		s.tracking.accesses = append(s.tracking.accesses, c.queued...)
-		c.queued = nil
-	case direct && cmd == "DISCARD":
-		c.queued = nil
-	case direct && c.multi:
-		c.queued = append(c.queued, accesses(cmd, args)...)
-	default:
+// noteAccess notes the accesses of a command to keys.
+func (s *Server) noteAccess(cmd string, args []string) {
+	if len(s.tracking.clients) > 0 {
 		s.tracking.accesses = append(s.tracking.accesses, accesses(cmd, args)...)
 	}
 }
@@ -213,7 +203,7 @@ func (c *conn) remembers() bool {
 		return false
 	}
 	caching := t.caching
-	if !c.multi {
+	if c.multi == nil {
 		t.caching = ""
 	}
 	switch {
@@ -297,7 +287,8 @@ func (t *tracking) leave(c *conn) {
 }
 
 // track answers CLIENT TRACKING.
-func (t *tracking) track(c *conn, args []string) {
+func (s *Server) track(c *conn, args []string) {
+	t := &s.tracking
 	const mode = " mode before disabling tracking for this client, and then re-enabling it with a different mode."
 	on := len(args) > 0 && strings.EqualFold(args[0], "ON")
 	if !on && (len(args) == 0 || !strings.EqualFold(args[0], "OFF")) {
@@ -308,7 +299,7 @@ func (t *tracking) track(c *conn, args []string) {
 	for rest := args[1:]; len(rest) > 0; rest = rest[1:] {
 		switch option := strings.ToUpper(rest[0]); {
 		case option == "REDIRECT":
-			c.peer.WriteError("ERR lockstep: CLIENT TRACKING with REDIRECT is not simulated")
+			c.peer.WriteError(s.unsimulated("CLIENT TRACKING with REDIRECT"))
 			return
 		case option == "BCAST":
 			to.bcast = true

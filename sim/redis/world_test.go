@@ -393,7 +393,7 @@ func TestACommandBelongsToTheOperationThatSendsItAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(
-				model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Command: "DEL", Direction: "reply", Nth: 1}},
+				model.FaultSpec{Kind: model.FaultRule, Do: "delay", For: 200 * ms, When: model.When{Command: "DEL", Direction: "reply", Nth: 1}},
 				model.FaultSpec{Kind: model.FaultRule, Do: "delay", For: 50 * ms, When: model.When{Command: "DEL", Direction: "reply", Nth: 2}},
 				model.FaultSpec{Kind: model.FaultRule, Do: "delay", For: 50 * ms, When: model.When{Command: "DEL", Direction: "reply", Nth: 3}},
 			)

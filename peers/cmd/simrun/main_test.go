@@ -9,8 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"lockstep/cli/frame"
 	"lockstep/internal/longtest"
-	commandline "lockstep/internal/simrun"
+	"lockstep/live"
+	"lockstep/peers/programs"
 )
 
 // The tests call this program again, and so do campaigns, which start it to play their
@@ -23,8 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// simrun runs the program and returns its exit code and what it prints.
-func simrun(t *testing.T, args ...string) (code int, out, stderr string) {
+// command runs the program and returns its exit code and what it prints.
+func command(t *testing.T, args ...string) (code int, out, stderr string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -39,24 +41,29 @@ func simrun(t *testing.T, args ...string) (code int, out, stderr string) {
 	return cmd.ProcessState.ExitCode(), o.String(), e.String()
 }
 
-// For a lock of this module, Lockstep's own simrun names the program that knows it.
+// For a lock of this module, Lockstep's own simrun names the program that knows it, and says whether
+// the lock is possible live.
 func TestSimrunKnowsTheNamesOfTheLocks(t *testing.T) {
-	var names []string
-	for _, s := range locks() {
-		names = append(names, s.Name)
+	const list = "../../../cmd/internal/others/others.json"
+	text, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
 	}
-	var known []string
-	for _, l := range commandline.PeersLocks {
-		known = append(known, l.Name)
+	var known, want []frame.Other
+	if err := json.Unmarshal(text, &known); err != nil {
+		t.Fatalf("%s: %v", list, err)
 	}
-	if !slices.Equal(names, known) {
-		t.Errorf("the locks are\n%q, and internal/simrun has\n%q", names, known)
+	for _, s := range programs.Locks() {
+		want = append(want, frame.Other{Name: s.Name, OnlySimulated: s.OnlySimulated})
+	}
+	if !slices.Equal(known, want) {
+		t.Errorf("%s has %v, and the locks are %v", list, known, want)
 	}
 }
 
-// Lockstep's own simrun knows which of these locks are possible live.
-func TestSimrunKnowsWhichLocksArePossibleLive(t *testing.T) {
-	if commandline.Live == nil {
+// A lock is possible live unless it says that it is only simulated.
+func TestWhichLocksArePossibleLive(t *testing.T) {
+	if live.Player() == nil {
 		t.Skip("nothing is possible live on this system")
 	}
 	file := filepath.Join(t.TempDir(), "s.yaml")
@@ -64,19 +71,19 @@ func TestSimrunKnowsWhichLocksArePossibleLive(t *testing.T) {
 		t.Fatal(err)
 	}
 	args := []string{"live", file}
-	for _, l := range commandline.PeersLocks {
+	for _, l := range programs.Locks() {
 		args = append(args, "--lock", l.Name)
 	}
-	code, out, stderr := simrun(t, args...)
-	for _, l := range commandline.PeersLocks {
-		if refused := strings.Contains(stderr, "not possible live: "+l.Name+" is "); code != 64 || refused == l.Live {
-			t.Errorf("%s: possible live: %v; want %v. Exit %d: %s%s", l.Name, !refused, l.Live, code, out, stderr)
+	code, out, stderr := command(t, args...)
+	for _, l := range programs.Locks() {
+		if refused := strings.Contains(stderr, "not possible live: "+l.Name+" is "); code != 64 || refused != l.OnlySimulated {
+			t.Errorf("%s: possible live: %v; want %v. Exit %d: %s%s", l.Name, !refused, !l.OnlySimulated, code, out, stderr)
 		}
 	}
 }
 
 func TestOtherPeoplesLocksStandBesideTheBuiltIn(t *testing.T) {
-	code, out, stderr := simrun(t, "list")
+	code, out, stderr := command(t, "list")
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
@@ -84,13 +91,6 @@ func TestOtherPeoplesLocksStandBesideTheBuiltIn(t *testing.T) {
 		if !strings.Contains(out, "\n  "+name+" ") {
 			t.Errorf("%s is missing in:\n%s", name, out)
 		}
-	}
-}
-
-// A whole hunt for the defects of these locks takes hours. So the test asks for a part that does not exist.
-func TestSimrunHasTheBenchmarks(t *testing.T) {
-	if code, _, stderr := simrun(t, "bench", "--only", "nothing", "--out", "-"); code != 64 || !strings.Contains(stderr, `there is no part "nothing"`) {
-		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestARuleNamesACommandOfTheLocksServers(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		code, out, stderr := simrun(t, "run", file)
+		code, out, stderr := command(t, "run", file)
 		if c.want == "" && code != 0 || c.want != "" && (code != 64 || !strings.Contains(stderr, c.want)) {
 			t.Errorf("%s of %s: exit %d: %s%s", c.command, c.locks, code, out, stderr)
 		}
@@ -120,12 +120,12 @@ func TestARuleNamesACommandOfTheLocksServers(t *testing.T) {
 
 func TestAScenarioThatALockCannotPlayIsNotApplicable(t *testing.T) {
 	const reason = "misdelete.yaml:18: the step lock does not apply: redsync-1 takes no lease from its caller"
-	code, out, _ := simrun(t, "run", "misdelete", "--lock", "redsync-1", "--lock", "setnx-del")
+	code, out, _ := command(t, "run", "misdelete", "--lock", "redsync-1", "--lock", "setnx-del")
 	if code != 0 || !strings.Contains(out, "n/a") || !strings.Contains(strings.Join(strings.Fields(out), " "), reason) ||
 		!strings.Contains(out, "5 runs of 1 pair of scenario and lock; 0 not as expected; 1 pair n/a") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
-	code, out, _ = simrun(t, "run", "misdelete", "--lock", "redsync-1", "--json")
+	code, out, _ = command(t, "run", "misdelete", "--lock", "redsync-1", "--json")
 	var o struct {
 		Verdict    string
 		AsExpected bool `json:"as_expected"`
@@ -135,11 +135,11 @@ func TestAScenarioThatALockCannotPlayIsNotApplicable(t *testing.T) {
 		len(o.Findings) != 1 || o.Findings[0].Finding != "n/a" || !strings.Contains(o.Findings[0].Why, "takes no lease") {
 		t.Errorf("exit %d, %v: %s", code, err, out)
 	}
-	code, out, _ = simrun(t, "run", "misdelete", "--lock", "redsync-1", "--format", "junit")
+	code, out, _ = command(t, "run", "misdelete", "--lock", "redsync-1", "--format", "junit")
 	if code != 0 || !strings.Contains(out, `skipped="1"`) || !strings.Contains(out, "takes no lease") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
-	if code, out, _ = simrun(t, "matrix", "misdelete", "--lock", "redsync-1", "--lock", "setnx-del"); code != 0 || !strings.Contains(out, "n/a") {
+	if code, out, _ = command(t, "matrix", "misdelete", "--lock", "redsync-1", "--lock", "setnx-del"); code != 0 || !strings.Contains(out, "n/a") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 }
@@ -183,7 +183,7 @@ func TestAFaultThatAServerLacksIsRefused(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		code, out, stderr := simrun(t, "run", file)
+		code, out, stderr := command(t, "run", file)
 		if c.want == "" && code != 0 || c.want != "" && (code != 64 || !strings.Contains(stderr, "own.yaml:8: the fault does not apply: "+c.want)) {
 			t.Errorf("%s: %s: exit %d: %s%s", c.lock, c.fault, code, out, stderr)
 		}
@@ -194,7 +194,7 @@ func TestAFaultThatAServerLacksIsRefused(t *testing.T) {
 // played again.
 func TestACampaignOfSomebodysLock(t *testing.T) {
 	dir := t.TempDir()
-	code, out, stderr := simrun(t, "explore", "--lock", "redsync-1", "--faults", "all", "--runs", "200", "--seed", "2", "--strategy", "plain", "--jobs", "2", "--out", dir)
+	code, out, stderr := command(t, "explore", "--lock", "redsync-1", "--faults", "all", "--runs", "200", "--seed", "2", "--strategy", "plain", "--jobs", "2", "--out", dir)
 	if code > 1 || !strings.Contains(out, "200 runs of redsync-1") {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)
 	}
@@ -202,15 +202,14 @@ func TestACampaignOfSomebodysLock(t *testing.T) {
 	if err != nil || len(recordings) != 1 {
 		t.Fatalf("recordings: %v, %v; %s", recordings, err, out)
 	}
-	code, out, stderr = simrun(t, "replay", recordings[0])
+	code, out, stderr = command(t, "replay", recordings[0])
 	if code != 0 || !strings.Contains(out, "22 commands") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 }
 
-// The committed recordings of these locks replay, and their summary is the one that this
-// program writes.
-func TestTheResultsAreWhatThisProgramWrites(t *testing.T) {
+// The committed recordings of these locks replay.
+func TestTheRecordingsAmongTheResultsReplay(t *testing.T) {
 	t.Chdir("../..")
 	for pattern, least := range map[string]int{"../results/peers/*/*/*.lockstep": 10, "../results/peers-recordings/*.lockstep": 30} {
 		recordings, err := filepath.Glob(pattern)
@@ -219,20 +218,6 @@ func TestTheResultsAreWhatThisProgramWrites(t *testing.T) {
 		}
 		replay(t, recordings)
 	}
-	committed, err := os.ReadFile("../results/peers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dirs, err := filepath.Glob("../results/peers/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	code, out, stderr := simrun(t, append([]string{"findings"}, dirs...)...)
-	_, got, _ := strings.Cut(strings.ReplaceAll(out, "](../results/", "]("), "\n\n|") // links from the folder results
-	_, want, _ := strings.Cut(string(committed), "\n\n|")
-	if code != 0 || got == "" || got != want {
-		t.Errorf("exit %d: results/peers.md differs: %s\n%s", code, stderr, out)
-	}
 }
 
 // The committed track record is the one that this program writes, each row comes out as it
@@ -240,7 +225,7 @@ func TestTheResultsAreWhatThisProgramWrites(t *testing.T) {
 func TestTheTrackRecordIsWhatThisProgramWrites(t *testing.T) {
 	t.Chdir("../..")
 	const folder = "../results/peers-track-record"
-	code, out, stderr := simrun(t, "matrix", "--tag", "peers-track-record", "--format", "markdown")
+	code, out, stderr := command(t, "matrix", "--tag", "peers-track-record", "--format", "markdown")
 	committed, err := os.ReadFile(folder + "/table.md")
 	if err != nil {
 		t.Fatal(err)
@@ -252,7 +237,7 @@ func TestTheTrackRecordIsWhatThisProgramWrites(t *testing.T) {
 	_, got, _ := strings.Cut(out, "\n# ")
 	_, want, _ := strings.Cut(string(committed), "\n# ")
 	if got = strings.ReplaceAll(got, "`"+self+" matrix", "`go run ./cmd/simrun matrix"); code != 0 || got == "" || got != want {
-		t.Errorf("exit %d: %s/table.md differs; write it with: go run ./cmd/simrun results ../results --only peers-track-record\n%s%s", code, folder, stderr, out)
+		t.Errorf("exit %d: %s/table.md differs; write it with: go run ./cmd/evidence results ../results --only peers-track-record\n%s%s", code, folder, stderr, out)
 	}
 	recordings, err := filepath.Glob(folder + "/*/*/*.lockstep")
 	if err != nil || len(recordings) < 8 {
@@ -284,14 +269,14 @@ func TestTheSurveysRecordingsReplay(t *testing.T) {
 func replay(t *testing.T, recordings []string) {
 	t.Helper()
 	for _, file := range recordings {
-		if code, out, stderr := simrun(t, "replay", file); code != 0 {
+		if code, out, stderr := command(t, "replay", file); code != 0 {
 			t.Errorf("%s: exit %d; if the same decisions are meant to give another record, raise the number sim.Version\n%s%s", file, code, out, stderr)
 		}
 	}
 }
 
 func TestEachLockSaysWhenToTakeIt(t *testing.T) {
-	for _, s := range locks() {
+	for _, s := range programs.Locks() {
 		if s.Advice == "" {
 			t.Errorf("%s says nothing", s.Name)
 		}

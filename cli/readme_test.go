@@ -1,0 +1,334 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"lockstep/cli/frame"
+	"lockstep/explore/survey"
+	"lockstep/internal/longtest"
+	"lockstep/model"
+)
+
+// document returns the text of a document, named by its path in the repository.
+func document(t *testing.T, page string) string {
+	t.Helper()
+	return read(t, filepath.Join("..", page))
+}
+
+// blocks returns the fenced blocks of one language in a document.
+func blocks(t *testing.T, page, language string) []string {
+	t.Helper()
+	var out []string
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(document(t, page), -1) {
+		out = append(out, m[1])
+	}
+	if len(out) == 0 {
+		t.Fatalf("%s has no %s block", page, language)
+	}
+	return out
+}
+
+// answer is the outcome of a command.
+type answer struct {
+	code        int
+	out, stderr string
+}
+
+// answers holds the outcomes of callOnce by the words of the command.
+var answers = map[string]answer{}
+
+// callOnce runs simrun like call. Tests that give the same command get the outcome of one run.
+func callOnce(t *testing.T, args ...string) answer {
+	t.Helper()
+	words := strings.Join(args, " ")
+	a, ok := answers[words]
+	if !ok {
+		a.code, a.out, a.stderr = call(t, args...)
+		answers[words] = a
+	}
+	return a
+}
+
+// The commands of the README and of the documents that took their place beside it do what
+// they say.
+func TestTheCommandsOfTheDocumentsRun(t *testing.T) {
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for file, block := range map[string]string{
+		"my.yaml":       blocks(t, "docs/scenarios.md", "yaml")[0],
+		"history.jsonl": blocks(t, "docs/histories.md", "json")[0],
+	} {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(block), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var commands []string
+	for _, page := range []string{"README.md", "docs/scenarios.md", "docs/judges.md", "docs/commands.md", "docs/histories.md", "docs/locks.md"} {
+		commands = append(commands, blocks(t, page, "sh")...)
+	}
+	t.Chdir(dir)
+	if err := os.Symlink(filepath.Join(root, "results"), "results"); err != nil {
+		t.Fatal(err)
+	}
+
+	ran := map[string]bool{}
+	for _, block := range commands {
+		for _, line := range strings.Split(block, "\n") {
+			args, ok := strings.CutPrefix(line, "go run ./cmd/simrun ")
+			args, _, _ = strings.Cut(args, "#")
+			args = strings.TrimSpace(args)
+			if !ok || args == "run" || args == "matrix" || ran[args] {
+				continue // run and matrix play all scenarios, which the test of results/ does
+			}
+			ran[args] = true
+			t.Run(args, func(t *testing.T) {
+				want := frame.ExitOK
+				if strings.HasPrefix(args, "explore") && !strings.Contains(args, "exhaustive") {
+					want = frame.ExitUnexpected // it shows a bug
+				}
+				if a := callOnce(t, strings.Fields(args)...); a.code != want {
+					t.Errorf("exit %d\n%s%s", a.code, a.out, a.stderr)
+				}
+			})
+		}
+	}
+	if len(ran) < 10 {
+		t.Errorf("only %d commands of the documents were run", len(ran))
+	}
+}
+
+func TestTheQuotedOutputIsReal(t *testing.T) {
+	_, run, _ := call(t, "run", "misdelete", "--lock", "setnx-del", "--seed", "1")
+	_, replay, _ := call(t, "replay", "../results/misdelete/setnx-del/1.lockstep")
+	explored := callOnce(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "300")
+	covered := callOnce(t, "explore", "--lock", "setnx-del", "--faults", "network", "--strategy", "exhaustive")
+	shrunk := callOnce(t, "shrink", "../results/misdelete/setnx-del/1.lockstep")
+	said := squeeze(run + replay + explored.out + covered.out + shrunk.out)
+	for page, least := range map[string]int{"README.md": 2, "docs/commands.md": 22} {
+		quoted := 0
+		for _, line := range strings.Split(regexp.MustCompile("(?s)```.*?```").ReplaceAllString(document(t, page), ""), "\n") {
+			if strings.HasPrefix(line, "    ") && strings.TrimSpace(line) != "" {
+				quoted++
+				if !strings.Contains(said, squeeze(line)) {
+					t.Errorf("%s quotes what simrun does not print: %s", page, line)
+				}
+			}
+		}
+		if quoted < least {
+			t.Errorf("only %d quoted lines were found in %s", quoted, page)
+		}
+	}
+}
+
+// The commands in the documents about reading print the output that the documents show. A short
+// test leaves out --blame, which plays 500 runs, and the lines below it.
+func TestWhatIsReadIsReal(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "report.html")
+	t.Chdir("..")
+	for _, file := range []string{"docs/reading-a-failure.md", "docs/reports.md"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said strings.Builder
+		var lines []string
+		left := false
+		for line := range strings.SplitSeq(string(text), "\n") {
+			if strings.HasPrefix(line, "go run ./cmd/simrun ") {
+				left = !longtest.Asked() && strings.Contains(line, "--blame")
+			}
+			if !left {
+				lines = append(lines, line)
+			}
+		}
+		for _, line := range lines {
+			if args, ok := strings.CutPrefix(line, "go run ./cmd/simrun "); ok {
+				code, out, stderr := call(t, strings.Fields(strings.Replace(args, "report.html", page, 1))...)
+				if code != frame.ExitOK {
+					t.Errorf("%s: exit %d\n%s%s", line, code, out, stderr)
+				}
+				said.WriteString(squeeze(out) + " ")
+			}
+		}
+		for _, line := range lines {
+			if strings.HasPrefix(line, "    ") && !strings.Contains(said.String(), squeeze(line)) {
+				t.Errorf("%s: not printed: %s", file, line)
+			}
+		}
+	}
+}
+
+// The Go code in docs/locks.md is part of an example that is compiled and run. The tests of
+// peers run the examples of the README and of docs/locktest.md.
+func TestTheCodeOfTheDocumentsIsAnExample(t *testing.T) {
+	example := document(t, "lockimpl/redisson/example_test.go")
+	for _, b := range blocks(t, "docs/locks.md", "go") {
+		if !strings.Contains(example, b) {
+			t.Errorf("not in the example:\n%s", b)
+		}
+	}
+}
+
+// The documents name every judge, every state that a run can reach, every command and every
+// exit code. The help and the documents give the same order of the exit codes.
+func TestTheDocumentsNameWhatThereIs(t *testing.T) {
+	var listed []string
+	for _, c := range commandsOf(t) {
+		listed = append(listed, c.Name())
+	}
+	for page, words := range map[string][]string{"docs/judges.md": model.Judges, "docs/scenarios.md": model.Reachable, "docs/commands.md": listed} {
+		text := document(t, page)
+		for _, word := range words {
+			if !regexp.MustCompile(`(?m)^\|[^|]*` + "`" + word + "`").MatchString(text) {
+				t.Errorf("no table of %s has a row of %s", page, word)
+			}
+		}
+	}
+	for _, code := range []int{frame.ExitOK, frame.ExitUnexpected, frame.ExitUndecided, frame.ExitUsage, frame.ExitDefect, frame.ExitIO} {
+		if !strings.Contains(document(t, "docs/commands.md"), fmt.Sprintf("\n| %d | ", code)) {
+			t.Errorf("docs/commands.md says nothing of exit code %d", code)
+		}
+	}
+	order := fmt.Sprintf("the first of %d, %d, %d, %d, %d, %d counts", frame.ExitDefect, frame.ExitUsage, frame.ExitIO, frame.ExitUnexpected, frame.ExitUndecided, frame.ExitOK)
+	for name, text := range map[string]string{"docs/commands.md": document(t, "docs/commands.md"), "the help": moreAboutSimrun} {
+		if !strings.Contains(text, order) {
+			t.Errorf("%s does not say %q", name, order)
+		}
+	}
+}
+
+// tables returns the rows of all tables in a text of Markdown. A row is the texts of its
+// cells, in which a link is only its words.
+func tables(text string) (rows [][]string) {
+	link := regexp.MustCompile(`\[([^]]*)\]\([^)]*\)`)
+	for line := range strings.SplitSeq(text, "\n") {
+		if cells, ok := strings.CutPrefix(line, "| "); ok {
+			row := strings.Split(strings.TrimSuffix(link.ReplaceAllString(cells, "$1"), " |"), " | ")
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// section returns the text below a heading of a document, up to the next heading.
+func section(t *testing.T, text, heading string) string {
+	t.Helper()
+	_, below, ok := strings.Cut(text, "\n"+heading+"\n")
+	if !ok {
+		t.Fatalf("there is no heading %q", heading)
+	}
+	below, _, _ = strings.Cut(below, "\n## ")
+	return below
+}
+
+// The README's tables are parts of those in results/.
+func TestTheTablesOfTheReadmeAreOfResults(t *testing.T) {
+	readme := document(t, "README.md")
+	// word is the verdict in a cell, without the circumstances.
+	word := func(cell string) string {
+		return strings.FieldsFunc(cell, func(r rune) bool { return r == ' ' || r == ':' })[0]
+	}
+
+	t.Run("locks compared", func(t *testing.T) {
+		text := document(t, "results/survey.md")
+		played, _, err := survey.Read(strings.NewReader(document(t, "results/survey.jsonl")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := map[string]string{} // by lock and column
+		for _, heading := range []string{"## Which promises hold", "## What an acquire costs"} {
+			rows := tables(section(t, text, heading))
+			for _, row := range rows[1:] {
+				for i, cell := range row {
+					whole[strings.Trim(row[0], "`")+" "+rows[0][i]] = cell
+				}
+			}
+		}
+		rows := tables(section(t, readme, "## Locks compared"))
+		if len(rows) < 8 {
+			t.Fatalf("the table has %d rows", len(rows))
+		}
+		for _, row := range rows[1:] {
+			lock := strings.Trim(row[0], "`")
+			bugs := map[string]bool{} // the promises with a bug that the row does not show
+			for _, l := range played.Locks {
+				for _, p := range survey.Promises {
+					if l.Name == lock && l.Summary(p.Name).Word == survey.Bug && !slices.Contains(rows[0], p.Name) {
+						bugs[p.Name] = true
+					}
+				}
+			}
+			for i, cell := range row[2:] {
+				column := rows[0][i+2]
+				want := whole[lock+" "+column]
+				switch column {
+				case "hand-over, ms":
+					want = whole[lock+" ms from unlock to grant"]
+				case "other bugs":
+					want = strconv.Itoa(len(bugs))
+				}
+				if want == "" || word(want) != word(cell) {
+					t.Errorf("%s, %s: the README says %q and the survey %q", lock, column, cell, want)
+				}
+			}
+		}
+	})
+
+	t.Run("track record", func(t *testing.T) {
+		recorded := tables(section(t, document(t, "results/track-record.md"), "# Scenarios by locks"))
+		scenario := regexp.MustCompile(`results/track-record\.md#([a-z0-9-]+)\) \| (.*) \|`)
+		shown := section(t, readme, "## The track record")
+		head := tables(shown)[0][1:]
+		if want := recorded[0][2:]; strings.Join(head, " ") != strings.Join(want, " ") {
+			t.Errorf("the columns are %q, want %q", head, want)
+		}
+		found := scenario.FindAllStringSubmatch(shown, -1)
+		if len(found) < 5 {
+			t.Errorf("the table has %d rows", len(found))
+		}
+		for _, m := range found {
+			i := slices.IndexFunc(recorded, func(row []string) bool { return row[0] == m[1] })
+			if i < 0 {
+				t.Errorf("no row of results/track-record.md is called %s", m[1])
+				continue
+			}
+			for j, cell := range strings.Split(m[2], " | ") {
+				if want := word(recorded[i][j+2]); cell != want {
+					t.Errorf("%s, %s: the README says %s and the track record %s", m[1], head[j], cell, want)
+				}
+			}
+		}
+		if bugs := fmt.Sprintf("\n%d bugs of Redisson", len(recorded)-1); !strings.Contains(shown, bugs) {
+			t.Errorf("the README does not say %q", bugs)
+		}
+	})
+
+	t.Run("figures", func(t *testing.T) {
+		for _, c := range []struct{ page, figure string }{
+			{"results/agreement.md", `\d+ of \d+ live runs`},
+			{"results/agreement-ports.md", `\d+ of \d+ live runs`},
+			{"results/upstream.md", `\d+ of \d+ defects`},
+			{"results/kill-table.md", `\d+ locks that are wrong on purpose`},
+		} {
+			figure := regexp.MustCompile(c.figure).FindString(document(t, c.page))
+			numbers := regexp.MustCompile(`\d+( of \d+)?`).FindString(figure)
+			if figure == "" || !regexp.MustCompile(`\b`+numbers+`\b`).MatchString(readme) {
+				t.Errorf("%s says %q, and the README does not", c.page, figure)
+			}
+		}
+		locks := len(tables(section(t, document(t, "results/survey.md"), "## Which promises hold"))) - 1
+		if !strings.Contains(readme, fmt.Sprintf("A survey played %d locks", locks)) {
+			t.Errorf("the survey has %d locks, and the README says something else", locks)
+		}
+	})
+}

@@ -1,0 +1,254 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"lockstep/cli/frame"
+	"lockstep/explore/survey"
+	"lockstep/internal/counted"
+	"lockstep/report"
+	"lockstep/scenarios/subject"
+)
+
+// surveyBudget limits the runs that shrinking one failure of a survey takes.
+const surveyBudget = 100
+
+// surveyFlags are the options of simrun survey.
+type surveyFlags struct {
+	survey.Options
+	locks, runsOf, again []string
+	jobs                 int
+	out                  string
+	asJSON               bool
+	tables, costs        bool
+}
+
+func surveyCommand(a *frame.App) *cobra.Command {
+	o := surveyFlags{Options: survey.Options{Budget: surveyBudget}}
+	c := a.Command(frame.Guide{
+		Use: "survey", OptionsOnly: true, Short: "compare locks: which promises hold under which faults, and what an acquire costs",
+		Long: "Survey plays drawn schedules on each lock without faults, as many with each class of faults, and stories of known failures. It reports each promise as held, as a limit with its excuse, or as a bug with a recording. " +
+			"It also measures an acquire. With --out it writes survey.md, survey.html, survey.jsonl and recordings.",
+		Examples: []string{"survey --lock setnx-del --runs 10"},
+	}, func(in frame.Invocation) (int, error) { return compareLocks(a, in, o) })
+	f := c.Flags()
+	frame.LockFlag(f, &o.locks, "a `LOCK`; may be repeated; default: each lock, of a library the newest release")
+	frame.Whole(f, &o.Runs, "runs", 300, frame.AtLeast(1), "runs of each class of faults; the stories take at least 100")
+	frame.Whole(f, &o.Seconds, "seconds", 0, frame.AtLeast(0), "fewer runs for a lock whose runs take longer than this many seconds of a processor; 0: never")
+	f.StringSliceVar(&o.runsOf, "runs-of", nil, "`LOCK=N`: N runs of each class of faults for LOCK; may be repeated")
+	f.StringSliceVar(&o.again, "again", nil, "survey `LOCK` again, and keep the other locks of the survey in --out; may be repeated")
+	o.Seed = 1
+	frame.OneSeed(f, &o.Seed, "seed", "the seed, `N`")
+	f.BoolVar(&o.tables, "tables", false, "play nothing; write the tables in --out anew from its survey.jsonl")
+	f.BoolVar(&o.costs, "costs", false, "measure only the costs anew, and write the tables in --out with them")
+	frame.JobsFlag(f, &o.jobs)
+	f.StringVar(&o.out, "out", "", "write the survey to `DIR`")
+	frame.JSONFlag(f, &o.asJSON, "an object per lock, one per line")
+	a.ProgressFlag(f)
+	return c
+}
+
+// compareLocks compares locks. It prints, or writes to a folder, the promises of each lock, whether it
+// keeps them, and its cost.
+func compareLocks(a *frame.App, in frame.Invocation, flags surveyFlags) (int, error) {
+	if flags.tables || flags.costs {
+		return surveyTables(a, in, flags.out, flags.costs)
+	}
+	names, own, again, jobs, dir, asJSON, o := flags.locks, flags.runsOf, flags.again, flags.jobs, flags.out, flags.asJSON, flags.Options
+	var locks []*subject.Subject
+	var err error
+	var runsOf map[string]int
+	s := survey.Survey{Command: strings.Join(append([]string{frame.Simrun(), "survey"}, in.Args...), " "), Chosen: names, Options: o}
+	if again != nil {
+		if s, err = toSurveyAgain(again, dir); err == nil {
+			locks, err = surveyed(again)
+		}
+		for _, value := range own { // the command that plays the whole survey like this
+			s.Command += " --runs-of " + value
+		}
+	} else {
+		locks, err = surveyed(names)
+	}
+	if err == nil {
+		runsOf, err = ownRuns(own, locks)
+	}
+	switch i := slices.IndexFunc(fixedByASurvey, in.Given.Changed); {
+	case err != nil:
+	case again != nil && i >= 0:
+		err = fmt.Errorf("--again takes --%s from the survey in %s", fixedByASurvey[i], dir)
+	}
+	if err != nil {
+		return 0, frame.Usage(fmt.Errorf("survey: %w", err))
+	}
+	release, err := a.Folder(dir)
+	if err != nil {
+		return 0, frame.Usage(fmt.Errorf("survey: %w", err))
+	}
+	defer release()
+	if again == nil && dir != "" {
+		if err := replaceable(dir, locks, o); err != nil {
+			return 0, frame.Usage(fmt.Errorf("survey: %w", err))
+		}
+	}
+	stop, unregister := a.Interruptible()
+	defer unregister()
+	if again != nil {
+		err = surveyAgain(a, stop, &s, again, runsOf, jobs, dir)
+	} else {
+		s.Locks, err = surveyAll(a, stop, locks, o, runsOf, jobs, dir)
+	}
+	if stop.Err() != nil {
+		return 0, frame.InterruptedError(goesOn(dir))
+	}
+	if err != nil {
+		return 0, err
+	}
+	if dir != "" {
+		if err := writeSurvey(a, dir, s); err != nil {
+			return 0, err
+		}
+	}
+	if asJSON {
+		return frame.ExitOK, s.WriteJSON(a.Out)
+	}
+	printSurvey(a, s, dir)
+	return frame.ExitOK, nil
+}
+
+// goesOn returns the words that say that the same command continues. The interrupted command plays
+// lock after lock, and keeps the result of each in a folder. goesOn returns "" if there is no folder.
+func goesOn(dir string) string {
+	if dir == "" {
+		return ""
+	}
+	return "; the locks that are done are kept, and the same command goes on"
+}
+
+// surveyed returns the locks with these names. Without names it returns every listed lock that
+// is not replicated; of a lock with releases, only the newest.
+func surveyed(names []string) ([]*subject.Subject, error) {
+	var chosen []*subject.Subject
+	for _, name := range names {
+		l, err := FindSimulated(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(chosen, l) {
+			chosen = append(chosen, l)
+		}
+	}
+	if names != nil {
+		return chosen, nil
+	}
+	for _, l := range subject.All() {
+		if newest, err := subject.Find(l.Family()); err == nil && newest == l || l.Release == "" && !l.Replicated {
+			chosen = append(chosen, l)
+		}
+	}
+	return chosen, nil
+}
+
+// ownRuns reads the values of --runs-of, each LOCK=N.
+func ownRuns(values []string, locks []*subject.Subject) (map[string]int, error) {
+	runs := map[string]int{}
+	for _, value := range values {
+		name, number, _ := strings.Cut(value, "=")
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("--runs-of %s: want LOCK=N, with N at least 1", value)
+		}
+		if !slices.ContainsFunc(locks, func(l *subject.Subject) bool { return l.Name == name }) {
+			return nil, fmt.Errorf("--runs-of %s: %s is not surveyed", value, name)
+		}
+		runs[name] = n
+	}
+	return runs, nil
+}
+
+// surveyAll surveys each lock in a process of its own, jobs processes at a time. A lock in
+// runsOf has that number of runs, whatever time they take. If dir is not "", a lock that is
+// done is kept there until all are.
+func surveyAll(a *frame.App, stop context.Context, locks []*subject.Subject, o survey.Options, runsOf map[string]int, jobs int, dir string) ([]survey.Lock, error) {
+	all := make([]survey.Lock, len(locks))
+	problems := make([]error, len(locks))
+	turn := make(chan int)
+	var workers sync.WaitGroup
+	for range min(jobs, len(locks)) {
+		workers.Go(func() {
+			for i := range turn {
+				o := o
+				if n, ok := runsOf[locks[i].Name]; ok {
+					o.Runs, o.Seconds = n, 0
+				}
+				all[i], problems[i] = surveyKept(stop, locks[i].Name, o, dir)
+			}
+		})
+	}
+	for i, l := range locks {
+		if stop.Err() != nil {
+			break
+		}
+		a.Advance("lock %d of %d: %s", i+1, len(locks), l.Name)
+		select {
+		case turn <- i:
+		case <-stop.Done():
+		}
+	}
+	close(turn)
+	workers.Wait()
+	a.Status("")
+	return all, errors.Join(problems...)
+}
+
+// printSurvey prints, per lock, the promises that were broken and the cost of an acquire.
+func printSurvey(a *frame.App, s survey.Survey, dir string) {
+	for _, l := range s.Locks {
+		var held []string
+		fmt.Fprintf(a.Out, "%s: %s\n", l.Name, l.About)
+		fmt.Fprintf(a.Out, "    %s\n", counted.Of(l.Judged(), "run"))
+		for _, p := range survey.Promises {
+			sum := l.Summary(p.Name)
+			switch sum.Word {
+			case survey.Held:
+				held = append(held, p.Name)
+			case survey.NotPromised, survey.NotJudged: // below, with the reasons
+			default:
+				word := string(sum.Word)
+				fmt.Fprintf(a.Out, "    %s %s%s\n", a.Paint(word, fmt.Sprintf("%-9s", word)), p.Name, sum.Where())
+			}
+		}
+		if len(held) > 0 {
+			fmt.Fprint(a.Out, report.Wrap("held: "+strings.Join(held, ", "), "    ", 100))
+		}
+		for _, reason := range l.Reasons() {
+			fmt.Fprint(a.Out, report.Wrap(reason, "    ", 100))
+		}
+		c := l.Cost
+		fmt.Fprint(a.Out, report.Wrap(fmt.Sprintf("cost: an acquire takes %s, an unlock %s; a hand-over takes %s in %g ms; ten waiters send %g requests a second",
+			exchangeText(c.Acquire), exchangeText(c.Unlock), counted.Of(c.HandOverMessages, "message"), c.HandOverMs, c.TenWaiters), "    ", 100))
+		if l.Advice != "" {
+			fmt.Fprint(a.Out, report.Wrap(l.Advice, "    ", 100))
+		}
+	}
+	if dir != "" {
+		fmt.Fprintf(a.Out, "tables and recordings: %s\n", filepath.Join(dir, survey.MarkdownFile))
+	}
+}
+
+// exchangeText returns the cost of a call for people.
+func exchangeText(e survey.Exchange) string {
+	trips := fmt.Sprintf("%g round trips", e.RoundTrips())
+	if e.RoundTrips() == 1 {
+		trips = "1 round trip"
+	}
+	return counted.Of(e.Requests, "request") + " in " + trips
+}

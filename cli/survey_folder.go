@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/google/renameio/v2"
+
+	"lockstep/cli/frame"
+	"lockstep/explore"
+	"lockstep/explore/survey"
+	"lockstep/internal/counted"
+	"lockstep/scenarios/subject"
+)
+
+// surveyTask asks a process for the survey of one lock.
+type surveyTask struct {
+	Lock     string
+	Options  survey.Options
+	Versions explore.Versions
+}
+
+// surveyAnswer is the answer to a surveyTask. The JSON of a survey.Lock leaves out its recordings.
+type surveyAnswer struct {
+	Lock       survey.Lock
+	Recordings map[string]string
+}
+
+// surveyingDir is the folder in which a survey keeps the locks that are done.
+const surveyingDir = ".surveying"
+
+// surveyKept returns the answer that an interrupted survey kept, or else surveys the lock.
+func surveyKept(stop context.Context, lock string, o survey.Options, dir string) (survey.Lock, error) {
+	if dir != "" {
+		dir = filepath.Join(dir, surveyingDir)
+	}
+	answer, err := frame.Kept(dir, lock, surveyTask{lock, o, explore.CurrentVersions()}, func(task surveyTask) (surveyAnswer, error) {
+		return surveyAway(stop, task)
+	})
+	answer.Lock.Recordings = answer.Recordings
+	return answer.Lock, err
+}
+
+// surveyWorker is the command with which simrun starts itself to survey one lock. It is not
+// for users.
+const surveyWorker = "survey-worker"
+
+func surveyAway(stop context.Context, task surveyTask) (answer surveyAnswer, err error) {
+	if err := frame.Away(stop, surveyWorker, task, &answer); err != nil {
+		return answer, fmt.Errorf("survey of %s: %w", task.Lock, err)
+	}
+	return answer, nil
+}
+
+// serveSurvey surveys one lock for another process.
+func serveSurvey(a *frame.App, args []string) (int, error) {
+	if len(args) != 1 {
+		return 0, frame.Usagef("%s takes one task", surveyWorker)
+	}
+	var task surveyTask
+	if err := json.Unmarshal([]byte(args[0]), &task); err != nil {
+		return 0, frame.Usage(err)
+	}
+	l, err := subject.Find(task.Lock)
+	if err != nil {
+		return 0, frame.Usage(err)
+	}
+	lock, err := survey.Of(a.Host, l, task.Options, frame.ProcessorTime)
+	if err != nil {
+		return 0, err
+	}
+	return frame.ExitOK, json.NewEncoder(a.Out).Encode(surveyAnswer{lock, lock.Recordings})
+}
+
+// replaceable returns an error unless a survey of these locks may be written into a folder: it has no survey, or
+// one that the new one repeats. Nothing else of the user's may be there under the names of a survey.
+func replaceable(dir string, locks []*subject.Subject, o survey.Options) error {
+	old, _, err := OpenSurvey(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(filepath.Join(dir, surveyingDir)); err == nil {
+			return nil // a survey began here, and nothing of the user's was in its way
+		}
+		for _, name := range []string{survey.MarkdownFile, survey.PageFile, survey.RecordingsDir} {
+			if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+				return fmt.Errorf("%s would be overwritten, and there is no %s that says that a survey wrote it; name another folder", filepath.Join(dir, name), survey.LocksFile)
+			}
+		}
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	difference := ""
+	switch lost := slices.IndexFunc(old.Locks, func(l survey.Lock) bool {
+		return !slices.ContainsFunc(locks, func(s *subject.Subject) bool { return s.Name == l.Name })
+	}); {
+	case lost >= 0:
+		difference = "it has " + old.Locks[lost].Name
+	case old.Options.Runs != o.Runs:
+		difference = fmt.Sprintf("its campaigns have %s, and not %d", counted.Of(old.Options.Runs, "run"), o.Runs)
+	case old.Options.Seed != o.Seed:
+		difference = fmt.Sprintf("it has seed %d, and not %d", old.Options.Seed, o.Seed)
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s holds another survey (%s); name another folder, or remove it", dir, difference)
+}
+
+// writeSurvey writes a survey into a folder. Recordings that an earlier survey wrote are
+// removed.
+func writeSurvey(a *frame.App, dir string, s survey.Survey) error {
+	old, _, err := OpenSurvey(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, l := range slices.Concat(old.Locks, s.Locks) {
+		if err := os.RemoveAll(filepath.Join(dir, survey.RecordingsDir, filepath.Base(l.Name))); err != nil {
+			return err
+		}
+	}
+	for _, l := range s.Locks {
+		for name, text := range l.Recordings {
+			file := filepath.Join(dir, filepath.FromSlash(survey.RecordingFile(l.Name, name)))
+			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+				return err
+			}
+			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	if err := writeSurveyData(dir, s); err != nil {
+		return err
+	}
+	if err := writeSurveyTables(a, dir, s); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(filepath.Join(dir, surveyingDir)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// writeSurveyData writes the file of a survey that is for programs.
+func writeSurveyData(dir string, s survey.Survey) error {
+	var b bytes.Buffer
+	if err := s.WriteJSON(&b); err != nil {
+		return err
+	}
+	return renameio.WriteFile(filepath.Join(dir, survey.LocksFile), b.Bytes(), 0o644)
+}
+
+// writeSurveyTables writes the files of a survey that are for people.
+func writeSurveyTables(a *frame.App, dir string, s survey.Survey) error {
+	s.OnlySimulated = onlySimulated(a, s)
+	for _, f := range []struct {
+		name  string
+		write func(*bytes.Buffer) error
+	}{
+		{survey.MarkdownFile, func(b *bytes.Buffer) error { return s.WriteMarkdown(b) }},
+		{survey.PageFile, func(b *bytes.Buffer) error { return s.WritePage(b) }},
+	} {
+		var b bytes.Buffer
+		if err := f.write(&b); err != nil {
+			return err
+		}
+		if err := renameio.WriteFile(filepath.Join(dir, f.name), b.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onlySimulated returns the locks of a survey whose servers no program starts.
+func onlySimulated(a *frame.App, s survey.Survey) (names []string) {
+	for _, l := range s.Locks {
+		known, err := subject.Find(l.Name)
+		if err == nil && known.OnlySimulated || slices.Contains(a.Others, frame.Other{Name: l.Name, OnlySimulated: true}) {
+			names = append(names, l.Name)
+		}
+	}
+	return names
+}
+
+// OpenSurvey reads the survey of a folder, and the versions of the program that wrote it.
+func OpenSurvey(dir string) (survey.Survey, explore.Versions, error) {
+	f, err := os.Open(filepath.Join(dir, survey.LocksFile))
+	if err != nil {
+		return survey.Survey{}, explore.Versions{}, err
+	}
+	defer func() { _ = f.Close() }()
+	s, v, err := survey.Read(f)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	return s, v, err
+}
+
+// SurveyLocks returns the locks of a survey without the named ones. The error names a lock that this
+// program does not know.
+func SurveyLocks(s survey.Survey, without ...string) (locks []*subject.Subject, err error) {
+	for _, l := range s.Locks {
+		if slices.Contains(without, l.Name) {
+			continue
+		}
+		known, err := subject.Find(l.Name)
+		if err != nil {
+			return nil, err
+		}
+		locks = append(locks, known)
+	}
+	return locks, nil
+}
+
+// readRecordings reads the recordings of a lock, which lie beside the survey.
+func readRecordings(dir string, l *survey.Lock) (map[string]string, error) {
+	all := map[string]string{}
+	for _, c := range l.Cells {
+		if c.Recording == "" {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(survey.RecordingFile(l.Name, c.Recording))))
+		if err != nil {
+			return nil, err
+		}
+		all[c.Recording] = string(text)
+	}
+	return all, nil
+}

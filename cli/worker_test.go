@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockstep/cli/frame"
+	"lockstep/cli/frame/frametest"
+	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
+)
+
+// means are what the program has that the tests call. A test that changes them sets them back.
+var means = frame.Means{Others: []frame.Other{{Name: "etcd-mutex"}, {Name: "redislock"}, {Name: "redsync-1"}, {Name: "chubby", OnlySimulated: true}}}
+
+// testProgram returns the program that the tests call.
+func testProgram() frame.Program {
+	p := Program()
+	p.Means = means
+	return p
+}
+
+// call runs simrun as a shell would.
+func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return frametest.Call(t, testProgram(), args...)
+}
+
+// A campaign starts this program again to play its runs. Here the program is the test, which is
+// simrun when its first argument is a command.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		frame.Main(testProgram())
+		return
+	}
+	for _, l := range means.Others {
+		subject.Elsewhere(l.Name)
+	}
+	os.Exit(m.Run())
+}
+
+// writeContents writes files into a folder, by name.
+func writeContents(t *testing.T, folder string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		file := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		write(t, file, text)
+	}
+}

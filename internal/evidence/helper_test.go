@@ -1,0 +1,82 @@
+package evidence
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"lockstep/cli"
+	"lockstep/cli/frame"
+	"lockstep/cli/frame/frametest"
+	"lockstep/cli/livetest"
+	"lockstep/scenarios/subject"
+	_ "lockstep/scenarios/subject/builtin"
+	"lockstep/sim"
+)
+
+// means are what the program has that the tests call. A test that changes them sets them back.
+var means = frame.Means{Others: []frame.Other{{Name: "redislock"}, {Name: "chubby", OnlySimulated: true}}}
+
+// testProgram returns the program that the tests call.
+func testProgram() frame.Program {
+	p := cli.Program()
+	p.Means = means
+	return program(p)
+}
+
+// call runs a command of evidence, or of simrun as evidence calls it.
+func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	return frametest.Call(t, both(testProgram()), args...)
+}
+
+// A command starts this program again to do a part of it. Here the program is the test, which is
+// evidence when its first argument is a command.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		frame.Main(testProgram())
+		return
+	}
+	for _, l := range means.Others {
+		subject.Elsewhere(l.Name)
+	}
+	os.Exit(m.Run())
+}
+
+func setLive(t *testing.T, p *livetest.Player) {
+	p.Host = sim.NewHost(t)
+	means.Live = p
+	t.Cleanup(func() { means.Live = nil })
+}
+
+// recorded makes a folder of results with one failing run in a new working directory.
+func recorded(t *testing.T) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	if code, _, stderr := call(t, "run", "misdelete", "--lock", "setnx-del", "--seed", "1", "--out", "r"); code != frame.ExitOK {
+		t.Fatal(stderr)
+	}
+}
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// squeeze returns a text with one blank between its words.
+func squeeze(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,8 +1,0 @@
-//go:build !linux
-
-package simrun
-
-import "errors"
-
-// become is for live runs, which need Linux.
-func become([]string) error { return errors.ErrUnsupported }

@@ -1,0 +1,199 @@
+package judges
+
+import (
+	"cmp"
+	"slices"
+
+	"lockstep/linearizability"
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// judgeLinearizable compares the answer of each call with the holds of the servers while the call was
+// under way. An answer is right if an instant of the call allows it. The holds are known, so that no
+// order of the calls needs to be searched.
+func judgeLinearizable(r *run) []Finding {
+	var out []Finding
+	for _, lock := range r.Locks {
+		if r.resurrected(lock) {
+			continue
+		}
+		for _, o := range r.CallsOn(lock) {
+			if o.Return == nil || r.placed(o) {
+				continue
+			}
+			excuses := r.memoryLost(lock)
+			if o.Outcome == model.Busy && r.stoodBefore(o) {
+				excuses = append(excuses, r.outOfOrder(lock, o.ReturnedNs())...)
+			}
+			f := r.unplaced(o)
+			f.Excuses = slices.CompactFunc(slices.SortedStableFunc(slices.Values(excuses), byFault), func(a, b model.Excuse) bool { return a == b })
+			out = append(out, f)
+			break // later answers may depend on the first
+		}
+	}
+	return out
+}
+
+// byFault orders excuses without a fault last.
+func byFault(a, b model.Excuse) int {
+	return cmp.Or(cmp.Compare(uint(a.Fault-1), uint(b.Fault-1)), cmp.Compare(a.Circumstance, b.Circumstance))
+}
+
+// placed reports whether the servers allow the answer of a call at an instant of the call. An error and
+// an unknown outcome say nothing.
+func (r *run) placed(o *trace.Call) bool {
+	from, to := r.during(o)
+	lock, who := o.Lock, o.Caller
+	switch o.Outcome {
+	case model.Extended:
+		// A hold that the extension itself begins is another one.
+		return r.lostAfter(o) || slices.ContainsFunc(r.HoldsOf(lock, who, r.lastHeard(o), to), func(h *trace.Hold) bool { return h.Began.Call() != o })
+	case model.Granted:
+		return len(r.HoldsOf(lock, who, r.lastHeard(o), to)) > 0 || r.lostAfter(o) || r.returnedWith(o) != nil
+	case model.Busy:
+		return r.refusable(o)
+	case model.Released, model.StillHeld:
+		return r.gaveUp(o, from, to)
+	case model.NotHeld:
+		if o.Action == model.ActForceUnlock {
+			return !r.gaveUp(o, from, to) && (!r.StateAt(lock, from).Held() ||
+				slices.ContainsFunc(r.ChangesUpTo(lock, to), func(c *trace.Change) bool { return c.AtNs >= from && !(c.Before.Held() && c.After.Held()) }))
+		}
+		return r.knowsNoHold(o) || r.FreeWithin(lock, who, from, to) && !r.gaveUp(o, from, to)
+	}
+	return true
+}
+
+// during returns the first and the last instant of a call, each as far apart as the clocks of a live run
+// allow.
+func (r *run) during(o *trace.Call) (fromNs, toNs int64) {
+	u := int64(r.Record.Params.Uncertainty)
+	return o.AtNs - u, o.ReturnedNs() + u
+}
+
+// lastHeard returns the instant at which the last request of a call ran whose answer the call had when it
+// returned. A call that had no answer has heard nothing since it began.
+func (r *run) lastHeard(o *trace.Call) int64 {
+	at := o.AtNs
+	for _, m := range o.Sent {
+		if m.Executed != nil && m.RepliedNs >= 0 && m.RepliedNs <= o.ReturnedNs() {
+			at = max(at, m.Executed.AtNs)
+		}
+	}
+	return at - int64(r.Record.Params.Uncertainty)
+}
+
+// lostAfter reports whether a call had a hold that ended before the last request of the call ran, in a way
+// that this request need not show: a fault or another thread took it, a command of the call itself did, or
+// its lease was over while a fault delayed the call.
+func (r *run) lostAfter(o *trace.Call) bool {
+	from, to := r.during(o)
+	for _, h := range r.HoldsOf(o.Lock, o.Caller, from, to) {
+		switch end := h.Ended; {
+		case end == nil || end.Fault > 0 || end.By != nil:
+			return true
+		case slices.ContainsFunc(r.disturbing(o.Process), func(x span) bool { return x.from <= to && x.to >= from }):
+			return true
+		}
+	}
+	return false
+}
+
+// refusable reports whether a call may answer busy: somebody had the lock, it was closed, others had some
+// of its parts, or another waiter was before the call.
+func (r *run) refusable(o *trace.Call) bool {
+	from, to := r.during(o)
+	self := ""
+	if !r.Record.Params.Uncounted && !r.Record.Params.PerGrant {
+		self = o.Caller // its owner enters again
+	}
+	if r.HeldWithin(o.Lock, from, to, self) || r.Record.Params.Parts > 1 && r.splits(o) {
+		return true
+	}
+	return r.Record.Params.Fair && slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
+		return x.Caller != o.Caller && (x.Action == model.ActLock || x.Action == model.ActTryLockTimed && x.WaitNs > 0) && from <= r.waitsUntil(x) && r.tried(x) <= to
+	})
+}
+
+// stoodBefore reports whether another thread stood in the queue of a fair lock during a call, whether it
+// waited or not.
+func (r *run) stoodBefore(o *trace.Call) bool {
+	from, to := r.during(o)
+	other := func(s *model.LockState) bool {
+		return slices.ContainsFunc(s.Queue, func(who string) bool { return who != o.Caller })
+	}
+	return r.Record.Params.Fair && (other(r.StateAt(o.Lock, from)) ||
+		slices.ContainsFunc(r.ChangesUpTo(o.Lock, to), func(c *trace.Change) bool { return c.AtNs >= from && (other(c.Before) || other(c.After)) }))
+}
+
+// tried returns when the first try of a call ran that has a place in the order, or trace.Never.
+func (r *run) tried(o *trace.Call) int64 {
+	if first := o.First(model.RoleAcquire); first != nil && r.inTurn(o, first) {
+		return first.Executed.AtNs
+	}
+	return trace.Never
+}
+
+// waitsUntil returns until when others may have to wait behind an acquire: until it returns, or, if it was
+// granted nothing and does not know that it left, until it has left the queue.
+func (r *run) waitsUntil(o *trace.Call) int64 {
+	until := o.ReturnedNs()
+	if o.Outcome == model.Failed || o.Outcome == model.Unknown || o.Return == nil {
+		if queued, ok := r.queuedUntil(o); ok {
+			until = max(until, queued)
+		}
+	}
+	return until
+}
+
+// gaveUp reports whether a call ended a hold, or a level of one, between two instants.
+func (r *run) gaveUp(o *trace.Call, from, to int64) bool {
+	return slices.ContainsFunc(r.ChangesUpTo(o.Lock, to), func(c *trace.Change) bool { return c.AtNs >= from && r.gaveUpBy(o, c) })
+}
+
+// gaveUpBy reports whether a change is the end of a hold, or of a level of one, by a call: of a hold of its
+// caller, or of anybody's if it forces the lock open. If the servers count levels, the answer says whether one
+// is left.
+func (r *run) gaveUpBy(o *trace.Call, c *trace.Change) bool {
+	switch {
+	case o.Action == model.ActForceUnlock:
+		return c.Call() == o && c.Before.Held()
+	case c.Before.Owner != o.Caller || !c.Ended() && c.Gain(o.Caller) >= 0:
+		return false
+	case !r.Record.Params.PerGrant && !r.Record.Params.Uncounted && o.Outcome != model.NotHeld:
+		return c.Call() == o && c.Ended() == (o.Outcome == model.Released) && trace.Levels(c.Before, o.Caller)-trace.Levels(c.After, o.Caller) == 1
+	}
+	return c.Call() == o || c.Call() == nil && c.MadeFor(o.Caller)
+}
+
+// unplaced returns the finding about an answer that the servers do not allow.
+func (r *run) unplaced(o *trace.Call) Finding {
+	ret := o.ReturnedNs()
+	op := linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs, ReturnNs: &ret, Outcome: string(o.Outcome)}
+	in := model.Input{ID: o.Op, Owner: o.Caller, Answer: string(o.Outcome)}
+	at := o.AtNs
+	switch {
+	case o.Action.Acquires():
+		op.Op, in.Do = linearizability.OpAcquire, model.DoAcquire
+	case o.Action == model.ActForceUnlock:
+		op.Op, in.Do = linearizability.OpForceRelease, model.DoForceRelease
+	case o.Action == model.ActExtend:
+		op.Op, in.Do = linearizability.OpRenew, model.DoRenew
+		if o.Outcome == model.Extended {
+			op.Outcome, in.Answer = model.AnswerRenewed, model.AnswerRenewed
+		}
+	default:
+		op.Op, in.Do = linearizability.OpRelease, model.DoRelease
+	}
+	if m := lastRun(o); m != nil && m.Executed.AtNs <= ret {
+		at = m.Executed.AtNs
+	}
+	held := r.StateAt(o.Lock, at)
+	refused := linearizability.Refused{Op: op, State: model.State{Owner: held.Owner, Count: held.Count}, In: in, By: model.Held}
+	if r.Record.Params.Fair && o.Outcome == model.Busy {
+		refused.By = model.NobodyWaits
+	}
+	return Finding{Judge: model.JudgeLinearizable, Verdict: Broken, AtNs: o.AtNs, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
+		Detail: Unplaceable{o.Lock, linearizability.Reason{Refused: &refused}}}
+}

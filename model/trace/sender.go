@@ -1,0 +1,132 @@
+package trace
+
+import (
+	"cmp"
+	"slices"
+
+	"lockstep/model"
+)
+
+// holding is a hold's lock and its owner.
+type holding struct{ lock, owner string }
+
+// values has the values by which servers mark the holders of locks, for a lock that writes a value
+// of its own choice. A request that carries such a value is about that hold, whichever goroutine
+// wrote the request and whichever call was under way then.
+type values map[string][]holding
+
+// valuesOf reads the values out of the states of a record. A value that several threads of a lock
+// have held with, such as a constant, says nothing about its sender and is left out.
+func valuesOf(rec *model.Record) values {
+	if !rec.Params.PerGrant {
+		return nil
+	}
+	all := values{}
+	for i := range rec.Events {
+		e := &rec.Events[i]
+		if e.Kind != model.KindState || !e.State.Held() || e.State.Value == "" || e.State.Value == e.State.Owner {
+			continue
+		}
+		h := holding{e.Lock, e.State.Owner}
+		if !slices.Contains(all[e.State.Value], h) {
+			all[e.State.Value] = append(all[e.State.Value], h)
+		}
+	}
+	for value, holds := range all {
+		all[value] = slices.DeleteFunc(holds, func(h holding) bool {
+			return slices.ContainsFunc(holds, func(other holding) bool { return other.lock == h.lock && other.owner != h.owner })
+		})
+	}
+	return all
+}
+
+// carried returns the holds whose values are among the words of a request, in order.
+// A value may also be a part of a word, as in JSON, between characters that are neither letters nor
+// digits.
+func (v values) carried(words []string) []holding {
+	var out []holding
+	for _, word := range words {
+		if holds, ok := v[word]; ok {
+			out = append(out, holds...)
+			continue
+		}
+		for value, holds := range v {
+			if len(value) < len(word) && within(word, value) {
+				out = append(out, holds...)
+			}
+		}
+	}
+	slices.SortStableFunc(out, func(a, b holding) int {
+		return cmp.Or(cmp.Compare(a.lock, b.lock), cmp.Compare(a.owner, b.owner))
+	})
+	return slices.Compact(out)
+}
+
+// within reports whether a word contains a value between characters that are neither letters nor digits.
+func within(word, value string) bool {
+	for i := range len(word) - len(value) + 1 {
+		end := i + len(value)
+		if word[i:end] == value && (i == 0 || !letter(word[i-1])) && (end == len(word) || !letter(word[end])) {
+			return true
+		}
+	}
+	return false
+}
+
+func letter(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c >= 0x80
+}
+
+// attribute notes for whom a command speaks. The values that it carries say so first, then the
+// goroutine that wrote it, and then the call that was the only one under way. A command with
+// another thread's value in a call of its own stays its caller's: it has read the value.
+func (m *Command) attribute(v values, call *Call) {
+	m.Script, m.Owners, m.Locks, m.Call = m.Event.Script, m.Event.Owners, m.Event.Locks, call
+	if v == nil {
+		return
+	}
+	m.carried = v.carried(slices.Concat(m.Args, m.Asked))
+	known := !m.Guessed && len(m.Owners) > 0
+	if known || len(m.carried) == 0 {
+		if m.Guessed {
+			m.Owners = nil // its process is known, and its thread is not
+		}
+		return
+	}
+	if m.Guessed && call != nil && slices.ContainsFunc(m.carried, func(h holding) bool { return h.owner == call.Caller }) {
+		return
+	}
+	m.Call, m.Owners, m.Locks, m.Script = nil, nil, nil, model.RoleRenew
+	for _, h := range m.carried {
+		m.Owners, m.Locks = append(m.Owners, h.owner), append(m.Locks, h.lock)
+	}
+}
+
+// speaksFor reports whether a command speaks for a thread. A request without a known thread and
+// without a value of a hold speaks for each thread of its process.
+func (m *Command) speaksFor(thread string) bool {
+	if len(m.Threads) == 0 && m.Guessed {
+		return m.Process == model.ProcessOf(thread)
+	}
+	return slices.Contains(m.Threads, thread)
+}
+
+// renews reports whether a change moved the end of a hold and did nothing else to it.
+func (c *Change) renews() bool {
+	return c.Before.Held() && !c.Started() && !c.Ended() && c.Before.Count == c.After.Count && c.Before.ExpiresMs != c.After.ExpiresMs
+}
+
+// nameRenewals gives the role of a renewal to each command that only moved the end of a hold although
+// its goroutine works for no thread or its thread was in an unlock, and takes it out of that call.
+func (r *Run) nameRenewals() {
+	for _, m := range r.Commands {
+		if len(m.Changes) == 0 || m.Call == nil || !m.Guessed && m.Call.Action != model.ActUnlock || m.Call.Action == model.ActExtend ||
+			slices.ContainsFunc(m.Changes, func(c *Change) bool { return !c.renews() }) {
+			continue
+		}
+		call := m.Call
+		m.Script, m.Call = model.RoleRenew, nil
+		call.Sent = slices.DeleteFunc(call.Sent, func(other *Command) bool { return other == m })
+		call.Changes = slices.DeleteFunc(call.Changes, func(c *Change) bool { return c.By == m })
+	}
+}
