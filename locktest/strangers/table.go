@@ -194,8 +194,10 @@ func hunt(h *sim.Host, right *subject.Subject, p Plumbing, m Mutation, runs int)
 		return find(a)
 	})
 	switch {
-	case cmp.Or(err, drawing) != nil:
-		return x, cmp.Or(err, drawing)
+	case err != nil:
+		return x, err
+	case drawing != nil:
+		return x, drawing
 	case x.Witness != "":
 		x.ByDefault, x.ByExplore = found <= DefaultRuns, true
 		return x, nil

@@ -135,14 +135,6 @@ func (l *listing) missing(r Release, args []string) (words []string) {
 	return words
 }
 
-// later reports whether a command has an option that a release of the server does not have yet.
-func (l *listing) later(r Release, args []string) bool {
-	first := max(l.arity, -l.arity) - 1
-	return slices.ContainsFunc(l.options, func(o option) bool {
-		return !r.has(o.since) && slices.ContainsFunc(args[min(first, len(args)):], func(arg string) bool { return strings.EqualFold(arg, o.word) })
-	})
-}
-
 // releaseNumbers reads a release such as 8.4.0; "-" is nil.
 func releaseNumbers(text string) (list []int) {
 	for part := range strings.SplitSeq(text, ".") {

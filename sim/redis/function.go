@@ -3,7 +3,6 @@ package redis
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -195,15 +194,20 @@ func (s *Server) loadLibrary(peer *mserver.Peer, args []string) {
 	peer.WriteBulk(l.name)
 }
 
+// refusal is the text with which redis-server refuses a library.
+type refusal string
+
+func (r refusal) Error() string { return string(r) }
+
 // newLibrary reads the first line of a library.
 func newLibrary(code string) (*library, error) {
 	head, ok := strings.CutPrefix(code, "#!")
 	if !ok {
-		return nil, errors.New("Missing library metadata")
+		return nil, refusal("Missing library metadata")
 	}
 	head, _, ok = strings.Cut(head, "\n")
 	if !ok {
-		return nil, errors.New("Invalid library metadata")
+		return nil, refusal("Invalid library metadata")
 	}
 	l := &library{code: code}
 	words := strings.Fields(head)
@@ -212,25 +216,25 @@ func newLibrary(code string) (*library, error) {
 		switch {
 		case i == 0:
 		case !given:
-			return nil, errors.New("Invalid metadata value given: " + word)
+			return nil, refusal("Invalid metadata value given: " + word)
 		case l.name != "":
-			return nil, errors.New("Invalid metadata value, name argument was given multiple times")
+			return nil, refusal("Invalid metadata value, name argument was given multiple times")
 		default:
 			l.name = name
 		}
 	}
 	switch {
 	case l.name == "":
-		return nil, errors.New("Library name was not given")
+		return nil, refusal("Library name was not given")
 	case !isFunctionName(l.name):
 		return nil, errFunctionName
 	case !strings.EqualFold(words[0], "lua"):
-		return nil, errors.New("Engine '" + words[0] + "' not found")
+		return nil, refusal("Engine '" + words[0] + "' not found")
 	}
 	return l, nil
 }
 
-var errFunctionName = errors.New("Library names can only contain letters, numbers, or underscores(_) and must be at least one character long")
+var errFunctionName = refusal("Library names can only contain letters, numbers, or underscores(_) and must be at least one character long")
 
 // isFunctionName reports whether a text can be the name of a library or of a function.
 func isFunctionName(text string) bool {
@@ -244,21 +248,21 @@ func (l *library) load() error {
 	_, body, _ := strings.Cut(l.code, "\n")
 	chunk, err := parse.Parse(strings.NewReader("\n"+body), "user_function")
 	if err != nil {
-		return fmt.Errorf("Error compiling function: %w", err)
+		return refusal("Error compiling function: " + err.Error())
 	}
 	code, err := lua.Compile(chunk, "user_function")
 	if err != nil {
-		return fmt.Errorf("Error compiling function: %w", err)
+		return refusal("Error compiling function: " + err.Error())
 	}
 	l.in = newInterpreter()
 	defer l.in.protect(l.register)()
 	state := l.in.l
 	state.Push(state.NewFunctionFromProto(code))
 	if err := state.PCall(0, 0, nil); err != nil {
-		return errors.New("Error registering functions: ERR " + textOf(err))
+		return refusal("Error registering functions: ERR " + textOf(err))
 	}
 	if len(l.functions) == 0 {
-		return errors.New("No functions registered")
+		return refusal("No functions registered")
 	}
 	slices.SortFunc(l.functions, func(a, b *function) int { return cmp.Compare(a.name, b.name) })
 	return nil
