@@ -247,21 +247,37 @@ func processCuts(root *yaml.Node) []cut {
 				if n := get(f, "when", "process"); n != nil && n.Value == name {
 					f.Kind = gone
 				}
+				if n := get(f, "until", "executed", "process"); n != nil && n.Value == name {
+					forget(f, "executed")
+				}
 				for _, n := range items(get(f, "partition")) {
 					if n.Value == name {
 						n.Kind = gone
 					}
 				}
 			}
-			mentions(root, func(n *yaml.Node) bool { return strings.HasPrefix(n.Value, name+"/") })
+			mentions(root, func(n *yaml.Node) bool { return n.Value == name || strings.HasPrefix(n.Value, name+"/") })
 		})
 	}
 	return cuts
 }
 
-// mentions removes the parts of steps that name a thread for which without returns true.
+// forget removes a field of what a rule waits for, and the wait if there is nothing else in it.
+func forget(fault *yaml.Node, field string) {
+	until := get(fault, "until")
+	if remove(until, field); len(until.Content) == 0 {
+		remove(fault, "until")
+	}
+}
+
+// mentions removes the parts of steps and rules that name a thread for which without returns true.
 // without may also rename the thread.
 func mentions(root *yaml.Node, without func(*yaml.Node) bool) {
+	for _, f := range items(get(root, "faults")) {
+		if n := get(f, "until", "granted"); n != nil && without(n) {
+			forget(f, "granted")
+		}
+	}
 	for _, p := range allSteps(root) {
 		kind, value := stepOf(p.step)
 		switch kind {
@@ -460,7 +476,8 @@ func optionCuts(root *yaml.Node) []cut {
 		} else {
 			fields(f, "when", "from", "until")
 		}
-		fields(get(f, "when"), "nth", "every")
+		fields(get(f, "when"), "nth", "every", "after")
+		fields(get(f, "until"))
 		for _, n := range items(get(f, "partition")) {
 			cuts = append(cuts, bury(n))
 		}
@@ -500,9 +517,14 @@ func narrowings(root *yaml.Node) []cut {
 		if every := get(when, "every"); every != nil {
 			nth = []string{every.Value}
 		}
+		if after := get(when, "after"); after != nil {
+			first, _ := strconv.Atoi(after.Value)
+			nth = []string{strconv.Itoa(first + 1)}
+		}
 		for _, n := range nth {
 			cuts = append(cuts, func() {
 				remove(when, "every")
+				remove(when, "after")
 				set(when, "nth", scalar(n))
 			})
 		}
@@ -514,7 +536,7 @@ func narrowings(root *yaml.Node) []cut {
 // and the values that the author expects of a step.
 func amounts(root *yaml.Node) []*yaml.Node {
 	names := []string{
-		"at", "sleep", "lease", "wait", "for", "from", "until", "step", "times", "take", "nth", "every", "threads", "lose_last", "replicas",
+		"at", "sleep", "lease", "wait", "for", "from", "until", "step", "times", "take", "nth", "every", "after", "threads", "lose_last", "replicas",
 		"watchdog", "offset", "drift_ppm", "response_timeout", "retry_attempts", "pool_size", "fair_wait",
 	}
 	var out []*yaml.Node

@@ -163,7 +163,7 @@ func (g golang) rule(f scenarios.Fault) (string, error) {
 		do, ok = fmt.Sprintf("HoldUntil(%s)", goLength(*f.Until)), true
 	}
 	named := w.Command != "" || w.Channel != ""
-	if !ok || w.Channel != "" && w.Channel != "*" || w.Every > 0 || f.Do == "error" && g.library.Refuse == "" || named && g.library.Protocol == "" {
+	if !ok || w.Channel != "" && w.Channel != "*" || w.Every > 0 || w.After > 0 || f.Awaits != nil || f.Do == "error" && g.library.Refuse == "" || named && g.library.Protocol == "" {
 		return "", inexpressible("line %d has the fault %s", f.Pos.Line, f.FaultSpec)
 	}
 	var fields []string

@@ -212,6 +212,9 @@ func (java) fault(f scenarios.Fault) (out []string, err error) {
 		if w.Every > 0 {
 			rule += fmt.Sprintf(".every(%d)", w.Every)
 		}
+		if w.After > 0 || f.Awaits != nil {
+			return nil, inexpressible("line %d has the fault %s", f.Pos.Line, f.FaultSpec)
+		}
 		if f.From > 0 {
 			rule += fmt.Sprintf(".from(%s)", ms(f.From))
 		}
