@@ -218,7 +218,7 @@ func (p Plan) Draw(index int, l *subject.Subject) (seed uint64, text string) {
 // anew draws the scenario of a run that aims at nothing: a story, if its family has one for it.
 func (p Plan) anew(index int, c sim.Chooser, l *subject.Subject, f *family) draw.Scenario {
 	if p.strategy().Tells() {
-		if t, ok := f.telling(p, l, index%FamilyRuns); ok {
+		if t, ok := f.telling(p, l, index); ok {
 			return p.tell(c, l, t)
 		}
 	}
@@ -344,10 +344,9 @@ type family struct {
 	// openings of that run; -1: it has played none.
 	last     int
 	openings []coverage.Opening
-	// tellings are the runs with which the family begins, as far as they were chosen: chosen is the
-	// number of stories that were looked at.
+	// tellings are what all families of the campaign tell together, once chosen is set.
 	tellings []telling
-	chosen   int
+	chosen   bool
 }
 
 func newFamily() *family {

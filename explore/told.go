@@ -18,12 +18,33 @@ type telling struct {
 	key   string // of the lock, if the story is about a key
 }
 
-// telling returns what the n-th run of the family tells, counted from 0. A family begins with the
-// stories that apply to the lock and have only what the faults and the profile of the plan allow. A story
-// about a key is told of each key of the lock. It reports false if there are no more.
-func (f *family) telling(p Plan, l *subject.Subject, n int) (t telling, ok bool) {
-	for of := story.Of(l, toldWatchdogs[0]); n >= len(f.tellings) && f.chosen < len(story.All); f.chosen++ {
-		s := story.All[f.chosen]
+// toldRuns is the number of runs of a family that may tell stories. The others are drawn.
+const toldRuns = 60
+
+// telling returns what a run tells. A family begins with stories that apply to the lock and have only
+// what the faults and the profile of the plan allow: with all of them, or, if they are more than toldRuns,
+// with those that follow the stories of the family before it. A story about a key is told of each key of
+// the lock. It reports false if the run tells none.
+func (f *family) telling(p Plan, l *subject.Subject, index int) (t telling, ok bool) {
+	number, n := index/FamilyRuns/max(p.Seeds, 1), index%FamilyRuns
+	all := f.tellingsOf(p, l)
+	if n >= min(toldRuns, len(all)) {
+		return t, false
+	}
+	if len(all) > toldRuns {
+		n = (number*toldRuns + n) % len(all)
+	}
+	return all[n], true
+}
+
+// tellingsOf returns what all families together tell.
+func (f *family) tellingsOf(p Plan, l *subject.Subject) []telling {
+	if f.chosen {
+		return f.tellings
+	}
+	f.chosen = true
+	of := story.Of(l, toldWatchdogs[0])
+	for _, s := range story.All {
 		if s.Lacks(of) != "" {
 			continue
 		}
@@ -38,10 +59,7 @@ func (f *family) telling(p Plan, l *subject.Subject, n int) (t telling, ok bool)
 			f.tellings = append(f.tellings, telling{s, key})
 		}
 	}
-	if n >= len(f.tellings) {
-		return t, false
-	}
-	return f.tellings[n], true
+	return f.tellings
 }
 
 // allows reports whether a scenario has only faults of the classes of the plan, and only callers of
@@ -60,7 +78,7 @@ func (p Plan) allows(l *subject.Subject, sc *scenarios.Scenario) bool {
 			return false
 		}
 	}
-	return p.Profile != draw.Simple || !slices.ContainsFunc(sc.Processes, func(x scenarios.Process) bool { return x.Threads > 1 })
+	return p.Profile != draw.Simple || !slices.ContainsFunc(sc.Processes, func(x scenarios.Process) bool { return x.Threads > 2 })
 }
 
 // toldWatchdogs are the watchdog timeouts of stories, and toldLatencies their latencies one way.

@@ -734,12 +734,12 @@ func init() {
 	chance := wrong["draws from math/rand/v2"]
 	chance.Name = "exists-then-set"
 	wrong["exists-then-set, by chance"] = chance
-	// A campaign of 5 runs ends with the 65th opening or so, and its failures are small with the 290th.
+	// A campaign of 5 runs ends with the 195th opening or so, and its failures are small with the 405th.
 	changing := func(later locktest.Subject) locktest.Subject {
 		s, opened := subjectOf("exists-then-set", true), 0
 		first := s.Open
 		s.Open = func(p *locktest.Process) (locktest.Client, error) {
-			if opened++; opened > 100 {
+			if opened++; opened > 240 {
 				return later.Open(p)
 			}
 			return first(p)
