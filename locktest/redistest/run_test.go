@@ -354,7 +354,7 @@ func TestAStoryThatFailsAsAnEarlierOneIsShort(t *testing.T) {
 	text, passed := outcome(t, dir, subject, nil, "-lockstep.runs=1", "-lockstep.faults=none")
 	told, _, _ := strings.Cut(text, "=== RUN   TestJudged/explore")
 	short := regexp.MustCompile(`breaks linearizable: orders: .*\s+(?:hint: .*\s+)?as in the story pause-past-the-lease, which is shown above\s+fingerprint: story\.(\S+)\.linearizable\s+replay: .*\s+recording: +(\S+)`).FindAllStringSubmatch(told, -1)
-	if passed || strings.Count(told, "the story ") != len(short)+2 || strings.Count(told, "hint: ") != 3 || len(short) < 3 {
+	if passed || strings.Count(told, "the story ") < len(short)+2 || strings.Count(told, "hint: ") < 3 || len(short) < 3 {
 		t.Fatalf("%d stories are short; want at least 3, and two whole, whose causes differ:\n%s", len(short), text)
 	}
 	second, _ := outcome(t, dir, subject, nil, "-lockstep.runs=1", "-lockstep.faults=none")

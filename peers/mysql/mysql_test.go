@@ -24,6 +24,10 @@ func TestGetLockPool(t *testing.T) {
 	shared := []string{
 		"story.two-threads-of-one-process.mutual-exclusion", "story.hold-of-another-thread.mutual-exclusion",
 		"story.two-threads-of-one-process-at-once.mutual-exclusion", "story.unlock-sent-again-in-the-next-hold.mutual-exclusion",
+		// Drawn schedules, some of which have two threads in a process, show both bugs.
+		"mutual-exclusion.bug.acquire.agreed", "misdelete.bug.acquire.agreed", "misdelete.bug.unlock.agreed", "misdelete.bug.unlock.hold-ended-by-another",
+		"misdelete.bug.unlock.unlock-without-effect", "linearizable.bug.acquire.agreed", "linearizable.bug.unlock.agreed", "linearizable.bug.unlock.hold-ended-by-another",
+		"linearizable.bug.unlock.restart-without-data", "linearizable.bug.unlock.unlock-without-effect", "liveness.bug.acquire.unlock-without-effect",
 	}
 	locktest.Run(t, GetLockPool, locktest.Options{Accept: slices.Concat(waitsOn, shared), Scenarios: stories})
 }
