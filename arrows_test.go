@@ -98,7 +98,7 @@ var rooms = map[string]room{
 	"explore/failure": {imports: []string{
 		"known", "linearizability/judges", "model", "report/sentence", "scenarios", "scenarios/play", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"explore/shrink": {imports: []string{
-		"explore/failure", "known", "linearizability/judges", "model", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"},
+		"explore/failure", "known", "linearizability/judges", "model", "report/sentence", "scenarios", "scenarios/play", "sim"},
 		modules: []string{"go.yaml.in/yaml/v3"}, words: []*regexp.Regexp{locks, roles}},
 	"explore/strategy": {imports: []string{
 		"model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles}},
@@ -119,7 +119,7 @@ var rooms = map[string]room{
 		"explore", "explore/draw", "explore/failure", "explore/spread", "internal", "internal/counted", "internal/simrun", "linearizability/judges", "lockimpl", "model", "model/trace", "report",
 		"report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
-	"locktest/drawntest": {imports: []string{"explore", "explore/draw", "internal", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"locktest/drawntest": {imports: []string{"explore", "explore/draw", "internal", "locktest", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"peers": {imports: []string{
 		"bench", "bench/benchcmd", "explore/spread", "known", "known/defect", "live", "live/livecmd", "live/upstream", "locktest", "locktest/redistest", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}},
 	"bench/benchcmd": {imports: []string{"bench", "internal/simrun"}, modules: none, words: []*regexp.Regexp{locks}},

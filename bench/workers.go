@@ -190,7 +190,8 @@ func (b *bench) shrinking() (section, error) {
 	slices.SortStableFunc(failed, func(x, y explore.Run) int { return cmp.Compare(y.Steps, x.Steps) })
 	var most float64
 	for _, r := range failed[:min(failures, len(failed))] {
-		_, r.Text = plan.Draw(r.Index, mustLock(plan.Lock)) // a worker keeps it only of small failures
+		_, sc := plan.Draw(r.Index, mustLock(plan.Lock)) // a worker keeps it only of small failures
+		r.Text = sc.Text
 		a, err := b.awayFor(plan)
 		if err != nil {
 			return s, err

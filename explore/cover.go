@@ -22,7 +22,7 @@ import (
 func Cover(ctx context.Context, h *sim.Host, p Plan, s *strategy.Search, budget int, program string, expired func() bool, progress func(Progress), making func(ShrinkProgress)) (Tally, []Shrunk, error) {
 	// A campaign keeps scenarios, and plays a run again to make it small. Here the
 	// decisions differ, and not the scenarios.
-	f := newFamily()
+	f := newFamily(nil)
 	least := map[string]failure.Failure{}
 	var steps int64
 	cov := s.Run(h, func(n int, v play.Verdict) bool {

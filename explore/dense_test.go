@@ -25,8 +25,7 @@ func TestDenseCallersMeetTheDeadlineDrift(t *testing.T) {
 		p := Plan{World: sim.Version, Lock: name, Faults: []draw.Class{draw.ClassCrash}, Profile: draw.Full, Strategy: StrategyPlain, Seed: 1, Runs: runs}
 		dense := 0
 		for index := range runs {
-			seed, text := p.Draw(index, l)
-			sc := scenariotest.Parse(t, text)
+			seed, sc := p.Draw(index, l)
 			if !comesBack(sc) {
 				continue
 			}

@@ -239,8 +239,12 @@ func (g jsonGroup) where(t retold) string {
 		shown = "; cause: " + shown
 	}
 	events := counted.Of(g.Size, "event")
-	if g.Recording != "" {
-		events = fmt.Sprintf("[%s](%s)", events, path.Join(t.dir, g.Recording))
+	switch place := path.Join(t.dir, g.Recording); {
+	case g.Recording == "":
+	case filepath.IsLocal(filepath.FromSlash(g.Recording)):
+		events = fmt.Sprintf("[%s](%s)", events, place)
+	default: // the recording of a shelf may be of another campaign
+		events += fmt.Sprintf(" ([recording](%s))", place)
 	}
 	if g.Unfinished {
 		events += ", not as small as they may be"

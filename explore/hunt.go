@@ -56,20 +56,21 @@ func Hunt(h *sim.Host, p Plan, judge string, expired func() bool) (k Kill, err e
 }
 
 // each plays the runs of a plan in order, and calls do after each until it reports false. The
-// run has its scenario.
+// run has its scenario, and Text.
 func (p Plan) each(h *sim.Host, l *subject.Subject, do func(Run) (bool, error)) error {
 	var f *family
+	tellings := p.tellings(l)
 	for index := range p.Runs {
 		if index%FamilyRuns == 0 {
-			f = newFamily()
+			f = newFamily(tellings)
 		}
 		r, err := p.play(h, l, p.next(index, f.runs), f)
 		if err != nil {
 			return err
 		}
-		drawn := r.Scenario
-		r = f.add(r)
-		r.Scenario = drawn
+		kept := f.add(r)
+		kept.drawn, kept.Text, kept.Aimed = r.drawn, r.Text, r.Aimed
+		r = kept
 		if more, err := do(r); err != nil || !more {
 			return err
 		}
@@ -142,10 +143,7 @@ func (p Plan) shows(h *sim.Host, l *subject.Subject, r Run) (out []Failed, err e
 			out = append(out, f)
 		}
 	}
-	sc, err := r.scenario()
-	if err != nil {
-		return nil, err
-	}
+	sc := r.drawn.Clone()
 	sc.Locks = []string{l.Unplanted().Name}
 	for range baseSeeds {
 		if len(out) == 0 {

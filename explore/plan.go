@@ -143,9 +143,11 @@ type Run struct {
 	// run, and that no earlier run of the family could have filled.
 	Open     []int    `json:"open,omitempty"`
 	Failures []Failed `json:"failures,omitempty"`
-	// Scenario is kept if it may be needed again: for failures that may stand for their group, and for
-	// readers of an odd run.
-	draw.Scenario
+	// Text is the file of the scenario. It is kept if it may be needed again: for failures that may
+	// stand for their group, and for readers of an odd run.
+	Text string `json:"scenario,omitempty"`
+	// Aimed is the number of faults that were aimed. It is kept with Text.
+	Aimed int `json:"aimed,omitempty"`
 	// Estimate, Actors and Decisions belong to strategies with a bound.
 	Estimate  int `json:"estimate,omitempty"`
 	Actors    int `json:"actors,omitempty"`
@@ -161,6 +163,8 @@ type Run struct {
 	Doubtful *judges.Finding `json:"-"`
 	// Panics are the panics of the lock. They are not in the file of the runs either.
 	Panics []sim.Panic `json:"-"`
+	// drawn is the scenario of a run that is being played; nil: only Text is known.
+	drawn *scenarios.Scenario
 }
 
 // odd reports whether the judges could not say what the run shows.
@@ -208,42 +212,46 @@ func (p Plan) next(index int, before []Run) task {
 	return t
 }
 
-// Draw draws the scenario that the strategy plain plays as a run, and returns the text with the seed
+// Draw draws the scenario that the strategy plain plays as a run, and returns it with the seed
 // that it was drawn from.
-func (p Plan) Draw(index int, l *subject.Subject) (seed uint64, text string) {
+func (p Plan) Draw(index int, l *subject.Subject) (seed uint64, sc *scenarios.Scenario) {
 	seed = p.seedOf(index)
-	return seed, draw.New(sim.NewSeeded(seed), l, p.Profile, p.Faults).Text
+	sc = draw.New(sim.NewSeeded(seed), l, p.Profile, p.Faults).Scenario
+	sc.SetFile(runFile(index))
+	return seed, sc
 }
 
+// runFile returns the name of the file of the scenario of a run.
+func runFile(index int) string { return fmt.Sprintf("run-%d.yaml", index) }
+
 // anew draws the scenario of a run that aims at nothing: a story, if its family has one for it.
-func (p Plan) anew(index int, c sim.Chooser, l *subject.Subject, f *family) draw.Scenario {
-	if p.strategy().Tells() {
-		if t, ok := f.telling(p, l, index); ok {
-			return p.tell(c, l, t)
-		}
+func (p Plan) anew(index int, c sim.Chooser, l *subject.Subject, f *family) *scenarios.Scenario {
+	if t, ok := p.telling(f.tellings, index); ok {
+		return p.tell(c, l, t)
 	}
-	return draw.New(c, l, p.Profile, p.Faults)
+	return draw.New(c, l, p.Profile, p.Faults).Scenario
 }
 
 // draw returns the run of a task with its scenario. A run that is to aim at cells is drawn anew
 // if the family has met all cells that it could aim at.
-func (p Plan) draw(h *sim.Host, l *subject.Subject, t task, f *family) (Run, error) {
+func (p Plan) draw(h *sim.Host, l *subject.Subject, t task, f *family) Run {
 	own := p.seedOf(t.index)
 	c := sim.NewSeeded(own)
 	if t.from >= 0 {
-		r := Run{Index: t.index, Seed: t.seed, From: t.from, Estimate: t.estimate}
 		base := draw.New(sim.NewSeeded(t.seed), l, p.Profile, p.Faults)
-		openings, err := f.openingsOf(h, p, l, t, base)
-		if err != nil {
-			return r, err
-		}
-		var ok bool
-		if r.Scenario, ok = f.aim(c, l, p, t, base, openings); ok {
-			return r, nil
+		if s, ok := f.aim(c, l, p, t, base, f.openingsOf(h, p, l, t, base)); ok {
+			return Run{Index: t.index, Seed: t.seed, From: t.from, Estimate: t.estimate, Aimed: s.Aimed}.with(s.Scenario)
 		}
 		c = sim.NewSeeded(own)
 	}
-	return Run{Index: t.index, Seed: own, From: -1, Estimate: t.estimate, Scenario: p.anew(t.index, c, l, f)}, nil
+	return Run{Index: t.index, Seed: own, From: -1, Estimate: t.estimate}.with(p.anew(t.index, c, l, f))
+}
+
+// with returns the run with its scenario, which gets its file.
+func (r Run) with(sc *scenarios.Scenario) Run {
+	sc.SetFile(runFile(r.Index))
+	r.drawn, r.Text = sc, sc.Text
+	return r
 }
 
 // MostSteps is the number of steps after which a drawn run is undecided. The longest runs of
@@ -252,21 +260,14 @@ func (p Plan) draw(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 const MostSteps = 100_000
 
 // play plays a run of a family and judges it. In the result, States has all states that
-// the run reached, Cells all cells, and Scenario is kept.
-func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, error) {
+// the run reached, Cells all cells, and the scenario is kept.
+func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (r Run, err error) {
 	limited := *h
 	limited.MostSteps = MostSteps
 	h = &limited
-	r, err := p.draw(h, l, t, f)
-	if err != nil {
-		return r, err
-	}
+	r = p.draw(h, l, t, f)
 	chooser := p.chooser(r.Seed, r.Estimate)
-	sc, err := r.scenario()
-	if err != nil {
-		return r, err
-	}
-	v := p.judge(h, l, sc, r.Seed, chooser)
+	v := p.judge(h, l, r.drawn, r.Seed, chooser)
 	if t, ok := chooser.(*strategy.TaPCT); ok {
 		r.Actors, r.Decisions = t.Actors(), t.Decisions()
 	}
@@ -298,11 +299,9 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (Run, err
 		r.Failures = append(r.Failures, x.Failed)
 	}
 	if slices.ContainsFunc(r.Failures, f.smallest) {
-		if r.Recording, err = p.recording(r, v); err != nil {
-			return r, err
-		}
+		r.Recording, err = p.recording(r, v)
 	}
-	return r, nil
+	return r, err
 }
 
 // recording returns the text of the recording of a run as it was found. Comments on top say
@@ -317,9 +316,9 @@ func (p Plan) recording(r Run, v play.Verdict) (string, error) {
 	return b.String(), err
 }
 
-// scenario parses the text of the run.
+// scenario parses the text of a run that another process played, or an earlier start.
 func (r Run) scenario() (*scenarios.Scenario, error) {
-	sc, err := scenarios.Parse(fmt.Sprintf("run-%d.yaml", r.Index), []byte(r.Text), scenarios.AnyLock)
+	sc, err := scenarios.Parse(runFile(r.Index), []byte(r.Text), scenarios.AnyLock)
 	if err != nil {
 		return nil, fmt.Errorf("run %d (seed %d) drew a scenario that does not load: %w\n%s", r.Index, r.Seed, err, r.Text)
 	}
@@ -344,26 +343,22 @@ type family struct {
 	// openings of that run; -1: it has played none.
 	last     int
 	openings []coverage.Opening
-	// tellings are what all families of the campaign tell together, once chosen is set.
+	// tellings are what all families of the campaign tell together.
 	tellings []telling
-	chosen   bool
 }
 
-func newFamily() *family {
-	return &family{states: map[uint64]bool{}, cells: map[int]bool{}, open: map[int]bool{}, best: map[string]int{}, last: -1}
+func newFamily(tellings []telling) *family {
+	return &family{states: map[uint64]bool{}, cells: map[int]bool{}, open: map[int]bool{}, best: map[string]int{}, last: -1, tellings: tellings}
 }
 
 // openingsOf returns the openings of the run at which a task aims, whose scenario is base. It
 // plays the run again if another process played it.
-func (f *family) openingsOf(h *sim.Host, p Plan, l *subject.Subject, t task, base draw.Scenario) ([]coverage.Opening, error) {
+func (f *family) openingsOf(h *sim.Host, p Plan, l *subject.Subject, t task, base draw.Scenario) []coverage.Opening {
 	if f.last == t.from {
-		return f.openings, nil
+		return f.openings
 	}
-	sc, err := Run{Index: t.from, Seed: t.seed, Scenario: base}.scenario()
-	if err != nil {
-		return nil, err
-	}
-	return coverage.Openings(trace.New(play.Play(h, sc, l, p.chooser(t.seed, t.estimate)).Record)), nil
+	base.SetFile(runFile(t.from))
+	return coverage.Openings(trace.New(play.Play(h, base.Scenario, l, p.chooser(t.seed, t.estimate)).Record))
 }
 
 // mostAimed is the largest number of faults that one run aims. Only the first one is sure
@@ -474,8 +469,9 @@ func (f *family) add(r Run) Run {
 		f.open[c] = true
 	}
 	if !keep {
-		r.Scenario = draw.Scenario{}
+		r.Text, r.Aimed = "", 0
 	}
+	r.drawn = nil
 	f.runs = append(f.runs, r)
 	f.runs[len(f.runs)-1].Recording = ""
 	return r

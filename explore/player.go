@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"lockstep/explore/failure"
@@ -101,6 +102,8 @@ type here struct {
 	lock *subject.Subject
 	// expired reports whether the time for shrinking is over; nil: there is no limit.
 	expired func() bool
+	// tellings returns what all families tell together.
+	tellings func() []telling
 }
 
 // Here returns a player that plays in this process, which must be one of sim.Main's or
@@ -116,13 +119,13 @@ func Here(h *sim.Host, p Plan) (Player, error) {
 // HereOn is Here with a lock that need not be registered. Once expired reports true, a
 // failure that is being made small stays as it is; nil: there is no limit.
 func HereOn(h *sim.Host, p Plan, l *subject.Subject, expired func() bool) Player {
-	return here{h, p, l, expired}
+	return here{h, p, l, expired, sync.OnceValue(func() []telling { return p.tellings(l) })}
 }
 
 func (p here) Close() {}
 
 func (p here) Family(number int, before []Run, each func(Run) error) error {
-	f := newFamily()
+	f := newFamily(p.tellings())
 	for _, r := range before {
 		f.again(r)
 	}

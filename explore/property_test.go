@@ -49,7 +49,7 @@ func (c *rapidChooser) Choose(stream string, n uint64) (v uint64) {
 // playDrawn draws a scenario and its schedule, plays them, and judges the run.
 func playDrawn(h *sim.Host, t *rapid.T, l *subject.Subject) play.Verdict {
 	chooser := &rapidChooser{t: t}
-	sc := scenariotest.Parse(t, draw.New(chooser, l, draw.Simple, simpleClasses).Text)
+	sc := draw.New(chooser, l, draw.Simple, simpleClasses).Scenario
 	p := play.Play(h, sc, l, chooser)
 	if chooser.stopped != nil {
 		panic(chooser.stopped)
@@ -121,10 +121,10 @@ func TestHandlesAddNoBug(t *testing.T) {
 			h, l := h.For(t), scenariotest.Lock(t, c.lock)
 			held, released := 0, 0
 			for seed := range longtest.Size(t, c.draws/8, c.draws) {
-				v := play.Run(h, scenariotest.Parse(t, draw.New(sim.NewSeeded(seed), l, draw.Simple, simpleClasses).Text), l, seed)
+				v := play.Run(h, draw.New(sim.NewSeeded(seed), l, draw.Simple, simpleClasses).Scenario, l, seed)
 				for _, f := range v.Findings {
 					if f.Class != judges.ClassLimit && failure.NewNamer(h, v).Name(f).ID == "" {
-						t.Errorf("seed %d: %s: %s\n%s", seed, f.Judge, sentence.Finding(f), v.Scenario.Text)
+						t.Errorf("seed %d: %s: %s\n%s", seed, f.Judge, sentence.Finding(f), v.Scenario.Write())
 					}
 				}
 				for _, e := range v.Played.Record.Events {
@@ -155,13 +155,13 @@ func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 			h, l := h.For(t), scenariotest.Lock(t, c.lock)
 			named := 0
 			for seed := range longtest.Size(t, c.draws/6, c.draws) {
-				v := play.Run(h, scenariotest.Parse(t, draw.New(sim.NewSeeded(seed), l, draw.Full, nil).Text), l, seed)
+				v := play.Run(h, draw.New(sim.NewSeeded(seed), l, draw.Full, nil).Scenario, l, seed)
 				for _, f := range v.Findings {
 					if f.Class == judges.ClassLimit {
 						continue
 					}
 					if f.Verdict == judges.Undecided || failure.NewNamer(h, v).Name(f).ID == "" {
-						t.Fatalf("seed %d: %s: %s\n%s", seed, f.Judge, sentence.Finding(f), v.Scenario.Text)
+						t.Fatalf("seed %d: %s: %s\n%s", seed, f.Judge, sentence.Finding(f), v.Scenario.Write())
 					}
 					named++
 				}
@@ -182,7 +182,7 @@ func fail(rt *rapid.T, t *testing.T, v play.Verdict, f judges.Finding) {
 		file = err.Error()
 	}
 	rt.Fatalf("%s %s: %s\n\nthe scenario, for go run ./cmd/simrun run FILE:\n\n%s\nthe very schedule: go run ./cmd/simrun replay %s",
-		f.Judge, f.Verdict, sentence.Finding(f), v.Scenario.Text, file)
+		f.Judge, f.Verdict, sentence.Finding(f), v.Scenario.Write(), file)
 }
 
 // The same generator finds the bugs of locks that are wrong on purpose. Otherwise
@@ -201,7 +201,7 @@ func TestBrokenLocksAreFound(t *testing.T) {
 			l := scenariotest.Lock(t, c.lock)
 			for i := range c.draws {
 				seed := uint64(i)
-				sc := scenariotest.Parse(t, draw.New(sim.NewSeeded(seed), l, draw.Simple, simpleClasses).Text)
+				sc := draw.New(sim.NewSeeded(seed), l, draw.Simple, simpleClasses).Scenario
 				v := play.Run(h, sc, l, seed)
 				for _, f := range v.Findings {
 					if f.Judge == c.judge && f.Class == judges.ClassBug {

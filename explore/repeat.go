@@ -66,11 +66,7 @@ func (r Repetition) each(l *subject.Subject, f func(Repeatable, *scenarios.Scena
 	}
 	plan := r.plan()
 	for i := range r.Drawn {
-		seed, text := plan.Draw(i, l)
-		sc, err := scenarios.Parse(fmt.Sprintf("run-%d.yaml", i), []byte(text), scenarios.AnyLock)
-		if err != nil {
-			return fmt.Errorf("drawn run %d of %s does not load: %w", i, r.Lock, err)
-		}
+		seed, sc := plan.Draw(i, l)
 		if err := f(Repeatable{Seed: seed, Index: i}, sc); err != nil {
 			return err
 		}

@@ -228,7 +228,7 @@ func (f Found) Recording(s Shrunk) string {
 	case s.Unfinished && s.Runs == 0:
 		return foundFile(Failed{Group: s.Group, Origin: s.Origin}, s.Run)
 	}
-	return fmt.Sprintf("%s/%d.lockstep", f.folder(), s.Seed)
+	return fmt.Sprintf("%s/%d%s", f.folder(), s.Seed, recordingExt)
 }
 
 // WriteTally writes verdicts.md, verdicts.jsonl and each group's recording into
@@ -300,7 +300,7 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 	if err := write(VerdictsFile, lines.Bytes()); err != nil {
 		return err
 	}
-	if err := write("verdicts.md", md.Bytes()); err != nil {
+	if err := write(verdictsPage, md.Bytes()); err != nil {
 		return err
 	}
 	for _, old := range before {

@@ -12,24 +12,26 @@ import (
 	"lockstep/sim"
 )
 
-// A telling is a run that tells a story.
-type telling struct {
-	story story.Story
-	key   string // of the lock, if the story is about a key
+// A telling is a run that tells a story: the story by the watchdog timeouts with which it can be told.
+type telling []timedStory
+
+// timedStory is a story in the world of a lock with a watchdog timeout.
+type timedStory struct {
+	watchdog time.Duration
+	lock     story.Lock
+	sc       *scenarios.Scenario
 }
 
 // toldRuns is the number of runs of a family that may tell stories. The others are drawn.
 const toldRuns = 60
 
-// telling returns what a run tells. A family begins with stories that apply to the lock and have only
-// what the faults and the profile of the plan allow: with all of them, or, if they are more than toldRuns,
-// with those that follow the stories of the family before it. A story about a key is told of each key of
-// the lock. It reports false if the run tells none.
-func (f *family) telling(p Plan, l *subject.Subject, index int) (t telling, ok bool) {
+// telling returns which of the tellings of the plan a run is. A family begins with all of them, or, if they
+// are more than toldRuns, with those that follow the tellings of the family before it. It reports false if
+// the run tells no story.
+func (p Plan) telling(all []telling, index int) (t telling, ok bool) {
 	number, n := index/FamilyRuns/max(p.Seeds, 1), index%FamilyRuns
-	all := f.tellingsOf(p, l)
 	if n >= min(toldRuns, len(all)) {
-		return t, false
+		return nil, false
 	}
 	if len(all) > toldRuns {
 		n = (number*toldRuns + n) % len(all)
@@ -37,29 +39,40 @@ func (f *family) telling(p Plan, l *subject.Subject, index int) (t telling, ok b
 	return all[n], true
 }
 
-// tellingsOf returns what all families together tell.
-func (f *family) tellingsOf(p Plan, l *subject.Subject) []telling {
-	if f.chosen {
-		return f.tellings
+// tellings returns what all families of the plan tell together: the stories that apply to the lock and have
+// only what the faults and the profile of the plan allow. A story about a key is told of each key of the
+// lock.
+func (p Plan) tellings(l *subject.Subject) (all []telling) {
+	if !p.strategy().Tells() {
+		return nil
 	}
-	f.chosen = true
-	of := story.Of(l, toldWatchdogs[0])
+	watchdogs := toldWatchdogs
+	if p.Profile == draw.Simple {
+		watchdogs = watchdogs[:1]
+	}
+	usual := story.Of(l, toldWatchdogs[0])
 	for _, s := range story.All {
-		if s.Lacks(of) != "" {
+		if s.Lacks(usual) != "" {
 			continue
 		}
-		if sc := s.Scenario(of); play.Applies(sc, l) != nil || !p.allows(l, sc) {
+		if sc := s.Scenario(usual); play.Applies(sc, l) != nil || !p.allows(l, sc) {
 			continue
 		}
-		keys := []string{""}
+		keys := []string{usual.Key}
 		if s.AboutAKey() {
 			keys = l.Keys(story.LockName)
 		}
 		for _, key := range keys {
-			f.tellings = append(f.tellings, telling{s, key})
+			var t telling
+			for _, watchdog := range watchdogs {
+				of := story.Of(l, watchdog)
+				of.Key = key
+				t = append(t, timedStory{watchdog, of, s.Scenario(of)})
+			}
+			all = append(all, t)
 		}
 	}
-	return f.tellings
+	return all
 }
 
 // allows reports whether a scenario has only faults of the classes of the plan, and only callers of
@@ -91,18 +104,14 @@ var (
 
 // tell returns what a run tells with times and calls that are drawn: the network, the timeout, moments that
 // are a little later, and tries with a bounded wait in place of calls that wait without one.
-func (p Plan) tell(c sim.Chooser, l *subject.Subject, t telling) draw.Scenario {
+func (p Plan) tell(c sim.Chooser, l *subject.Subject, t telling) *scenarios.Scenario {
 	pick := func(n int) int { return int(c.Choose("draw/story", uint64(n))) }
-	watchdog, latency := toldWatchdogs[0], toldLatencies[0]
+	told, latency := t[0], toldLatencies[0]
 	if p.Profile != draw.Simple {
-		watchdog, latency = toldWatchdogs[pick(len(toldWatchdogs))], toldLatencies[pick(len(toldLatencies))]
+		told, latency = t[pick(len(t))], toldLatencies[pick(len(toldLatencies))]
 	}
-	of := story.Of(l, watchdog)
-	if t.key != "" {
-		of.Key = t.key
-	}
-	sc := t.story.Scenario(of)
-	sc.Watchdog, sc.Latency = watchdog, latency
+	sc, lease := told.sc.Clone(), told.lock.Lease
+	sc.Watchdog, sc.Latency = told.watchdog, latency
 	if l.Replicated {
 		sc.Server = scenarios.Server{Replicas: 2, Lag: scenarios.Range{Min: 100 * time.Microsecond, Max: time.Millisecond}}
 	}
@@ -114,12 +123,12 @@ func (p Plan) tell(c sim.Chooser, l *subject.Subject, t telling) draw.Scenario {
 			s.Want = nil // a want is not a promise of the lock
 			switch {
 			case later && (s.Kind == scenarios.StepSleep || s.Kind == scenarios.StepAt):
-				s.D += time.Duration(pick(int(of.Lease/(50*time.Millisecond))+1)) * time.Millisecond
+				s.D += time.Duration(pick(int(lease/(50*time.Millisecond))+1)) * time.Millisecond
 			case bounded && s.Kind == scenarios.StepLock && s.Interruptible == nil:
-				wait := 2 * max(of.Lease, time.Second)
+				wait := 2 * max(lease, time.Second)
 				s.Kind, s.Wait = scenarios.StepTryLock, &wait
 			}
 		}
 	}
-	return draw.Scenario{Text: sc.Write()}
+	return sc
 }

@@ -35,7 +35,7 @@ func TestTheVersionOfTheDrawing(t *testing.T) {
 		l := scenariotest.Lock(t, name)
 		for _, p := range []draw.Profile{draw.Simple, draw.Full} {
 			for _, classes := range classes {
-				_, _ = fmt.Fprintln(sum, draw.New(sim.NewSeeded(uint64(seed)), l, p, classes).Text)
+				_, _ = fmt.Fprintln(sum, draw.New(sim.NewSeeded(uint64(seed)), l, p, classes).Write())
 			}
 		}
 	}
@@ -48,13 +48,14 @@ func TestTheVersionOfTheStories(t *testing.T) {
 	for seed, name := range locksOfVersions {
 		l := scenariotest.Lock(t, name)
 		for _, p := range []draw.Profile{draw.Simple, draw.Full} {
-			f, told := newFamily(), Plan{Lock: name, Faults: draw.Classes, Profile: p, Strategy: StrategyTold}
+			told := Plan{Lock: name, Faults: draw.Classes, Profile: p, Strategy: StrategyTold}
+			all := told.tellings(l)
 			for n := range 2 * FamilyRuns {
-				s, ok := f.telling(told, l, n)
+				s, ok := told.telling(all, n)
 				if !ok {
 					continue
 				}
-				_, _ = fmt.Fprintln(sum, told.tell(sim.NewSeeded(uint64(seed+n)), l, s).Text)
+				_, _ = fmt.Fprintln(sum, told.tell(sim.NewSeeded(uint64(seed+n)), l, s).Write())
 			}
 		}
 	}
@@ -76,7 +77,7 @@ func TestTheVersionOfTheNames(t *testing.T) {
 	for _, name := range locksOfVersions {
 		l := scenariotest.Lock(t, name)
 		for seed := range seeds {
-			v := play.Run(h, scenariotest.Parse(t, draw.New(sim.NewSeeded(seed), l, draw.Full, draw.Classes).Text), l, seed)
+			v := play.Run(h, draw.New(sim.NewSeeded(seed), l, draw.Full, draw.Classes).Scenario, l, seed)
 			for _, f := range v.Findings {
 				defect := failure.NewNamer(h, v).Name(f).ID
 				seen[defect] = true

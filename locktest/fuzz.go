@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"lockstep/explore/draw"
-	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
 )
@@ -54,11 +53,8 @@ func Fuzz(f *testing.F, s Subject) {
 			return
 		}
 		decisions := &bytesChooser{left: input}
-		text := draw.New(decisions, r.lock, plan.Profile, plan.Faults).Text
-		sc, err := scenarios.Parse("fuzz.yaml", []byte(text), scenarios.AnyLock)
-		if err != nil {
-			panic("locktest: a scenario was drawn that does not load: " + err.Error())
-		}
+		sc := draw.New(decisions, r.lock, plan.Profile, plan.Faults).Scenario
+		sc.SetFile("fuzz.yaml")
 		r.on(t, func(h *sim.Host) {
 			t.Helper()
 			v := play.Judge(h, sc, r.lock, 0, play.Play(h, sc, r.lock, decisions))

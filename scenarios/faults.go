@@ -251,12 +251,9 @@ func (l *loader) grantee(n *yaml.Node) string {
 		l.unknown(n, "thread or process", name, "granted", known)
 		return name
 	}
-	for t, s := range l.s.All() {
-		if (s.Kind == StepLock || s.Kind == StepTryLock || s.Kind == StepWithLock) && (t.Process == name || model.ThreadName(t.Process, t.Thread) == name) {
-			return name
-		}
+	if !l.s.takes(name) {
+		l.fail(n, "%s takes no lock, so it is never granted one", name)
 	}
-	l.fail(n, "%s takes no lock, so it is never granted one", name)
 	return name
 }
 

@@ -39,6 +39,10 @@ const (
 	minWatchdog = 3 * time.Millisecond
 	minLease    = time.Millisecond // PEXPIRE counts in milliseconds
 	zeroLatency = 100 * time.Microsecond
+
+	minResponseTimeout = time.Millisecond
+	maxDrift           = 999_999 // ppm
+	defaultTake        = 1
 )
 
 var (
@@ -105,7 +109,6 @@ func parse(file string, text []byte, knownLock func(string) (*subject.Subject, e
 		Text:      string(text),
 		Latency:   Range{200 * time.Microsecond, 2 * time.Millisecond},
 		Watchdog:  defaultWatchdog,
-		Expect:    map[string]Expectation{},
 		SeedFirst: 1,
 		SeedLast:  1,
 	}}
@@ -187,13 +190,7 @@ func (l *loader) taken(n *yaml.Node) {
 	if n == nil || n.Value == "" {
 		return
 	}
-	var names []string
-	for _, s := range l.s.All() {
-		if (s.Kind == StepLock || s.Kind == StepTryLock || s.Kind == StepWithLock) && !slices.Contains(names, s.Name) {
-			names = append(names, s.Name)
-		}
-	}
-	if !slices.Contains(names, n.Value) {
+	if names := l.s.taken(); !slices.Contains(names, n.Value) {
 		l.unknown(n, "lock", n.Value, "steps", names)
 	}
 }
@@ -253,7 +250,7 @@ func (l *loader) server(n *yaml.Node) {
 		return
 	}
 	bad := len(l.errs)
-	s := Server{Replicas: l.count(0)(f["replicas"]), Lag: l.s.Latency}
+	s := Server{Replicas: l.count(0)(f["replicas"])}
 	switch lag := f["lag"]; {
 	case s.Replicas > maxReplicas:
 		l.fail(f["replicas"], "%d replicas; a server has at most %d", s.Replicas, maxReplicas)
@@ -261,6 +258,8 @@ func (l *loader) server(n *yaml.Node) {
 		l.fail(lag, "a lag without replicas: give replicas, or leave lag out")
 	case lag != nil:
 		s.Lag = l.way(lag, "lag")
+	case s.Replicas > 0:
+		s.Lag = l.s.Latency
 	}
 	l.s.Server = s
 }
@@ -278,14 +277,14 @@ func (l *loader) processes(n *yaml.Node) {
 			WallOffset:   l.signed(clock["offset"]),
 			WallDriftPPM: l.integer(clock["drift_ppm"]),
 			ClientOptions: subject.ClientOptions{
-				ResponseTimeout: optional(client["response_timeout"], l.durationFrom(time.Millisecond)),
+				ResponseTimeout: optional(client["response_timeout"], l.durationFrom(minResponseTimeout)),
 				RetryAttempts:   optional(client["retry_attempts"], l.count(0)),
 				PoolSize:        optional(client["pool_size"], l.count(1)),
 				FairWait:        optional(client["fair_wait"], l.duration),
 			},
 		}
-		if p.WallDriftPPM <= -1_000_000 || p.WallDriftPPM >= 1_000_000 {
-			l.fail(clock["drift_ppm"], "a drift of %d ppm stops the clock or doubles it; stay within ±999999", p.WallDriftPPM)
+		if p.WallDriftPPM < -maxDrift || p.WallDriftPPM > maxDrift {
+			l.fail(clock["drift_ppm"], "a drift of %d ppm stops the clock or doubles it; stay within ±%d", p.WallDriftPPM, maxDrift)
 		}
 		if f["threads"] != nil {
 			p.Threads = l.count(1)(f["threads"])
@@ -343,7 +342,8 @@ func (l *loader) scripts(n *yaml.Node) {
 		if own := byThread[t]; len(own.steps) > 0 {
 			p, number, _ := strings.Cut(t, "/")
 			i, _ := strconv.Atoi(number)
-			l.s.Threads = append(l.s.Threads, Script{Process: p, Thread: i, Steps: own.steps})
+			// Several threads may have the same steps in the file. Each gets its own copy.
+			l.s.Threads = append(l.s.Threads, Script{Process: p, Thread: i, Steps: cloneSteps(own.steps)})
 		}
 	}
 	if len(l.s.Threads) == 0 && len(l.errs) == 0 {
@@ -422,6 +422,9 @@ func (l *loader) expect(n *yaml.Node) {
 		if _, twice := l.s.Expect[lock]; twice {
 			l.fail(key, "%s is %s, which has an expectation already", quote(key.Value), lock)
 			continue
+		}
+		if l.s.Expect == nil {
+			l.s.Expect = map[string]Expectation{}
 		}
 		l.s.Expect[lock] = e
 	}

@@ -119,7 +119,7 @@ func (l *loader) stepFields(s *Step, n *yaml.Node) {
 		if slices.Contains(s.Want, "refused") && !fenced && s.Name != "" {
 			l.fail(f["want"], "%s refuses nobody: give it a fence, such as {start: 100, fence: orders}", s.Name)
 		}
-		s.Take = 1
+		s.Take = defaultTake
 		if f["take"] != nil {
 			s.Take = int64(l.count(0)(f["take"]))
 		}

@@ -14,8 +14,16 @@ import (
 
 // Write returns the scenario as the text of a file. It writes the fields and ignores Text.
 // Parse reads the same fields from the result.
-func (sc *Scenario) Write() string {
-	w := &writer{}
+func (sc *Scenario) Write() string { return sc.write(&writer{}) }
+
+// SetFile makes the scenario the one that Parse reads from a file of that name with the text that
+// Write returns. It sets File, Text and the positions of steps and faults.
+func (sc *Scenario) SetFile(file string) {
+	sc.File = file
+	sc.Text = sc.write(&writer{places: true, file: file})
+}
+
+func (sc *Scenario) write(w *writer) string {
 	w.line("lockstep: %s", formatVersion)
 	w.line("name: %s", atom(sc.Name))
 	w.text("about", sc.About)
@@ -43,8 +51,9 @@ func (sc *Scenario) Write() string {
 	}
 	if len(sc.Faults) > 0 {
 		w.line("faults:")
-		for _, f := range sc.Faults {
-			w.line("  - %s", f.write())
+		for i := range sc.Faults {
+			w.place("  ", &sc.Faults[i].Pos)
+			w.line("  - %s", sc.Faults[i].write())
 		}
 	}
 	if len(sc.Expect) > 0 {
@@ -63,9 +72,26 @@ func (sc *Scenario) Write() string {
 }
 
 // A writer collects the lines of a file.
-type writer struct{ strings.Builder }
+type writer struct {
+	strings.Builder
+	lines int
+	// places reports whether the writer sets the positions of what it writes, and file is the
+	// name of their file.
+	places bool
+	file   string
+}
 
-func (w *writer) line(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
+func (w *writer) line(format string, args ...any) {
+	w.lines++
+	fmt.Fprintf(w, format+"\n", args...)
+}
+
+// place sets the position of the item of a list that the next line begins.
+func (w *writer) place(indent string, p *Position) {
+	if w.places {
+		*p = Position{File: w.file, Line: w.lines + 1, Column: len(indent) + len("- ") + 1}
+	}
+}
 
 // textWidth is the number of columns to which text is folded.
 const textWidth = 110
@@ -92,7 +118,9 @@ func (w *writer) text(field, text string) {
 }
 
 func (w *writer) steps(indent string, steps []Step) {
-	for _, s := range steps {
+	for i := range steps {
+		s := &steps[i]
+		w.place(indent, &s.Pos)
 		if s.Kind != StepWithLock && s.Kind != StepRepeat {
 			w.line("%s- %s", indent, s.write())
 			continue

@@ -62,7 +62,7 @@ func TestNothingOutlivesUpstream(t *testing.T) {
 	}{{"java", 0}, {"java", 700 * time.Millisecond}, {"redis-server", 0}, {"redis-server", 300 * time.Millisecond}, {"redis-server", 2 * time.Second}} {
 		dir := t.TempDir()
 		mark := fmt.Sprintf("LOCKSTEP_UPSTREAM_TEST=%d-%d", os.Getpid(), i)
-		cmd := exec.Command(self, "upstream", "R-token-lease", "--runs", "1", "--tries", "20", "--out", filepath.Join(dir, "upstream"))
+		cmd := exec.Command(self, "upstream", "R-token-lease", "--runs", "1", "--tries", "20", "--results", dir)
 		cmd.Env = append(os.Environ(), mark, "TMPDIR="+dir)
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)

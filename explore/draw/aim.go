@@ -42,21 +42,16 @@ func Kinds(l *subject.Subject, classes []Class, m coverage.Moment) (kinds []cove
 }
 
 // Aim draws a scenario that adds to base a fault of the kind, so that the fault strikes in the
-// opening. CanAim must report true for them. The opening is one of base's run with a seed. With the same seed the run of the new
-// scenario is the same until the fault. Aim reports false if base has too many faults already,
-// or does not load.
+// opening. CanAim must report true for them. The opening is one of base's run with a seed. With the
+// same seed the run of the new scenario is the same until the fault. Aim reports false if base has
+// too many faults already. It leaves base as it is.
 func Aim(c sim.Chooser, base Scenario, l *subject.Subject, p Profile, classes []Class, o coverage.Opening, k coverage.Kind) (Scenario, bool) {
-	was, err := scenarios.Parse("aimed.yaml", []byte(base.Text), scenarios.AnyLock)
-	if err != nil {
-		return Scenario{}, false
-	}
 	d := newDrawer(c, l, p, classes)
 	d.knobs = base.Knobs
-	d.adopt(was)
+	d.adopt(base.Clone())
 	if len(d.sc.Threads) == 0 || len(d.sc.Faults) > d.most(3, 6) {
 		return Scenario{}, false
 	}
-	d.sc.Faults = slices.Clone(d.sc.Faults)
 	if k == coverage.Interrupt {
 		d.interruptAt(d.momentOf(o), o.Thread)
 	} else {
@@ -64,29 +59,26 @@ func Aim(c sim.Chooser, base Scenario, l *subject.Subject, p Profile, classes []
 	}
 	aimed := base.Aimed + 1
 	d.sc.About = d.about(fmt.Sprintf("%d of them aimed, the last: %s met %s, %s", aimed, k, o.Op, o.Moment))
-	return Scenario{Text: d.sc.Write(), Knobs: d.knobs, Aimed: aimed}, true
+	return Scenario{Scenario: d.sc, Knobs: d.knobs, Aimed: aimed}, true
 }
 
-// adopt starts from a scenario, without its expectations.
-func (d *drawer) adopt(was *scenarios.Scenario) {
-	sc := *was
+// adopt goes on with a scenario, which it takes the expectations from.
+func (d *drawer) adopt(sc *scenarios.Scenario) {
 	sc.Name, sc.Source, sc.Locks = d.sc.Name, "", d.sc.Locks
+	sc.File, sc.Text = "", ""
 	sc.SeedFirst, sc.SeedLast = 1, 1
 	sc.Expect, sc.Reach = nil, nil
-	sc.Resources = slices.Clone(was.Resources)
 	for i := range sc.Resources {
 		sc.Resources[i].End = nil // what follows from the workload no longer does
 	}
-	sc.Threads = nil
-	for _, t := range was.Threads {
-		if t.Steps = d.undemanding(t.Steps); len(t.Steps) > 0 {
-			sc.Threads = append(sc.Threads, t)
-		}
+	for i := range sc.Threads {
+		sc.Threads[i].Steps = d.undemanding(sc.Threads[i].Steps)
 	}
+	sc.Tidy()
 	if d.lock.Replicated != (sc.Server.Replicas > 0) {
 		sc.Server = d.server()
 	}
-	d.sc = &sc
+	d.sc = sc
 	if len(d.names) == 0 {
 		d.names = []string{"x"}
 	}
@@ -118,9 +110,6 @@ func (d *drawer) undemanding(steps []scenarios.Step) []scenarios.Step {
 			}
 		}
 		s.Steps = d.undemanding(s.Steps)
-		if s.Kind == scenarios.StepRepeat && len(s.Steps) == 0 {
-			continue
-		}
 		out = append(out, s)
 	}
 	slices.Sort(d.names)
@@ -214,7 +203,7 @@ func (d *drawer) interruptAt(at time.Duration, target string) {
 	if i < 0 {
 		p := scenarios.Process{Name: name, Threads: 1}
 		p.ClientOptions.FairWait = d.sc.Processes[0].ClientOptions.FairWait
-		d.sc.Processes = append(slices.Clone(d.sc.Processes), p)
+		d.sc.Processes = append(d.sc.Processes, p)
 		d.sc.Threads = append(d.sc.Threads, scenarios.Script{Process: name, Thread: 1, Steps: steps})
 		return
 	}
@@ -223,7 +212,7 @@ func (d *drawer) interruptAt(at time.Duration, target string) {
 	if k < 0 {
 		k = len(t.Steps)
 	}
-	t.Steps = slices.Insert(slices.Clone(t.Steps), k, steps...)
+	t.Steps = slices.Insert(t.Steps, k, steps...)
 }
 
 // Asked returns the kinds of faults that a campaign with these classes asks for.

@@ -22,7 +22,7 @@ func TestAimedFaultsMeetTheirMoment(t *testing.T) {
 		kinds := map[coverage.Kind]bool{}
 		for seed := range uint64(longtest.Size(t, 3, 12)) {
 			base := draw.New(sim.NewSeeded(seed), l, draw.Full, nil)
-			run := play.Play(h, scenariotest.Parse(t, base.Text), l, sim.NewSeeded(seed))
+			run := play.Play(h, base.Scenario, l, sim.NewSeeded(seed))
 			if run.Steps > 3000 {
 				continue
 			}
@@ -42,7 +42,7 @@ func TestAimedFaultsMeetTheirMoment(t *testing.T) {
 				if !ok {
 					t.Fatalf("seed %d: no scenario has %s at %+v", seed, k, o)
 				}
-				sc := scenariotest.Parse(t, aimed.Text)
+				sc := aimed.Scenario
 				if n := len(sc.Faults); n > 1 || n == 0 && k != coverage.Interrupt {
 					t.Fatalf("%d faults", n)
 				}
@@ -55,7 +55,7 @@ func TestAimedFaultsMeetTheirMoment(t *testing.T) {
 					// Each timer of a world has a nanosecond of its own in its slot, and the fault has one.
 					slot := int64(sim.Resolution)
 					if i >= len(after) || before[i].AtNs/slot != after[i].AtNs/slot || before[i].Kind != after[i].Kind || before[i].Msg != after[i].Msg {
-						t.Fatalf("seed %d, %s at %+v: event %d differs before the fault:\n%+v\n%+v\n%s", seed, k, o, i, before[i], after[i], aimed.Text)
+						t.Fatalf("seed %d, %s at %+v: event %d differs before the fault:\n%+v\n%+v\n%s", seed, k, o, i, before[i], after[i], aimed.Write())
 					}
 				}
 				tried++

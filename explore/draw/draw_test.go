@@ -53,10 +53,7 @@ func TestEachProfileHasSeveralThreadsInAProcess(t *testing.T) {
 		const n = 300
 		several := 0
 		for seed := range uint64(n) {
-			sc, err := scenarios.Parse("drawn.yaml", []byte(New(sim.NewSeeded(seed), l, p, Classes).Text), scenarios.AnyLock)
-			if err != nil {
-				t.Fatal(err)
-			}
+			sc := New(sim.NewSeeded(seed), l, p, Classes).Scenario
 			if slices.ContainsFunc(sc.Processes, func(x scenarios.Process) bool { return x.Threads > 1 }) {
 				several++
 			}
@@ -118,7 +115,7 @@ func kindOfDrawn(f scenarios.Fault) string {
 
 func TestWhatIsDrawnLoads(t *testing.T) {
 	eachDraw(longtest.Size(t, 2, 20), func(seed uint64, l *subject.Subject, p Profile, classes []Class, drawn Scenario) {
-		text := drawn.Text
+		text := drawn.Write()
 		sc := scenariotest.Parse(t, text)
 		if again := New(sim.NewSeeded(seed), l, p, classes); !reflect.DeepEqual(again, drawn) {
 			t.Fatalf("seed %d, drawn twice:\n%+v\n%+v", seed, drawn, again)
@@ -192,13 +189,13 @@ func simple(t *testing.T, l *subject.Subject, sc *scenarios.Scenario) {
 	t.Helper()
 	for _, p := range sc.Processes {
 		if p.Threads > 2 {
-			t.Fatalf("%d threads in one client:\n%s", p.Threads, sc.Text)
+			t.Fatalf("%d threads in one client:\n%s", p.Threads, sc.Write())
 		}
 	}
 	kinds := stepKinds(sc)
 	for _, kind := range []scenarios.StepKind{scenarios.StepForceUnlock, scenarios.StepClose, scenarios.StepUse, scenarios.StepRepeat} {
 		if kinds[string(kind)] {
-			t.Fatalf("a step %s:\n%s", kind, sc.Text)
+			t.Fatalf("a step %s:\n%s", kind, sc.Write())
 		}
 	}
 	for _, th := range sc.Threads {
@@ -211,10 +208,10 @@ func simple(t *testing.T, l *subject.Subject, sc *scenarios.Scenario) {
 					delete(held, s.Name)
 				case scenarios.StepLock, scenarios.StepTryLock, scenarios.StepWithLock:
 					if l.Fair && s.Wait != nil {
-						t.Fatalf("a timed try on a fair lock:\n%s", sc.Text)
+						t.Fatalf("a timed try on a fair lock:\n%s", sc.Write())
 					}
 					if lease, ok := held[s.Name]; ok && (lease == nil) != (s.Lease == nil) {
-						t.Fatalf("lease and watchdog on one hold of %s/%d:\n%s", th.Process, th.Thread, sc.Text)
+						t.Fatalf("lease and watchdog on one hold of %s/%d:\n%s", th.Process, th.Thread, sc.Write())
 					}
 					held[s.Name] = s.Lease
 				}
@@ -241,7 +238,7 @@ func TestDrawsAreASwarm(t *testing.T) {
 		l := scenariotest.Lock(t, name)
 		seen := map[string]int{}
 		for seed := range uint64(n) {
-			sc := scenariotest.Parse(t, New(sim.NewSeeded(seed), l, Full, Classes).Text)
+			sc := New(sim.NewSeeded(seed), l, Full, Classes).Scenario
 			found := stepKinds(sc)
 			for _, f := range sc.Faults {
 				found[kindOfDrawn(f)] = true
@@ -260,7 +257,7 @@ func TestDrawsAreASwarm(t *testing.T) {
 	for _, c := range Classes {
 		with := 0
 		for seed := range uint64(n) {
-			sc := scenariotest.Parse(t, New(sim.NewSeeded(seed), l, Full, []Class{c}).Text)
+			sc := New(sim.NewSeeded(seed), l, Full, []Class{c}).Scenario
 			skewed := slices.ContainsFunc(sc.Processes, func(p scenarios.Process) bool { return p.WallOffset != 0 || p.WallDriftPPM != 0 })
 			if len(sc.Faults) > 0 || stepKinds(sc)["interrupt"] || skewed {
 				with++
@@ -281,10 +278,10 @@ func TestSimpleWorkloadsHold(t *testing.T) {
 			continue
 		}
 		for seed := range n {
-			v := play.Run(h, scenariotest.Parse(t, New(sim.NewSeeded(seed), l, Simple, nil).Text), l, seed)
+			v := play.Run(h, New(sim.NewSeeded(seed), l, Simple, nil).Scenario, l, seed)
 			for _, f := range v.Findings {
 				if f.Verdict == judges.Undecided || f.Class == judges.ClassBug && failure.NewNamer(h, v).Name(f).ID == "" {
-					t.Errorf("%s, seed %d: %s %s: %s\n%s", l.Name, seed, f.Judge, f.Verdict, sentence.Finding(f), v.Scenario.Text)
+					t.Errorf("%s, seed %d: %s %s: %s\n%s", l.Name, seed, f.Judge, f.Verdict, sentence.Finding(f), v.Scenario.Write())
 				}
 			}
 		}
@@ -294,9 +291,9 @@ func TestSimpleWorkloadsHold(t *testing.T) {
 // rapid shrinks every decision to zero. The draw from zeros is a simple scenario.
 func TestTheSimplestDraw(t *testing.T) {
 	for _, p := range profiles {
-		sc := scenariotest.Parse(t, New(zeros{}, scenariotest.Lock(t, "redisson"), p, Classes).Text)
+		sc := New(zeros{}, scenariotest.Lock(t, "redisson"), p, Classes).Scenario
 		if len(sc.Faults) > 0 || len(sc.Processes) != 2 || len(stepKinds(sc)) > 2 {
-			t.Errorf("the simplest draw of profile %s:\n%s", p, sc.Text)
+			t.Errorf("the simplest draw of profile %s:\n%s", p, sc.Write())
 		}
 	}
 }
@@ -311,7 +308,7 @@ func TestErrorsComeInPlaceOfCommands(t *testing.T) {
 	l := scenariotest.Lock(t, "redisson@4.7.0")
 	drawn := 0
 	for seed := range uint64(300) {
-		for _, f := range scenariotest.Parse(t, New(sim.NewSeeded(seed), l, Full, []Class{ClassNetwork, ClassWatchdog}).Text).Faults {
+		for _, f := range New(sim.NewSeeded(seed), l, Full, []Class{ClassNetwork, ClassWatchdog}).Scenario.Faults {
 			if f.Do != "error" {
 				continue
 			}
@@ -356,12 +353,7 @@ func TestOrderlyCallersForceNothing(t *testing.T) {
 	kinds := map[Profile]map[scenarios.StepKind]int{Orderly: {}, Full: {}}
 	for profile, met := range kinds {
 		for seed := range uint64(200) {
-			drawn := New(sim.NewSeeded(seed), l, profile, nil)
-			sc, err := scenarios.Parse("drawn.yaml", []byte(drawn.Text), scenarios.AnyLock)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, s := range sc.All() {
+			for _, s := range New(sim.NewSeeded(seed), l, profile, nil).All() {
 				met[s.Kind]++
 			}
 		}

@@ -34,12 +34,12 @@ func TestDrawnScenariosApply(t *testing.T) {
 	for seed := range uint64(300) {
 		for _, profile := range []Profile{Simple, Full} {
 			drawn := New(sim.NewSeeded(seed), &little, profile, Classes)
-			sc, err := scenarios.Parse("drawn.yaml", []byte(drawn.Text), scenarios.AnyLock)
+			sc, err := scenarios.Parse("drawn.yaml", []byte(drawn.Write()), scenarios.AnyLock)
 			if err != nil {
-				t.Fatalf("%v\n%s", err, drawn.Text)
+				t.Fatalf("%v\n%s", err, drawn.Write())
 			}
 			if err := play.Applies(sc, &little); err != nil {
-				t.Fatalf("%v\n%s", err, drawn.Text)
+				t.Fatalf("%v\n%s", err, drawn.Write())
 			}
 			for _, f := range sc.Faults {
 				struck[len(f.Servers)]++
@@ -50,7 +50,7 @@ func TestDrawnScenariosApply(t *testing.T) {
 					t.Errorf("the servers %v", f.Servers)
 				}
 			}
-			leases += strings.Count(New(sim.NewSeeded(seed), base, profile, Classes).Text, "lease: ")
+			leases += strings.Count(New(sim.NewSeeded(seed), base, profile, Classes).Write(), "lease: ")
 		}
 	}
 	if leases == 0 {
@@ -75,11 +75,11 @@ func TestExtensionsAreDrawnForLocksThatHaveThem(t *testing.T) {
 	for seed := range uint64(100) {
 		for _, profile := range []Profile{Simple, Full} {
 			scenario := New(sim.NewSeeded(seed), &extends, profile, Classes)
-			if !strings.Contains(scenario.Text, "- extend: ") {
+			if !strings.Contains(scenario.Write(), "- extend: ") {
 				continue
 			}
 			drawn[profile]++
-			if strings.Contains(New(sim.NewSeeded(seed), base, profile, Classes).Text, "extend") {
+			if strings.Contains(New(sim.NewSeeded(seed), base, profile, Classes).Write(), "extend") {
 				t.Fatal("an extension is drawn for a lock without")
 			}
 		}
@@ -107,7 +107,7 @@ func TestOnlySeveralServersHaveClocksThatStep(t *testing.T) {
 	} {
 		n := 0
 		for seed := range uint64(200) {
-			sc, err := scenarios.Parse("drawn.yaml", []byte(New(sim.NewSeeded(seed), c.lock, Full, c.classes).Text), scenarios.AnyLock)
+			sc, err := scenarios.Parse("drawn.yaml", []byte(New(sim.NewSeeded(seed), c.lock, Full, c.classes).Write()), scenarios.AnyLock)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,12 +148,12 @@ func TestFaultsThatAServerLacksAreNotDrawn(t *testing.T) {
 	drawn, rules := map[model.ServerFault]int{}, map[string]int{}
 	for seed := range longtest.Size[uint64](t, 100, 300) {
 		drew := New(sim.NewSeeded(seed), &lock, Full, Classes)
-		sc, err := scenarios.Parse("drawn.yaml", []byte(drew.Text), scenarios.AnyLock)
+		sc, err := scenarios.Parse("drawn.yaml", []byte(drew.Write()), scenarios.AnyLock)
 		if err != nil {
-			t.Fatalf("%v\n%s", err, drew.Text)
+			t.Fatalf("%v\n%s", err, drew.Write())
 		}
 		if err := play.Applies(sc, &lock); err != nil {
-			t.Fatalf("%v\n%s", err, drew.Text)
+			t.Fatalf("%v\n%s", err, drew.Write())
 		}
 		for _, f := range sc.Faults {
 			drawn[f.Server]++
@@ -208,9 +208,9 @@ func commandsDrawn(t *testing.T, l *subject.Subject) map[string]int {
 	met := map[string]int{}
 	for seed := range longtest.Size[uint64](t, 120, 400) {
 		drew := New(sim.NewSeeded(seed), l, Full, []Class{ClassNetwork})
-		sc, err := scenarios.Parse("drawn.yaml", []byte(drew.Text), func(string) (*subject.Subject, error) { return l, nil })
+		sc, err := scenarios.Parse("drawn.yaml", []byte(drew.Write()), func(string) (*subject.Subject, error) { return l, nil })
 		if err != nil {
-			t.Fatalf("%v\n%s", err, drew.Text)
+			t.Fatalf("%v\n%s", err, drew.Write())
 		}
 		for _, f := range sc.Faults {
 			if f.When.Command != "" {
@@ -255,7 +255,7 @@ func TestWhatIsDrawnForALockOnRedisStays(t *testing.T) {
 	lock.Campaign = subject.Campaign{ShortWaits: true, NoReentry: true}
 	sum := sha256.New()
 	for seed := range uint64(200) {
-		_, _ = fmt.Fprintln(sum, New(sim.NewSeeded(seed), &lock, Full, Classes).Text)
+		_, _ = fmt.Fprintln(sum, New(sim.NewSeeded(seed), &lock, Full, Classes).Write())
 	}
 	if got, want := fmt.Sprintf("%x", sum.Sum(nil)[:8]), "cf2101b1a2f3ea20"; got != want {
 		t.Errorf("the same seeds draw other scenarios: raise Version, then put %s here", got)

@@ -67,6 +67,18 @@ func (g Group) Folder(o Origin) string {
 	return g.Key()
 }
 
+// Name returns a name of a known defect or of a limit that is fit for a file. It is "" for a bug
+// without a name.
+func (o Origin) Name() string {
+	switch {
+	case o.Defect != "":
+		return o.Defect
+	case o.Excuse != "":
+		return fileName(o.Excuse)
+	}
+	return ""
+}
+
 // String describes the group in words.
 func (g Group) String() string {
 	return fmt.Sprintf("%s (%s) at %s, with %s", g.Judge, g.Class, g.Op, g.FaultWords())

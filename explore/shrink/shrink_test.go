@@ -3,11 +3,15 @@ package shrink
 import (
 	"bytes"
 	"math"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
-	"go.yaml.in/yaml/v3"
+	"pgregory.net/rapid"
 
+	"lockstep/explore/draw"
 	"lockstep/explore/failure"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios"
@@ -241,25 +245,18 @@ func saysWhatItShows(t *testing.T, h *sim.Host, f failure.Failure) {
 // faults, processes or threads.
 func smallest(t *testing.T, h *sim.Host, f failure.Failure) {
 	t.Helper()
-	for _, cuts := range []func(*yaml.Node) []cut{stepCuts, faultCuts, processCuts, threadCuts} {
-		whole, err := document(f.Verdict.Scenario.Text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range cuts(whole) {
-			less := clone(whole)
-			cuts(less)[i]()
-			tidy(less)
-			sc, err := scenarios.Parse("less.yaml", []byte(source(less)), subject.Find)
-			if err != nil {
+	whole := f.Verdict.Scenario
+	for _, of := range []cuts{stepCuts, faultCuts, processCuts, threadCuts} {
+		for i := range of(whole.Clone()) {
+			less := whole.Clone()
+			of(less)[i]()
+			less.Tidy()
+			if !less.Complete() || less.Write() == whole.Write() { // a process keeps at least one thread
 				continue
 			}
-			if len(sc.Processes) == len(f.Verdict.Scenario.Processes) && len(sc.Threads) == len(f.Verdict.Scenario.Threads) && source(less) == source(whole) {
-				continue // a process keeps at least one thread
-			}
-			v := play.Run(h, sc, f.Verdict.Lock, f.Verdict.Seed)
+			v := play.Run(h, less, f.Verdict.Lock, f.Verdict.Seed)
 			if g, ok := failure.First(v, f.Finding.Judge); ok && g.Class == f.Finding.Class {
-				t.Errorf("it is broken without more:\n%s", source(less))
+				t.Errorf("it is broken without more:\n%s", less.Write())
 			}
 		}
 	}
@@ -435,48 +432,70 @@ func TestWhatDoesNotShowItselfStays(t *testing.T) {
 	}
 }
 
-// The tree of every built-in scenario is written to a text that plays the same run.
-func TestTheBuiltInScenariosAreWrittenAsTheyAre(t *testing.T) {
-	h := sim.NewHost(t)
+// An edited scenario is one that the loader reads as it is, as long as it has steps.
+func TestEditedScenariosAreWrittenAsTheyAre(t *testing.T) {
 	all, err := scenarios.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sc := range all {
-		root, err := document(sc.Text)
+	for _, c := range bloated {
+		sc, err := scenarios.Parse("bloated.yaml", []byte(c.text), subject.Find)
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The texts differ only in positions, which the wants name.
-		tidy(root)
-		again, err := scenarios.Parse(sc.File, []byte(source(root)), subject.Find)
-		if err != nil {
-			t.Errorf("%s: %v\n%s", sc.Name, err, source(root))
-			continue
-		}
-		if sc.Name == "inventory" {
-			continue // too large for this test
-		}
-		l, err := subject.Find(sc.Locks[0])
-		if err != nil {
-			t.Fatal(err)
-		}
-		was, is := play.Run(h, sc, l, 1), play.Run(h, again, l, 1)
-		if was.Word != is.Word || was.AsExpected != is.AsExpected || len(was.Played.Record.Events) != len(is.Played.Record.Events) || was.Played.SimNs != is.Played.SimNs {
-			t.Errorf("%s: a %s of %d events, and as written a %s of %d\n%s", sc.Name, was.Word, len(was.Played.Record.Events), is.Word, len(is.Played.Record.Events), source(root))
-		}
+		all = append(all, sc)
 	}
+	locks := subject.All()
+	edits := []cuts{processCuts, threadCuts, stepCuts, claimCuts, unwrappings, faultCuts, needCuts, narrowings, (*scenarios.Scenario).Options, (*scenarios.Scenario).Wants}
+	rapid.Check(t, func(t *rapid.T) {
+		sc := rapid.SampledFrom(all).Draw(t, "built-in").Clone()
+		if rapid.Bool().Draw(t, "drawn") {
+			l := rapid.SampledFrom(locks).Draw(t, "lock")
+			sc = draw.New(sim.NewSeeded(rapid.Uint64().Draw(t, "seed")), l, draw.Full, draw.Classes).Scenario
+		}
+		for range rapid.IntRange(1, 8).Draw(t, "edits") {
+			before := sc.Clone()
+			i := rapid.IntRange(0, len(edits)).Draw(t, "edit")
+			if i < len(edits) {
+				parts := edits[i](sc)
+				if len(parts) == 0 {
+					continue
+				}
+				// The functions of unwrappings and narrowings are called one by one.
+				first := rapid.IntRange(0, len(parts)-1).Draw(t, "first")
+				last := first
+				if i != 4 && i != 7 {
+					last = rapid.IntRange(first, len(parts)-1).Draw(t, "last")
+				}
+				for _, remove := range slices.Backward(parts[first : last+1]) {
+					remove()
+				}
+			} else if parts := sc.Amounts(); len(parts) > 0 {
+				a := rapid.SampledFrom(parts).Draw(t, "amount")
+				below, near := amount{a.N, a.Time}.rounder()
+				a.Set(rapid.SampledFrom(append(below, near...)).Draw(t, "number").n)
+			}
+			sc.Tidy()
+			if !sc.Complete() {
+				sc = before
+				continue
+			}
+			sc.SetFile("edited.yaml")
+			read, err := scenarios.Parse(sc.File, []byte(sc.Text), scenarios.AnyLock)
+			if err != nil || !reflect.DeepEqual(read, sc) {
+				t.Fatalf("edited:\n%+v\nread:\n%+v, %v\n%s", sc, read, err, sc.Text)
+			}
+		}
+	})
 }
 
 func TestAmounts(t *testing.T) {
-	for text, digits := range map[string]int64{"0": 0, "0s": 0, "10s": 1, "1500ms": 2, "2m": 2, "-250ms": 2, "100": 1, "34": 2, "1001us": 4} {
-		if a, ok := amountOf(text); !ok || a.digits() != digits {
-			t.Errorf("%s has %d digits (%v), want %d", text, a.digits(), ok, digits)
-		}
-	}
-	for _, text := range []string{"1ms..2ms", "free", "", "1e3"} {
-		if a, ok := amountOf(text); ok {
-			t.Errorf("%s is read as %v", text, a)
+	for a, digits := range map[amount]int64{
+		{0, false}: 0, {0, true}: 0, {int64(10 * time.Second), true}: 1, {int64(1500 * time.Millisecond), true}: 2, {int64(2 * time.Minute), true}: 2,
+		{int64(-250 * time.Millisecond), true}: 2, {100, false}: 1, {34, false}: 2, {int64(1001 * time.Microsecond), true}: 4,
+	} {
+		if a.digits() != digits {
+			t.Errorf("%s has %d digits, want %d", a, a.digits(), digits)
 		}
 	}
 	for _, n := range []int64{1, -1, 7, math.MaxInt64, math.MinInt64 + 1} {

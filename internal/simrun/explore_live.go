@@ -164,13 +164,7 @@ func (h *liveHunt) next(ctx context.Context) {
 	index := h.index
 	h.index++
 	h.mu.Unlock()
-	seed, drawn := h.plan.Draw(index, cmp.Or(h.lock.Port, h.lock))
-	name := fmt.Sprintf("run-%d", index)
-	sc, err := scenarios.Parse(name+".yaml", []byte(drawn), subject.Find)
-	if err != nil {
-		h.fail(err)
-		return
-	}
+	seed, sc := h.plan.Draw(index, cmp.Or(h.lock.Port, h.lock))
 	if Live.Check(sc, h.lock, LiveOptions{}) != nil {
 		h.mu.Lock()
 		h.impossible++

@@ -555,7 +555,7 @@ func TestAFailureThatIsNotMetAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, drawn := explore.Plan{Profile: draw.Simple, Seed: 1}.Draw(0, l)
-	scenario, err := json.Marshal(drawn)
+	scenario, err := json.Marshal(drawn.Text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,13 +21,13 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/survey"
 	"lockstep/internal/nearest"
-	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 )
 
 // A part is a piece of a results folder that one command writes.
 type part struct {
-	name string
+	name    string
+	checked checked
 	// file is the file that has the versions of the part: versionsFile, that of the survey,
 	// or that of a campaign's result. It is "" for a summary of other parts and for the
 	// figures of a machine.
@@ -46,14 +46,6 @@ type part struct {
 	write func(*renewal) error
 }
 
-// campaignFolders are the folders of campaigns, and the files in which they are written up.
-// Another program, which has other locks, plays the campaigns in peers.
-var campaignFolders = []struct{ folder, summary string }{{"exhaustive", "exhaustive.md"}, {"explore", "findings.md"}, {"peers", "peers.md"}}
-
-// peersRecord is the tag of the track record of other people's locks, and the folder of its
-// results. The program in peers knows these scenarios.
-const peersRecord = "peers-track-record"
-
 // renewing is the folder in which a renewal keeps unfinished parts. doneFile is the file in
 // it that lists the finished parts.
 const (
@@ -71,13 +63,6 @@ type renewal struct {
 	stop context.Context
 }
 
-// partNames are the parts that a folder of results may have. Each folder inside one of the
-// campaignFolders is a part, too, such as explore/FOLDER.
-var partNames = []string{
-	"verdicts", "track-record", "six-properties", peersRecord, "repeatability", "kill", "exhaustive", "explore", "peers",
-	"exhaustive-summary", "explore-summary", "peers-summary", "survey", "agreement", "agreement-ports", "agreement-planted", "agreement-peers", "upstream", peersUpstream, "performance",
-}
-
 func (a *app) resultsCommand() *cobra.Command {
 	var only []string
 	var check, older bool
@@ -85,7 +70,7 @@ func (a *app) resultsCommand() *cobra.Command {
 	c := a.command(guide{
 		use: "results [DIR]", short: "write everything in a folder of results anew",
 		long: "Results writes everything in a folder of results anew, and prints the cost of each part. All campaigns take hours. After an interruption the same command goes on. Without a name the folder is results.\n" +
-			"The parts are " + strings.Join(partNames, ", ") + ", and a folder of campaigns, such as explore/FOLDER. " +
+			"The parts are " + strings.Join(productNames(), ", ") + ", and a folder of campaigns, such as explore/FOLDER. " +
 			"The parts that are played live (agreement, agreement-ports, agreement-planted, agreement-peers, upstream, upstream-peers) are left out where redis-server, Java or Maven is missing, unless --only names them.",
 		examples: []string{"results --check", "results --only verdicts,track-record,six-properties"},
 	}, func(in invocation) (int, error) { return a.renew(in, r, only, check, older) })
@@ -150,7 +135,7 @@ func (a *app) renew(in invocation, r *renewal, only []string, check, older bool)
 		return 0, usageError{fmt.Errorf("results: %w", err)}
 	}
 	if check {
-		return r.check(parts)
+		return r.check(parts, only == nil)
 	}
 	if older {
 		if parts, err = r.older(parts); err != nil {
@@ -158,96 +143,6 @@ func (a *app) renew(in invocation, r *renewal, only []string, check, older bool)
 		}
 	}
 	return r.writeAll(parts, only)
-}
-
-// parts lists the parts of the folder in the order in which they are written. A summary
-// comes after the parts that it summarizes. Campaigns are listed if the folder has them.
-func (r *renewal) parts() ([]part, error) {
-	now := explore.CurrentVersions().Untold()
-	var planted []*subject.Subject
-	for _, b := range subject.PlantedBugs() {
-		lock, err := subject.Find(subject.PlantedPrefix + b.Name)
-		if err != nil {
-			return nil, err
-		}
-		planted = append(planted, lock)
-	}
-	all := []part{
-		{name: "verdicts", file: versionsFile, uses: now.Played(), write: func(r *renewal) error { return r.command("run", "--out", r.dir) }},
-		{name: "track-record", file: versionsFile, uses: now.Played(), write: func(r *renewal) error {
-			return r.output("track-record.md", "matrix", "--format", "markdown")
-		}},
-		{name: "six-properties", file: versionsFile, uses: now.Played(), write: func(r *renewal) error {
-			return r.output("six-properties.md", "matrix", "--tag", "six-properties", "--format", "markdown")
-		}},
-		{name: "kill", file: versionsFile, uses: now, locks: planted, write: func(r *renewal) error {
-			return r.command("kill", "--jobs", strconv.Itoa(r.jobs), "-o", filepath.Join(r.dir, "kill-table.md"))
-		}},
-	}
-	_, err := scenarios.Tagged(peersRecord)
-	unknown := err != nil
-	if absent := r.lacks(peersRecord); !absent || !unknown {
-		all = append(all, part{name: peersRecord, file: versionsFile, uses: now.Played(), foreign: unknown, absent: absent, write: func(r *renewal) error {
-			if err := r.command("run", "--tag", peersRecord, "--out", filepath.Join(r.dir, peersRecord)); err != nil {
-				return err
-			}
-			return r.output(filepath.Join(peersRecord, "table.md"), "matrix", "--tag", peersRecord, "--format", "markdown")
-		}})
-	}
-	if absent := r.lacks(repeatabilityFile); !absent || !unknown {
-		all = append(all, part{name: "repeatability", file: versionsFile, uses: now.Recorded(), foreign: unknown, absent: absent, write: func(r *renewal) error {
-			args := []string{"repeat", "--runs", "2000", "--seeds", "1..200", "--jobs", strconv.Itoa(r.jobs), "--out", r.dir}
-			for _, l := range PeersLocks {
-				args = append(args, "--lock", l.Name)
-			}
-			return r.command(args...)
-		}})
-	}
-	for _, kind := range campaignFolders {
-		found, err := filepath.Glob(filepath.Join(r.dir, kind.folder, "*", explore.VerdictsFile))
-		if err != nil {
-			return nil, err
-		}
-		if len(found) == 0 {
-			continue
-		}
-		for _, file := range found {
-			all = append(all, r.campaignPart(kind.folder+"/"+filepath.Base(filepath.Dir(file))))
-		}
-		all = append(all, part{name: kind.folder + "-summary", foreign: all[len(all)-1].foreign, write: func(r *renewal) error {
-			return r.summary(kind.folder, kind.summary)
-		}})
-	}
-	switch s, _, err := openSurvey(r.dir); {
-	case err == nil:
-		locks, err := surveyLocks(s)
-		all = append(all, part{name: "survey", file: survey.LocksFile, uses: explore.CurrentVersions(), locks: locks, foreign: err != nil, write: func(r *renewal) error {
-			args := []string{"survey", "--runs", strconv.Itoa(s.Options.Runs), "--seed", strconv.FormatUint(s.Options.Seed, 10), "--jobs", strconv.Itoa(r.jobs), "--out", r.dir}
-			for _, name := range s.Chosen {
-				args = append(args, "--lock", name)
-			}
-			// Each lock gets the runs that it had. With --seconds, the speed of the machine would decide.
-			for _, l := range s.Locks {
-				if _, err := subject.Find(l.Name); err == nil && l.Runs != s.Options.Runs {
-					args = append(args, "--runs-of", fmt.Sprintf("%s=%d", l.Name, l.Runs))
-				}
-			}
-			return r.command(args...)
-		}})
-	case !errors.Is(err, fs.ErrNotExist):
-		return nil, err
-	}
-	for _, p := range r.liveParts() {
-		if _, err := os.Stat(filepath.Join(r.dir, p.name+".md")); err == nil || Live != nil {
-			all = append(all, p)
-		}
-	}
-	return append(all, part{name: "performance", write: func(r *renewal) error {
-		if out := filepath.Join(r.dir, "performance.md"); out != filepath.Join("results", "performance.md") {
-			return r.command("bench", "--out", out)
-		}
-		return r.command("bench")
-	}}), nil
 }
 
 // chooseParts returns the parts that are named in only. The name of a folder, such as
@@ -264,7 +159,7 @@ func chooseParts(all []part, only []string) ([]part, error) {
 				chosen[p.name], some = true, true
 			}
 		}
-		if !some && slices.ContainsFunc(campaignFolders, func(c struct{ folder, summary string }) bool { return name == c.folder || name == c.folder+"-summary" }) {
+		if !some && slices.ContainsFunc(campaignFolders, func(c shelved) bool { return name == c.folder || name == c.folder+"-summary" }) {
 			return nil, fmt.Errorf("--only %s: the folder has no campaign in %s", name, strings.TrimSuffix(name, "-summary"))
 		}
 		if !some && name == peersRecord {
@@ -275,7 +170,7 @@ func chooseParts(all []part, only []string) ([]part, error) {
 			for _, p := range all {
 				here = append(here, p.name)
 			}
-			return nil, fmt.Errorf("--only %s: %sknown are %s, and a folder of campaigns, such as explore/FOLDER", name, nearest.Hint(nearest.Near(name, here)), strings.Join(partNames, ", "))
+			return nil, fmt.Errorf("--only %s: %sknown are %s, and a folder of campaigns, such as explore/FOLDER", name, nearest.Hint(nearest.Near(name, here)), strings.Join(productNames(), ", "))
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(p part) bool { return !chosen[p.name] }), nil
@@ -313,12 +208,6 @@ func keepVersions(dir, part string, v explore.Versions) error {
 		return err
 	}
 	return renameio.WriteFile(filepath.Join(dir, versionsFile), append(text, '\n'), 0o644)
-}
-
-// lacks reports whether the folder does not have a file.
-func (r *renewal) lacks(name string) bool {
-	_, err := os.Stat(filepath.Join(r.dir, name))
-	return err != nil
 }
 
 // versions reads the versions of the program that wrote a part. It returns an error if the
@@ -372,8 +261,10 @@ func (r *renewal) older(parts []part) ([]part, error) {
 }
 
 // check lists the parts that an older program wrote, and the parts that are not written yet. A part
-// that does not name its versions is an error.
-func (r *renewal) check(parts []part) (int, error) {
+// that does not name its versions is an error, and so is a campaign that lacks a recording.
+//
+// With strays it also lists the files that no part has.
+func (r *renewal) check(parts []part, strays bool) (int, error) {
 	versioned, old := 0, 0
 	var problems []error
 	for _, p := range parts {
@@ -386,6 +277,9 @@ func (r *renewal) check(parts []part) (int, error) {
 		}
 		versioned++
 		v, err := r.versions(p)
+		if err == nil && p.file == p.name+"/"+explore.VerdictsFile {
+			problems = append(problems, r.missing(p))
+		}
 		if errors.Is(err, fs.ErrNotExist) {
 			err = fmt.Errorf("%s has no %s, which says the versions of %s", r.dir, p.file, p.name)
 		}
@@ -402,10 +296,26 @@ func (r *renewal) check(parts []part) (int, error) {
 		return 0, usagef("results: these parts have no versions: a summary depends on its campaigns, and the performance on the machine")
 	}
 	fmt.Fprintf(r.a.out, "%d of %d parts are older than this program (%s)\n", old, versioned, explore.CurrentVersions())
-	if len(problems) > 0 {
-		return 0, usageError{fmt.Errorf("results: %w", errors.Join(problems...))}
+	if strays {
+		names, err := r.strays()
+		problems = append(problems, err)
+		for _, name := range names {
+			problems = append(problems, fmt.Errorf("no command of results writes %s; remove it", filepath.Join(r.dir, name)))
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		return 0, usageError{fmt.Errorf("results: %w", err)}
 	}
 	return exitOK, nil
+}
+
+// missing returns an error that names the recordings of a campaign that are not there.
+func (r *renewal) missing(p part) error {
+	files, err := explore.MissingRecordings(filepath.Join(r.dir, p.name))
+	for _, file := range files {
+		err = errors.Join(err, fmt.Errorf("%s: the recording %s is missing; write it anew: %s results %s --only %s", p.file, file, program(), r.dir, p.name))
+	}
+	return err
 }
 
 // writeAll writes parts one after another and prints the cost of each. It skips the parts that
@@ -587,19 +497,10 @@ func (r *renewal) output(file string, args ...string) error {
 	return renameio.WriteFile(filepath.Join(r.dir, file), []byte(text), 0o644)
 }
 
-// summary writes the summary of the campaigns in a folder.
-func (r *renewal) summary(folder, file string) error {
-	dirs, err := filepath.Glob(filepath.Join(r.dir, folder, "*"))
-	if err != nil {
-		return err
-	}
-	return r.command(append(append([]string{"findings"}, dirs...), "-o", filepath.Join(r.dir, file))...)
-}
-
 // campaign plays the campaign of a folder again, by its plan, with at most r.runs runs. It
-// writes to another folder, and replaces the old folder at the end. The runs that were
-// played before an interrupt are kept.
-func (r *renewal) campaign(name string) error {
+// writes to another folder, and replaces the old folder at the end. Then it moves recordings to the
+// shelf. The runs that were played before an interrupt are kept.
+func (r *renewal) campaign(c shelved, name string) error {
 	place := filepath.Join(r.dir, name)
 	plan, _, err := explore.ReadCampaign(place)
 	if err != nil {
@@ -638,7 +539,10 @@ func (r *renewal) campaign(name string) error {
 	if err := os.Rename(work, place); err != nil {
 		return errors.Join(err, os.Rename(before, place))
 	}
-	return os.RemoveAll(before)
+	if err := os.RemoveAll(before); err != nil {
+		return err
+	}
+	return c.shelve(r, place)
 }
 
 // runsOfCampaign lists the files from which an interrupted campaign continues.
@@ -670,10 +574,10 @@ func keepRuns(dir string, plan explore.Plan) error {
 
 // campaignPart returns the part that is a campaign. It is foreign if this program does not know its lock. A
 // campaign that cannot be read has no locks, and uses all versions.
-func (r *renewal) campaignPart(name string) part {
+func (r *renewal) campaignPart(c shelved, name string) part {
 	p := part{
 		name: name, file: name + "/" + explore.VerdictsFile, uses: explore.CurrentVersions(),
-		write: func(r *renewal) error { return r.campaign(name) },
+		write: func(r *renewal) error { return r.campaign(c, name) },
 	}
 	plan, _, err := explore.ReadCampaign(filepath.Join(r.dir, name))
 	if err != nil {
@@ -687,4 +591,21 @@ func (r *renewal) campaignPart(name string) part {
 	}
 	p.locks = []*subject.Subject{lock}
 	return p
+}
+
+// lacks says why a part that is played live cannot be written on this machine; nil: it can, or is
+// not played live.
+func (p part) lacks() error {
+	if p.live == nil {
+		return nil
+	}
+	o, err := liveOptions("", "")
+	if err != nil {
+		return err
+	}
+	locks, err := findLocks(p.live)
+	if err != nil {
+		return err
+	}
+	return liveReady(locks, o)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,25 +28,40 @@ func TestTheResultsSayWhichProgramWroteThem(t *testing.T) {
 	t.Logf("older than this program; go run ./cmd/simrun results --older writes them anew:\n%s", out)
 }
 
-// The help and the message about an unknown part name the parts that there are.
+// The help and the message about an unknown part name everything that a folder may have.
 func TestThePartsOfResultsAreNamed(t *testing.T) {
 	parts, err := (&renewal{dir: "../../results"}).parts()
 	if err != nil {
 		t.Fatal(err)
 	}
-	there := map[string]bool{"repeatability": true, "agreement-peers": true, peersUpstream: true} // only the program in peers writes these
-	for _, p := range parts {
-		folder, _, _ := strings.Cut(p.name, "/")
-		there[folder] = true
-	}
-	if want := slices.Sorted(maps.Keys(there)); !slices.Equal(slices.Sorted(slices.Values(partNames)), want) {
-		t.Errorf("the names are %q, and the parts %q", partNames, want)
-	}
 	_, help, _ := call(t, "help", "results")
 	_, err = chooseParts(parts, []string{"nothing"})
-	for _, name := range partNames {
+	for _, name := range productNames() {
 		if !strings.Contains(squeeze(help), name+",") || !strings.Contains(err.Error(), name+",") {
 			t.Errorf("%s is missing in\n%s\n%v", name, help, err)
+		}
+	}
+}
+
+// The table of products says of each file of results/ which command writes it, and each product has files there.
+func TestEachFileOfTheResultsIsOfOneProduct(t *testing.T) {
+	all := products()
+	files := map[string]int{}
+	for name := range filetest.Contents(t, "../../results") {
+		of := 0
+		for i := range all {
+			if productOf(all[i:i+1], name) != nil {
+				files[all[i].name]++
+				of++
+			}
+		}
+		if shared := strings.HasPrefix(name, "recordings/"); of != 1 && !(shared && of == 2) {
+			t.Errorf("%s is of %d products", name, of)
+		}
+	}
+	for _, p := range all {
+		if files[p.name] == 0 {
+			t.Errorf("results/ has no file of %s", p.name)
 		}
 	}
 }
@@ -97,11 +111,8 @@ func playLittleResults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for folder, file := range map[string]string{"explore": "findings.md", "exhaustive": "exhaustive.md"} {
-		dirs, _ := filepath.Glob("r/" + folder + "/*")
-		if code, _, stderr := call(t, append(append([]string{"findings"}, dirs...), "-o", "r/"+file)...); code != exitOK {
-			t.Fatalf("exit %d: %s", code, stderr)
-		}
+	if code, _, stderr := call(t, "results", "r", "--only", "explore-summary,exhaustive-summary"); code != exitOK {
+		t.Fatalf("exit %d: %s", code, stderr)
 	}
 }
 
@@ -268,6 +279,30 @@ func TestResultsOfLocksOfAnotherProgram(t *testing.T) {
 	same(t, filetest.Contents(t, "r"), want)
 	if code, out, stderr := call(t, "results", "r", "--only", "peers", "--check"); code != exitOK || !strings.Contains(out, "0 of 1 parts") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
+	}
+}
+
+// A check names the files that no command writes, and the recordings to which verdicts lead and that are not there.
+func TestResultsThatLackARecordingOrHaveAnotherFile(t *testing.T) {
+	littleResults(t)
+	check := []string{"results", "r", "--only", "explore,exhaustive", "--check"}
+	if code, out, stderr := call(t, check...); code != exitOK {
+		t.Fatalf("exit %d: %s%s", code, out, stderr)
+	}
+	const recording = "r/recordings/SETNX-misdelete.lockstep"
+	if err := errors.Join(os.Remove(recording), os.Mkdir("r/recordings/sub", 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, "r/notes.md", "")
+	write(t, "r/recordings/sub/1.lockstep", "")
+	if code, _, stderr := call(t, check...); code != exitUsage || !strings.Contains(stderr, "explore/one/verdicts.jsonl: the recording "+recording+" is missing; write it anew: ") || strings.Contains(stderr, "notes") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+	code, _, stderr := call(t, "results", "r", "--check")
+	for _, want := range []string{"no command of results writes r/notes.md; remove it", "no command of results writes r/recordings/sub/1.lockstep; remove it"} {
+		if code != exitUsage || !strings.Contains(stderr, want) {
+			t.Errorf("exit %d, and no %q: %s", code, want, stderr)
+		}
 	}
 }
 

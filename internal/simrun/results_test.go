@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -16,12 +17,8 @@ import (
 	"lockstep/internal/filetest"
 	"lockstep/internal/longtest"
 	"lockstep/scenarios/play"
+	"lockstep/sim"
 )
-
-// otherwise matches the files of results/ that another command than run writes: explore,
-// findings, kill, survey, repeat, agree, upstream or bench. The figures of bench differ from
-// machine to machine, and agree and upstream play in real time.
-var otherwise = regexp.MustCompile(`^((explore|exhaustive|peers|peers-track-record|survey|upstream|upstream-peers)/|(findings|exhaustive|peers|kill-table|performance|survey|upstream|upstream-peers|agreement|agreement-ports|agreement-planted|agreement-peers|repeatability)\.md$|(agreement|agreement-ports|agreement-planted|agreement-peers|kill-table|performance|upstream|upstream-peers)\.jsonl$|survey\.(html|jsonl)$)`)
 
 // stepsMost limits the steps of a scenario that a short test plays, summed over its locks and
 // seeds. Eight scenarios have more, and together four fifths of all steps.
@@ -97,7 +94,7 @@ func TestResultsAreWhatSimrunWrites(t *testing.T) {
 			}
 		case !ok:
 			t.Errorf("%s is missing; write it with: go run ./cmd/simrun run --out results", name)
-		case name == versionsFile: // the committed one has the versions of other parts too
+		case name == versionsFile: // the committed file has the versions of other parts, too
 			var all, verdicts map[string]explore.Versions
 			if err := errors.Join(json.Unmarshal([]byte(old), &all), json.Unmarshal([]byte(text), &verdicts)); err != nil {
 				t.Error(err)
@@ -108,10 +105,41 @@ func TestResultsAreWhatSimrunWrites(t *testing.T) {
 			t.Errorf("%s differs; if that is meant, write it with: go run ./cmd/simrun run --out results", name)
 		}
 	}
+	all := products()
 	for name := range want {
 		scenario, _, _ := strings.Cut(name, "/")
-		if _, ok := got[name]; !ok && !longer[scenario] && matrices[name] == nil && !otherwise.MatchString(name) {
+		p := productOf(all, name)
+		if _, ok := got[name]; p == nil || !ok && !longer[scenario] && p.name == "verdicts" {
 			t.Errorf("%s is not written any more; remove it", name)
+		}
+	}
+}
+
+// partsChecked returns the parts of the committed results that are checked in one way.
+func partsChecked(t *testing.T, r *renewal, how checked) (parts []part) {
+	t.Helper()
+	all, err := r.parts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range all {
+		if p.checked == how && !p.foreign {
+			parts = append(parts, p)
+		}
+	}
+	return parts
+}
+
+// writesAgain writes a part into a copy of the committed results that is the folder results of the working directory, and compares its files.
+func writesAgain(t *testing.T, r *renewal, p part, committed map[string]string) {
+	t.Helper()
+	if err := p.write(r); err != nil {
+		t.Fatal(err)
+	}
+	all := products()
+	for name, text := range filetest.Contents(t, r.dir) {
+		if of := productOf(all, name); of != nil && of.name == p.name && text != committed[name] {
+			t.Errorf("%s differs; if that is meant, write it with: go run ./cmd/simrun results --only %s", name, p.name)
 		}
 	}
 }
@@ -122,11 +150,11 @@ func TestRecordingsAmongTheResultsReplay(t *testing.T) {
 	var recordings []string
 	for name := range filetest.Contents(t, "../../results") {
 		folder, _, _ := strings.Cut(name, "/")
-		if strings.HasSuffix(name, ".lockstep") && !slices.Contains([]string{"inventory", "peers", "peers-track-record", "survey"}, folder) {
+		if strings.HasSuffix(name, ".lockstep") && !slices.Contains([]string{"inventory", "peers", "peers-recordings", "peers-track-record", "survey"}, folder) {
 			recordings = append(recordings, name)
 		}
 	}
-	if len(recordings) < 1000 {
+	if len(recordings) < 200 {
 		t.Fatalf("only %d recordings", len(recordings))
 	}
 	slices.Sort(recordings)
@@ -186,62 +214,91 @@ func TestTheControlGroupIsPlayedFromManySeeds(t *testing.T) {
 	}
 }
 
-// The committed summaries of the campaigns and of the exhaustive searches equal those that
-// simrun writes. (The campaigns themselves take too long for a test. Another test replays
-// their recordings.)
+// The committed summaries of the campaigns equal those that simrun writes. (The campaigns themselves take too
+// long for a test. Another test replays their recordings.)
 func TestFindingsAreWhatSimrunWrites(t *testing.T) {
-	t.Chdir("../..")
-	for folder, file := range map[string]string{"explore": "results/findings.md", "exhaustive": "results/exhaustive.md"} {
-		committed, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	committed := filetest.Contents(t, "../../results")
+	t.Chdir(t.TempDir())
+	writeContents(t, "results", committed)
+	r := &renewal{a: &app{host: sim.NewHost(t)}, dir: "results", stop: t.Context()}
+	parts := partsChecked(t, r, comparedWithParts)
+	if len(parts) != 2 {
+		t.Errorf("this program writes %d summaries, want those of explore and exhaustive", len(parts))
+	}
+	for _, p := range parts {
+		writesAgain(t, r, p, committed)
+	}
+	for name, text := range filetest.Contents(t, "results") { // the recordings of the campaigns are on the shelf
+		if text != committed[name] {
+			t.Errorf("%s is another file now", name)
 		}
-		dirs, err := filepath.Glob("results/" + folder + "/*")
-		if err != nil {
-			t.Fatal(err)
-		}
-		code, out, stderr := call(t, append([]string{"findings"}, dirs...)...)
-		if code != exitOK {
-			t.Fatalf("exit %d: %s", code, stderr)
-		}
-		// In a file, links are relative to the file.
-		out = strings.ReplaceAll(out, "](results/"+folder+"/", "]("+folder+"/")
-		if out != strings.ReplaceAll(string(committed), " -o "+file, "") {
-			t.Errorf("%s differs; write it with: go run ./cmd/simrun findings %s -o %s", file, strings.Join(dirs, " "), file)
+	}
+	for name := range committed {
+		if _, err := os.Stat(filepath.Join("results", name)); err != nil {
+			t.Error(err)
 		}
 	}
 }
 
-// matrices maps the files of results/ that matrix writes to its arguments.
-var matrices = map[string][]string{
-	"track-record.md":   {"matrix", "--format", "markdown"},
-	"six-properties.md": {"matrix", "--tag", "six-properties", "--format", "markdown"},
+// Each recording of a shelf shows the known defect or the limit that it is named after, and verdicts lead to it.
+func TestTheRecordingsOfTheShelfShowWhatTheyAreNamedAfter(t *testing.T) {
+	shelf := explore.Shelf{Dir: "../../results/recordings", Host: sim.NewHost(t)}
+	names, err := shelf.Names()
+	if err != nil || len(names) < 80 {
+		t.Fatalf("%d recordings, %v", len(names), err)
+	}
+	every := len(names) / longtest.Size(t, 20, len(names))
+	for i := 0; i < len(names); i += every {
+		if err := shelf.Shows(names[i]); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
-// The committed matrices equal those that simrun writes, and the targets of their links
-// exist. A short test leaves out the track record, which takes longer.
+// The tables of results/ link to files that are there, and each recording has a table that leads to it.
+func TestTheLinksOfTheResultsLeadToTheirFiles(t *testing.T) {
+	all := filetest.Contents(t, "../../results")
+	led := map[string]bool{}
+	links := regexp.MustCompile(`\]\(([^()#\s]+)(?:#[^()\s]*)?\)`)
+	for name, text := range all {
+		if path.Ext(name) != ".md" {
+			continue
+		}
+		for _, m := range links.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			to := path.Join(path.Dir(name), m[1])
+			led[to] = true
+			if _, err := os.Stat(filepath.Join("../../results", filepath.FromSlash(to))); err != nil {
+				t.Errorf("%s: %s leads nowhere", name, m[1])
+			}
+		}
+	}
+	for name := range all {
+		if path.Ext(name) == ".lockstep" && !led[name] {
+			t.Errorf("no table leads to %s", name)
+		}
+	}
+}
+
+// The committed matrices equal those that simrun writes. A short test leaves out the track record, which takes
+// longer.
 func TestMatricesAreWhatSimrunWrites(t *testing.T) {
-	for name, args := range matrices {
-		t.Run(name, func(t *testing.T) {
-			if name == "track-record.md" {
+	committed := filetest.Contents(t, "../../results")
+	for _, p := range partsChecked(t, &renewal{a: &app{}, dir: "../../results"}, comparedWhole) {
+		if p.name == "verdicts" { // of TestResultsAreWhatSimrunWrites
+			continue
+		}
+		t.Run(p.name, func(t *testing.T) {
+			if p.name == "track-record" {
 				longtest.Only(t)
 			}
-			code, out, stderr := call(t, args...)
-			if code != exitOK {
-				t.Fatalf("exit %d: %s", code, stderr)
-			}
-			committed, err := os.ReadFile("../../results/" + name)
-			if err != nil {
+			t.Chdir(t.TempDir())
+			if err := os.Mkdir("results", 0o755); err != nil {
 				t.Fatal(err)
 			}
-			if out != string(committed) {
-				t.Errorf("%s differs; if that is meant, write it with: go run ./cmd/simrun %s > results/%s", name, strings.Join(args, " "), name)
-			}
-			for _, m := range regexp.MustCompile(`\]\(([^)]*)\)`).FindAllStringSubmatch(out, -1) {
-				if _, err := os.Stat("../../results/" + m[1]); err != nil {
-					t.Error(err)
-				}
-			}
+			writesAgain(t, &renewal{a: &app{host: sim.NewHost(t)}, dir: "results", stop: t.Context()}, p, committed)
 		})
 	}
 }

@@ -40,20 +40,20 @@ func (a *app) upstreamCommand() *cobra.Command {
 	var o upstreamFlags
 	c := a.command(guide{
 		use: "upstream [DEFECT ...]", short: "say which known defects the libraries themselves have",
-		long: "Upstream looks for the known defects of a release of Redisson on the Java library itself. It writes results/upstream.md, which lists them, and a report with a JUnit test for each. " +
-			"It needs the Java library and Maven. With --peers it looks for the known defects of the locks of the program in peers/ on real servers, and writes a report with a Go test for each defect of a library. " +
-			"The same command goes on where it ended.",
-		examples: []string{"upstream", "upstream R-6025 --tries 0 --out upstream-of-mine"},
+		long: "Upstream looks for the known defects of a release of Redisson on the Java library itself. It writes results/upstream.md, which lists them, and a report for each, with the outcome of a JUnit test. " +
+			"It needs the Java library and Maven. With --peers it looks for the known defects of the locks of the program in peers/ on real servers, and writes a report for each defect of a library, with the outcome of a Go test. " +
+			"The same command goes on where it ended. With --out it plays nothing, and writes the whole project of each test.",
+		examples: []string{"upstream", "upstream R-4818 --out reports-of-mine"},
 	}, func(in invocation) (int, error) { return a.upstream(in, o) })
 	f := c.Flags()
-	f.StringVar(&o.release, "release", "4.7.0", "the `RELEASE` of Redisson")
+	f.StringVar(&o.release, "release", library, "the `RELEASE` of Redisson")
 	whole(f, &o.runs, "runs", 3, bounds{1, runsMost}, "live runs of each defect")
 	whole(f, &o.tries, "tries", 3, bounds{0, 100}, "runs of the test of each defect; 0: write no test")
 	liveJobsFlag(f, &o.jobs, "defects at a time")
-	f.StringVar(&o.out, "out", upstreamFolder, "write to `DIR`, and to DIR.md beside it")
-	f.StringVar(&o.results, "results", "results", "the `DIR` in which campaigns kept recordings of the defects")
+	f.StringVar(&o.out, "out", "", "play nothing, and write the project of the test of each defect to a folder of `DIR`")
+	f.StringVar(&o.results, "results", "results", "the `DIR` of the results: campaigns kept recordings of the defects there, and the table and the reports are written there")
 	f.BoolVar(&o.again, "again", false, "play all anew")
-	f.BoolVar(&o.peers, "peers", false, "the defects of the locks of the program in peers/; they are written to results/upstream-peers")
+	f.BoolVar(&o.peers, "peers", false, "the defects of the locks of the program in peers/; their table is upstream-peers.md")
 	a.progressFlag(f)
 	c.ValidArgsFunction = only(defectIDs)
 	return c
@@ -63,22 +63,23 @@ func (a *app) upstreamCommand() *cobra.Command {
 // finds a report for the issue tracker.
 func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	ids := in.names
-	release, out, results, runs, tries, jobs := flags.release, flags.out, flags.results, flags.runs, flags.tries, flags.jobs
-	o, err := liveOptions("", "")
+	if flags.peers && in.given.Changed("release") {
+		return 0, usagef("upstream: --release is of Redisson; --peers has the locks of peers/ as go.mod there has them")
+	}
+	name, locksOf, release := upstreamName, libraryOf, flags.release
+	if flags.peers {
+		name, locksOf, release = peersUpstream, peersLive, ""
+	}
+	locks, err := locksOf(release)
 	if err != nil {
 		return 0, err
 	}
-	locksOf := libraryOf
-	if flags.peers {
-		if in.given.Changed("release") {
-			return 0, usagef("upstream: --release is of Redisson; --peers has the locks of peers/ as go.mod there has them")
-		}
-		locksOf, release = peersLive, ""
-		if out == upstreamFolder {
-			out = filepath.Join(filepath.Dir(out), peersUpstream)
-		}
+	if flags.out != "" {
+		return a.upstreamProjects(in, flags, release, locks)
 	}
-	locks, err := locksOf(release)
+	results, runs, tries, jobs := flags.results, flags.runs, flags.tries, flags.jobs
+	out := filepath.Join(results, name)
+	o, err := liveOptions("", "")
 	if err != nil {
 		return 0, err
 	}
@@ -90,7 +91,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 		return 0, usageError{fmt.Errorf("upstream: %w", err)}
 	}
 	defer free()
-	table := upstreamTable{by: upstreamVersions(), file: out + ".jsonl", text: out + ".md", folder: filepath.Base(out), release: release}
+	table := upstreamTable{by: upstreamVersions(), file: out + ".jsonl", text: out + ".md", folder: name, release: release}
 	if err := table.read(); err != nil {
 		return 0, usageError{fmt.Errorf("upstream: %w", err)}
 	}
@@ -109,7 +110,7 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	begun, done := time.Now(), 0
 	err = sideBySide(ctx, len(cases), jobs, "defect", func(i int) error {
 		c := cases[i]
-		c.Tries = tries
+		c.Tries, c.Command = tries, flags.projectCommand(c.ID)
 		if err := a.playLive(ctx, c, o, runs); err != nil {
 			return fmt.Errorf("%s: %w", c.ID, err)
 		}
@@ -135,9 +136,88 @@ func (a *app) upstream(in invocation, flags upstreamFlags) (int, error) {
 	return exitOK, table.write(args())
 }
 
-// upstreamFolder is the folder of the reports. peersUpstream is the name of the folder beside it for
-// the locks of the program in peers/.
-const upstreamFolder, peersUpstream = "results/upstream", "upstream-peers"
+// upstreamProjects writes the project of the test of each defect, and plays nothing.
+func (a *app) upstreamProjects(in invocation, flags upstreamFlags, release string, locks []*subject.Subject) (int, error) {
+	for _, option := range []string{"runs", "jobs", "again"} {
+		if in.given.Changed(option) {
+			return 0, usagef("upstream: --out plays nothing, and takes no --%s", option)
+		}
+	}
+	if flags.tries == 0 {
+		return 0, usagef("upstream: --out writes a test, which needs --tries of 1 or more")
+	}
+	if Live == nil {
+		return 0, usagef("upstream: this program does not play live, and has no library to write a test for")
+	}
+	if err := outputFolder("--out", flags.out); err != nil {
+		return 0, err
+	}
+	cases, err := a.upstreamCases(in.names, release, locks, flags.results)
+	if err != nil {
+		return 0, err
+	}
+	var without []string
+	for _, c := range cases {
+		c.Tries = flags.tries
+		files, err := c.files()
+		switch {
+		case upstream.Inexpressible(err):
+			without = append(without, fmt.Sprintf("%s: %v", c.ID, err))
+			continue
+		case err != nil:
+			return 0, fmt.Errorf("%s: %w", c.ID, err)
+		}
+		if err := writeFiles(filepath.Join(flags.out, c.ID), files); err != nil {
+			return 0, err
+		}
+		fmt.Fprintf(a.out, "%s\n", filepath.Join(flags.out, c.ID))
+	}
+	if len(without) == len(cases) {
+		return 0, usagef("upstream: there is no test to write: %s", strings.Join(without, "; "))
+	}
+	for _, why := range without {
+		fmt.Fprintf(a.err, "simrun: without a test: %s\n", why)
+	}
+	return exitOK, nil
+}
+
+// projectCommand returns the command that writes the project of the test of a defect.
+func (f upstreamFlags) projectCommand(id string) string {
+	command := program() + " upstream " + id
+	switch {
+	case f.peers:
+		command += " --peers"
+	case f.release != library:
+		command += " --release " + f.release
+	}
+	return command + " --out DIR"
+}
+
+// files returns the project of the test of a defect, with its scenario. The error is upstream.ErrInexpressible if there is
+// no such test.
+func (c *upstreamCase) files() (map[string][]byte, error) {
+	if c.Case == nil && c.lock == nil {
+		return nil, fmt.Errorf("%w: %s", upstream.ErrInexpressible, c.reason)
+	}
+	if c.Case == nil && c.lock.Port == nil && c.Library == nil {
+		return nil, fmt.Errorf("%w: %s", upstream.ErrInexpressible, noLibrary)
+	}
+	files, err := c.Project()
+	if err == nil && c.Case == nil {
+		files[storyFile] = []byte(c.Simulated.Scenario.Text)
+	}
+	return files, err
+}
+
+// noLibrary is the reason why a defect has no report and no test.
+const noLibrary = "no library has this lock; it is a way to use the server"
+
+// upstreamName is the name of the table of the library and of the folder of its reports, and peersUpstream is that
+// of the locks of the program in peers/.
+const upstreamName, peersUpstream = "upstream", "upstream-peers"
+
+// reportFile and storyFile are the files of a defect in the folder of the reports.
+const reportFile, storyFile = "report.md", "scenario.yaml"
 
 // peersLive returns the locks of the program in peers/ that live plays.
 func peersLive(string) (locks []*subject.Subject, err error) {
@@ -241,6 +321,7 @@ func (a *app) show(c *upstreamCase, d *known.Defect, on []*subject.Subject, resu
 	type candidate struct {
 		sc     *scenarios.Scenario
 		source string
+		kept   bool // by campaigns, perhaps with another lock
 	}
 	var all []candidate
 	sc, err := upstream.Story(d.ID)
@@ -248,40 +329,28 @@ func (a *app) show(c *upstreamCase, d *known.Defect, on []*subject.Subject, resu
 		return err
 	}
 	if sc != nil {
-		all = append(all, candidate{sc, "story"})
+		all = append(all, candidate{sc, "story", false})
 	}
 	if d.Row != "" {
 		sc, err := scenarios.Find(d.Row)
 		if err != nil {
 			return err
 		}
-		all = append(all, candidate{sc, d.Row})
+		all = append(all, candidate{sc, d.Row, false})
 	}
 	for _, l := range on {
-		campaigns := "explore"
-		if l.Port == nil {
-			campaigns = "peers"
-		}
-		files, err := filepath.Glob(filepath.Join(results, campaigns, simulated(l).Name+"*", "*.bug.*."+d.ID, "*.lockstep"))
+		sc, file, err := keptScenario(results, d.ID, l)
 		if err != nil {
 			return err
 		}
-		for _, file := range files {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				return err
-			}
-			_, sc, _, err := play.ReadRecording(file, text)
-			if err != nil {
-				return err
-			}
-			all = append(all, candidate{sc, file})
+		if sc != nil && !slices.ContainsFunc(all, func(x candidate) bool { return x.source == file }) {
+			all = append(all, candidate{sc, file, true})
 		}
 	}
 	c.reason = "no scenario of it is at hand"
 	for _, x := range all {
 		for _, l := range on {
-			if !slices.Contains(x.sc.Locks, simulated(l).Name) {
+			if !x.kept && !slices.Contains(x.sc.Locks, simulated(l).Name) {
 				continue
 			}
 			if err := Live.Check(x.sc, l, LiveOptions{}); err != nil {
@@ -299,6 +368,25 @@ func (a *app) show(c *upstreamCase, d *known.Defect, on []*subject.Subject, resu
 		}
 	}
 	return nil
+}
+
+// keptScenario returns the scenario of the recording that campaigns kept of a defect, perhaps with another lock, and its file; nil:
+// they kept none.
+func keptScenario(results, id string, l *subject.Subject) (*scenarios.Scenario, string, error) {
+	shelf := ownShelf
+	if l.Port == nil {
+		shelf = peersShelf
+	}
+	file := filepath.Join(results, shelf, id+".lockstep")
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	_, sc, _, err := play.ReadRecording(file, text)
+	return sc, file, err
 }
 
 // findingOf returns the finding of a run that is the defect. If there are several, it prefers one of
@@ -353,7 +441,7 @@ func (a *app) playLive(ctx context.Context, c *upstreamCase, o LiveOptions, runs
 	return nil
 }
 
-// write writes the folder of a defect and runs its test. Each defect that was seen on the library has
+// write runs the test of a defect, and writes the folder of its report. Each defect that was seen on the library has
 // a folder.
 func (c *upstreamCase) write(ctx context.Context, dir string, tries int) error {
 	if err := os.RemoveAll(dir); err != nil {
@@ -365,39 +453,32 @@ func (c *upstreamCase) write(ctx context.Context, dir string, tries int) error {
 		return nil
 	}
 	if c.lock != nil && c.lock.Port == nil && c.Library == nil {
-		c.reason = "no library has this lock; it is a way to use the server"
+		c.reason = noLibrary
 		return nil
 	}
-	files, err := c.Project()
+	project, err := c.files()
 	switch {
 	case upstream.Inexpressible(err):
 		c.reason = err.Error()
-		files = map[string][]byte{}
 	case err != nil:
 		return err
+	case tries > 0 && project["pom.xml"] != nil:
+		c.Test, err = runMaven(ctx, project)
+	case tries > 0 && project["go.mod"] != nil:
+		c.Test, err = runGo(ctx, project)
 	}
-	if c.Case == nil {
-		files["scenario.yaml"] = []byte(c.Simulated.Scenario.Text)
-	}
-	if err := writeFiles(dir, files); err != nil {
+	if err != nil && !upstream.Inexpressible(err) {
 		return err
-	}
-	if err == nil && tries > 0 {
-		switch {
-		case files["pom.xml"] != nil:
-			c.Test, err = runMaven(ctx, dir)
-		case files["go.mod"] != nil:
-			c.Test, err = runGo(ctx, dir)
-		}
-		if err != nil {
-			return err
-		}
 	}
 	if c.Case == nil && !c.seen() {
 		c.reason = cmp.Or(c.reason, unseen)
-		return os.RemoveAll(dir)
+		return nil
 	}
-	return writeFiles(dir, map[string][]byte{"report.md": c.Text()})
+	files := map[string][]byte{reportFile: c.Text()}
+	if c.Case == nil {
+		files[storyFile] = []byte(c.Simulated.Scenario.Text)
+	}
+	return writeFiles(dir, files)
 }
 
 // unseen is the reason why a defect has no report.
@@ -419,11 +500,11 @@ func writeFiles(dir string, files map[string][]byte) error {
 	return nil
 }
 
-// runMaven plays the test of a project, in a copy that is removed. However this program ends, no
+// runMaven plays the test of a project, in a folder that is removed. However this program ends, no
 // process remains: Maven, which plays the test in its own JVM, ends with this program, and
 // redis-server ends with the JVM.
-func runMaven(ctx context.Context, project string) (*upstream.TestRun, error) {
-	dir, path, free, err := guardedCopy(project, "redis-server")
+func runMaven(ctx context.Context, project map[string][]byte) (*upstream.TestRun, error) {
+	dir, path, free, err := guardedProject(project, "redis-server")
 	if err != nil {
 		return nil, err
 	}
@@ -455,10 +536,10 @@ func runMaven(ctx context.Context, project string) (*upstream.TestRun, error) {
 	return nil, fmt.Errorf("maven: %s", out.String())
 }
 
-// guardedCopy copies the folder of a test to a place where it may be played, and returns the copy and the
+// guardedProject writes the project of a test to a place where it may be played, and returns the folder and the
 // PATH of its processes. A server that is found on this PATH ends with this program; a server that the
-// machine lacks is left out. free removes the copy and the PATH.
-func guardedCopy(test string, servers ...string) (dir, path string, free func(), err error) {
+// machine lacks is left out. free removes the folder and the PATH.
+func guardedProject(project map[string][]byte, servers ...string) (dir, path string, free func(), err error) {
 	folder, free, err := Live.Folder()
 	if err != nil {
 		return "", "", nil, err
@@ -469,7 +550,7 @@ func guardedCopy(test string, servers ...string) (dir, path string, free func(),
 		}
 	}()
 	dir, programs := filepath.Join(folder, "test"), filepath.Join(folder, "programs")
-	if err = os.CopyFS(dir, os.DirFS(test)); err != nil {
+	if err = writeFiles(dir, project); err != nil {
 		return "", "", nil, err
 	}
 	if err = os.Mkdir(programs, 0o777); err != nil {
@@ -483,10 +564,9 @@ func guardedCopy(test string, servers ...string) (dir, path string, free func(),
 	return dir, "PATH=" + programs + string(filepath.ListSeparator) + os.Getenv("PATH"), free, nil
 }
 
-// runGo plays the test of a Go module in a copy, which is removed. Go completes go.mod and go.sum of the
-// copy, and these files then replace the files in the module.
-func runGo(ctx context.Context, module string) (*upstream.TestRun, error) {
-	dir, path, free, err := guardedCopy(module, "redis-server", "mariadbd", "java")
+// runGo plays the test of a Go module in a folder that is removed.
+func runGo(ctx context.Context, module map[string][]byte) (*upstream.TestRun, error) {
+	dir, path, free, err := guardedProject(module, "redis-server", "mariadbd", "java")
 	if err != nil {
 		return nil, err
 	}
@@ -508,46 +588,34 @@ func runGo(ctx context.Context, module string) (*upstream.TestRun, error) {
 			return nil, fmt.Errorf("go mod tidy: %w: %s", err, out.String())
 		}
 	}
-	for _, name := range []string{"go.mod", "go.sum"} {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return nil, err
-		}
-		if err := writeFiles(module, map[string][]byte{name: text}); err != nil {
-			return nil, err
-		}
-	}
 	return readGoTest(out.Bytes())
 }
 
-// readGoTest reads the tries of a test, which are its subtests, from the output of go test -json. A try
-// that failed with "the test did not work" says nothing of the defect.
+// readGoTest reads the tries of a test, which are its subtests, from the output of go test -json. A try that shows
+// the defect has the attribute upstream.ShownAttribute. A try that fails without it says nothing of the defect.
 func readGoTest(out []byte) (*upstream.TestRun, error) {
 	r := &upstream.TestRun{}
-	said := map[string]string{}
+	shown := map[string]string{}
 	for line := range bytes.Lines(out) {
-		var e struct{ Action, Test, Output string }
+		var e struct{ Action, Test, Key, Value string }
 		if json.Unmarshal(line, &e) != nil || !strings.Contains(e.Test, "/") {
 			continue
 		}
 		switch e.Action {
-		case "output":
-			if text := strings.TrimSpace(e.Output); !strings.HasPrefix(text, "=== ") && !strings.HasPrefix(text, "--- ") {
-				if _, message, ok := strings.Cut(text, ".go:"); ok {
-					_, text, _ = strings.Cut(message, ": ")
-				}
-				said[e.Test] = strings.TrimSpace(said[e.Test] + " " + text)
+		case "attr":
+			if e.Key == upstream.ShownAttribute {
+				shown[e.Test] = cmp.Or(shown[e.Test], e.Value)
 			}
 		case "pass":
 			r.Tries++
 		case "fail":
 			r.Tries++
-			if strings.Contains(said[e.Test], "the test did not work") {
+			if shown[e.Test] == "" {
 				r.Errors++
 				continue
 			}
 			r.Failed++
-			r.Message = cmp.Or(r.Message, said[e.Test])
+			r.Message = cmp.Or(r.Message, shown[e.Test])
 		}
 	}
 	if r.Tries == 0 {

@@ -3,16 +3,16 @@
 package simrun
 
 import (
-	"bytes"
-	"context"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 
-	"lockstep/live/upstream"
+	"lockstep/internal/filetest"
 	"lockstep/lockimpl/redisserver"
 )
 
-// Maven builds a folder that upstream wrote, and its test shows the defect. The same test with a
+// Maven builds a project that upstream --out wrote, and its test shows the defect. The same test with a
 // call that keeps its lease shows none.
 func TestAReportRunsOnItsOwn(t *testing.T) {
 	for _, p := range [][2]string{{"redis-server", "redis-server"}, {"java", "openjdk-17-jdk-headless"}, {"mvn", "maven"}} {
@@ -20,38 +20,44 @@ func TestAReportRunsOnItsOwn(t *testing.T) {
 			redisserver.Missing(t, p[0], p[1])
 		}
 	}
+	fakeLibrary(t)
 	setLive(t, &fakeLive{})
-	var c *upstream.Case
-	for i := range upstream.Cases {
-		if upstream.Cases[i].ID == "R-token-lease" {
-			c = &upstream.Cases[i]
+	dir := t.TempDir()
+	write := func(id, tries string) map[string]string {
+		t.Helper()
+		if code, _, stderr := call(t, "upstream", id, "--tries", tries, "--results", t.TempDir(), "--out", dir); code != exitOK {
+			t.Fatalf("exit %d: %s", code, stderr)
 		}
+		return filetest.Contents(t, filepath.Join(dir, id))
 	}
-	r := upstream.Report{Defect: upstream.Defect{ID: c.ID, Title: c.Title, Release: upstream.CasesRelease, Case: c}, Tries: 2}
+	project, script := write("R-token-lease", "2"), write("R-4818", "1")
+	const shows = "((RFencedLock) lock).lockAndGetToken(2000, MILLISECONDS)"
+	const expires = `"lease_ms": 500`
 	for _, x := range []struct {
-		rule, call string
-		failed     int
+		rule          string
+		project       map[string]string
+		text, instead string
+		tries, failed int
 	}{
-		{"the defect", "((RFencedLock) lock).lockAndGetToken(2000, MILLISECONDS)", 2},
-		{"none", "lock.lock(2000, MILLISECONDS)", 0},
+		{"the defect", project, shows, shows, 2, 2},
+		{"none", project, shows, "lock.lock(2000, MILLISECONDS)", 2, 0},
+		{"the defect of a story", script, expires, expires, 1, 1},
 	} {
-		files, err := r.Project()
+		files := map[string][]byte{}
+		found := false
+		for name, text := range x.project {
+			files[name] = []byte(strings.ReplaceAll(text, x.text, x.instead))
+			found = found || strings.Contains(text, x.text)
+		}
+		if !found {
+			t.Errorf("%s: the project lacks %s", x.rule, x.text)
+		}
+		got, err := runMaven(t.Context(), files)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, text := range files {
-			files[name] = bytes.ReplaceAll(text, []byte("((RFencedLock) lock).lockAndGetToken(2000, MILLISECONDS)"), []byte(x.call))
-		}
-		dir := t.TempDir()
-		if err := writeFiles(dir, files); err != nil {
-			t.Fatal(err)
-		}
-		got, err := runMaven(context.Background(), dir)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.Tries != 2 || got.Failed != x.failed || got.Errors != 0 {
-			t.Errorf("%s: %+v, want 2 tries of which %d fail", x.rule, got, x.failed)
+		if got.Tries != x.tries || got.Failed != x.failed || got.Errors != 0 {
+			t.Errorf("%s: %+v, want %d tries of which %d fail", x.rule, got, x.tries, x.failed)
 		}
 	}
 }

@@ -154,12 +154,12 @@ func (t *upstreamTable) write(args []string) error {
 	}
 	if t.release == "" {
 		fmt.Fprintf(&b, "Each known defect of the locks in peers/ was looked for on real servers (%s), by the unmodified libraries. In a live run, each client is a process of its own behind a proxy, "+
-			"and the cause of the defect must be found in its record. The test of a folder is a Go test that needs nothing of this repository; a try shows the defect if it fails. "+
+			"and the cause of the defect must be found in its record. `upstream DEFECT --out DIR` writes its test, a Go test that needs nothing of this repository; a try shows the defect if it fails. "+
 			"%d of %d defects were seen live, %d of them by a test. [docs/live.md](../docs/live.md) says more.\n\n",
 			strings.Join(sortedNames(programs), ", "), seen, len(t.entries), tested)
 	} else {
 		fmt.Fprintf(&b, "Each known defect of release %s was looked for on the Java library itself, on %s. In a live run, each client is a JVM of its own behind a proxy, "+
-			"and the judges must find what they find in the simulated run of the port. The test of a folder is a JUnit test that needs nothing of this repository; a try shows the defect if it fails. "+
+			"and the judges must find what they find in the simulated run of the port. `upstream DEFECT --out DIR` writes its test, a JUnit test that needs nothing of this repository; a try shows the defect if it fails. "+
 			"%d of %d defects were seen, %d of them by a test. A defect that was not seen is not called one of the library. [docs/live.md](../docs/live.md) says more.\n\n",
 			t.release, strings.Join(sortedNames(programs), ", "), seen, len(t.entries), tested)
 	}

@@ -2,12 +2,16 @@ package simrun
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
 
+	"lockstep/internal/filetest"
 	"lockstep/internal/longtest"
 	"lockstep/known"
 	"lockstep/live/upstream"
@@ -49,8 +53,15 @@ func TestStoriesShowTheirDefect(t *testing.T) {
 				t.Fatalf("no finding has the name of the defect: %v", v.Findings)
 			}
 			r := upstream.Report{Defect: upstream.Defect{ID: id, Title: d.Title, Release: l.Release, Fair: l.Fair}, Simulated: v, Finding: f, Tries: 1}
-			if _, err := r.Project(); err != nil {
-				t.Error(err)
+			files, err := r.Project()
+			if err != nil {
+				t.Fatal(err)
+			}
+			plays := string(files["src/test/java/lockreport/StoryTest.java"])
+			for _, m := range regexp.MustCompile(`"(?:do|that)": ("[^"]*")`).FindAllStringSubmatch(string(files["src/test/resources/story.json"]), -1) {
+				if !strings.Contains(plays, "case "+m[1]+":") {
+					t.Errorf("StoryTest.java does not know %s", m[1])
+				}
 			}
 		})
 	}
@@ -76,8 +87,9 @@ func fakeLibrary(t *testing.T) {
 // The next command goes on with the defects that were not looked for.
 func TestUpstreamWritesWhatItSaw(t *testing.T) {
 	fakeLibrary(t)
-	out := filepath.Join(t.TempDir(), "upstream")
-	one := []string{"upstream", "R-watchdog-leased-level", "R-4818-long", "--runs", "2", "--tries", "0", "--out", out}
+	results := t.TempDir()
+	out := filepath.Join(results, "upstream")
+	one := []string{"upstream", "R-watchdog-leased-level", "R-4818-long", "--runs", "2", "--tries", "0", "--results", results}
 	setLive(t, &fakeLive{})
 	if code, _, stderr := call(t, one...); code != exitOK {
 		t.Fatalf("exit %d, %s", code, stderr)
@@ -100,20 +112,20 @@ func TestUpstreamWritesWhatItSaw(t *testing.T) {
 			t.Errorf("the report lacks %q:\n%s", want, report)
 		}
 	}
-	java := read(t, filepath.Join(out, "R-watchdog-leased-level", "src", "test", "java", "lockreport", "RWatchdogLeasedLevelTest.java"))
-	if !strings.Contains(java, `t.lock("x", 10000, lock -> lock.lock(10000, MILLISECONDS));`) || !strings.Contains(java, `story.assertHoldStays("x", "a/1");`) {
-		t.Errorf("the test is\n%s", java)
+	files := filetest.Contents(t, filepath.Join(out, "R-watchdog-leased-level"))
+	if want := []string{"report.md", "scenario.yaml"}; !slices.Equal(slices.Sorted(maps.Keys(files)), want) {
+		t.Errorf("the folder has %q, want %q", slices.Sorted(maps.Keys(files)), want)
 	}
 	command := func(want string) {
 		t.Helper()
-		if got, _, _ := strings.Cut(read(t, out+".md"), "\n"); got != "<!-- written by: "+program()+" upstream "+want+" --out "+out+" -->" {
+		if got, _, _ := strings.Cut(read(t, out+".md"), "\n"); got != "<!-- written by: "+program()+" upstream "+want+" --results "+results+" -->" {
 			t.Errorf("the table names the command %s", got)
 		}
 	}
 	command("R-watchdog-leased-level R-4818-long --runs 2 --tries 0")
 	// Another lock takes the place of the library, and does not have the defect.
 	setLive(t, &fakeLive{other: "reference"})
-	if code, _, stderr := call(t, "upstream", "R-4818-long", "--runs", "3", "--tries", "0", "--out", out); code != exitOK {
+	if code, _, stderr := call(t, "upstream", "R-4818-long", "--runs", "3", "--tries", "0", "--results", results); code != exitOK {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
 	command("--runs 3 --tries 0") // some of its defects are not named
@@ -130,9 +142,10 @@ func TestUpstreamWritesWhatItSaw(t *testing.T) {
 // fails.
 func TestUpstreamSaysWhatCouldNotBePlayed(t *testing.T) {
 	fakeLibrary(t)
-	out := filepath.Join(t.TempDir(), "upstream")
+	results := t.TempDir()
+	out := filepath.Join(results, "upstream")
 	setLive(t, &fakeLive{after: 1})
-	code, _, stderr := call(t, "upstream", "R-watchdog-leased-level", "R-4818-long", "--runs", "1", "--tries", "0", "--jobs", "1", "--out", out)
+	code, _, stderr := call(t, "upstream", "R-watchdog-leased-level", "R-4818-long", "--runs", "1", "--tries", "0", "--jobs", "1", "--results", results)
 	const want = "\nsimrun: 1 of 2 defects could not be played, the first because of this: R-4818-long: the machine is gone; the defects that are done are kept\n"
 	if code != exitIO || !strings.HasSuffix(stderr, want) {
 		t.Errorf("exit %d, %s; want %d and %q", code, stderr, exitIO, want)
@@ -157,16 +170,20 @@ func TestTheTablesOfUpstreamHaveTitles(t *testing.T) {
 
 func TestUpstreamRefusesBadInput(t *testing.T) {
 	fakeLibrary(t)
-	out := filepath.Join(t.TempDir(), "upstream")
+	results := t.TempDir()
 	for _, c := range []struct{ rule, args, want string }{
 		{"an unknown defect", "R-none", "no known defect R-none"},
 		{"a defect of another release", "R-2018", "no lock of release 4.7.0 that live plays has the defect R-2018"},
 		{"an unknown release", "--release 9.9.9", "9.9.9"},
 		{"no run", "--runs 0", "--runs 0"},
+		{"runs of a project", "--out out --runs 2", "upstream: --out plays nothing, and takes no --runs"},
+		{"a project without a try", "--out out --tries 0", "upstream: --out writes a test, which needs --tries of 1 or more"},
+		{"a defect without a test", "R-fair-ghost --out out", "upstream: there is no test to write: R-fair-ghost: a test in one process cannot express it: a simulated run does not show it"},
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			setLive(t, &fakeLive{})
-			if code, _, stderr := call(t, append([]string{"upstream", "--tries", "0", "--out", out}, strings.Fields(c.args)...)...); code != exitUsage || !strings.Contains(stderr, c.want) {
+			t.Chdir(results)
+			if code, _, stderr := call(t, append([]string{"upstream", "--results", "."}, strings.Fields(c.args)...)...); code != exitUsage || !strings.Contains(stderr, c.want) {
 				t.Errorf("exit %d, %s; want %d and %q", code, stderr, exitUsage, c.want)
 			}
 		})
@@ -198,16 +215,51 @@ func TestAPauseCannotBeExpressedInOneJVM(t *testing.T) {
 }
 
 func TestTheTriesOfAGoTestAreCounted(t *testing.T) {
-	line := func(action, test, output string) string {
-		return fmt.Sprintf("{\"Action\":%q,\"Test\":%q,\"Output\":%q}\n", action, test, output)
+	line := func(action, test, rest string) string {
+		return fmt.Sprintf("{\"Action\":%q,\"Test\":%q%s}\n", action, test, rest)
 	}
-	r, err := readGoTest([]byte("no JSON\n" + line("output", "TestX/1", "=== RUN   TestX/1\n") + line("output", "TestX/1", "    reproduce_test.go:41: b/1 waited for x\n") + line("fail", "TestX/1", "") +
-		line("pass", "TestX/2", "") + line("output", "TestX/3", "    reproduce_test.go:9: b/1 has made 0 calls; the test did not work\n") + line("fail", "TestX/3", "") + line("fail", "TestX", "")))
+	shown := func(test, how string) string {
+		return line("attr", test, fmt.Sprintf(",\"Key\":%q,\"Value\":%q", upstream.ShownAttribute, how))
+	}
+	output := line("output", "TestX/3", ",\"Output\":\"    reproduce_test.go:9: b/1 has not made call 2\\n\"")
+	r, err := readGoTest([]byte("no JSON\n" + shown("TestX/1", "b/1 waited for x") + shown("TestX/1", "and for y") + line("fail", "TestX/1", "") +
+		line("pass", "TestX/2", "") + output + line("fail", "TestX/3", "") + line("fail", "TestX", "")))
 	if err != nil || r.Tries != 3 || r.Failed != 1 || r.Errors != 1 || r.Message != "b/1 waited for x" {
 		t.Errorf("%v: %+v", err, r)
 	}
-	if r, err := readGoTest([]byte(line("fail", "", "undefined: x"))); err == nil {
+	if r, err := readGoTest([]byte(line("fail", "", ",\"Output\":\"undefined: x\""))); err == nil {
 		t.Errorf("a test that does not compile counts as %+v", r)
+	}
+}
+
+// The project of a test has all that the test needs, and the scenario. Nothing is played.
+func TestUpstreamWritesAProject(t *testing.T) {
+	fakeLibrary(t)
+	live := &fakeLive{}
+	setLive(t, live)
+	dir := t.TempDir()
+	code, out, stderr := call(t, "upstream", "R-watchdog-leased-level", "R-token-lease", "--tries", "2", "--results", t.TempDir(), "--out", dir)
+	if code != exitOK || live.runs != 0 || out != filepath.Join(dir, "R-token-lease")+"\n"+filepath.Join(dir, "R-watchdog-leased-level")+"\n" {
+		t.Fatalf("exit %d after %d runs, %s%s", code, live.runs, out, stderr)
+	}
+	const java = "src/test/java/lockreport/"
+	for id, test := range map[string]string{"R-token-lease": "RTokenLeaseTest.java", "R-watchdog-leased-level": "StoryTest.java"} {
+		files := filetest.Contents(t, filepath.Join(dir, id))
+		for _, name := range []string{"pom.xml", java + "Story.java", java + "Proxy.java", java + "Resp.java", java + test} {
+			if files[name] == "" {
+				t.Errorf("%s lacks %s", id, name)
+			}
+		}
+	}
+	files := filetest.Contents(t, filepath.Join(dir, "R-watchdog-leased-level"))
+	script := strings.Join(strings.Fields(files["src/test/resources/story.json"]), " ")
+	for _, want := range []string{`"tries": 2`, `"do": "acquire", "lock": "x", "lease_ms": 10000`, `"check": { "that": "assertHoldStays", "lock": "x", "thread": "a/1" }`} {
+		if !strings.Contains(script, want) {
+			t.Errorf("the script lacks %s:\n%s", want, script)
+		}
+	}
+	if !strings.Contains(files["scenario.yaml"], "name: report-r-watchdog-leased-level") {
+		t.Errorf("the scenario is\n%s", files["scenario.yaml"])
 	}
 }
 
@@ -217,7 +269,7 @@ func TestUpstreamOfPeersNeedsTheirProgram(t *testing.T) {
 	if code, _, stderr := call(t, "upstream", "--peers", "--release", "3.21.3"); code != exitUsage || !strings.Contains(stderr, "upstream: --release is of Redisson") {
 		t.Errorf("--release: exit %d, %s", code, stderr)
 	}
-	code, _, stderr := call(t, "upstream", "--peers", "--out", filepath.Join(t.TempDir(), "upstream"))
+	code, _, stderr := call(t, "upstream", "--peers", "--results", t.TempDir())
 	if code != exitUsage || !strings.Contains(stderr, "the program in peers/ knows") {
 		t.Errorf("exit %d, %s", code, stderr)
 	}

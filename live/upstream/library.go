@@ -1,11 +1,19 @@
 package upstream
 
 import (
+	"bytes"
+	"embed"
 	"fmt"
+	"go/format"
 	"io/fs"
+	"path"
+	"reflect"
+	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
+
+	"lockstep/live/upstream/gostory"
 )
 
 // A Library is somebody else's Go library or server that has defects.
@@ -18,14 +26,11 @@ type Library struct {
 	Modules []string
 	// Form has the headings of its issue form.
 	Form Form
-	// Source is Go code that opens the library in a test; nil: there is no test. Value returns the Go expression of
-	// the gostory.Library of a lock.
+	// Source is Go code that opens the library in a test, by a function libraryOf that takes the name of a lock and returns a
+	// gostory.Library; nil: there is no test.
 	Source fs.FS
-	Value  func(lock string) string
-	// The following are the names of declarations in the test; "": there is none. Protocol is a gostory.Protocol.
-	// Refuse answers a request with an error. Places counts the places that the server keeps for a lock. TimeToLive
-	// returns the time after which the server ends the hold of a lock.
-	Protocol, Refuse, Places, TimeToLive string
+	// The following say which fields of the gostory.Library are set.
+	Protocol, Refuse, Places, TimeToLive bool
 	// Needs is the end of a sentence, and says what a test needs beside Go. Lacks says why there is no test; "" if
 	// there is one.
 	Needs, Lacks string
@@ -74,16 +79,68 @@ func (l *Library) versions() (all []string) {
 	return all
 }
 
+// harness is the part of a Go test that is the same for all libraries.
+//
+//go:embed gostory/*.go
+var harness embed.FS
+
+// goTest is the Go test itself.
+const goTest = `package lockreport
+
+import (
+	_ "embed"
+	"testing"
+)
+
+//go:embed story.json
+var story []byte
+
+// TestStory fails if the library has the defect. The story, in story.json, says what the test does.
+func TestStory(t *testing.T) { Reproduce(t, story, libraryOf) }
+`
+
 // module returns the files of a Go module with the test.
 func (r *Report) module() (map[string][]byte, error) {
 	if r.Library.Source == nil {
 		return nil, inexpressible("%s", r.Library.Lacks)
 	}
-	text, err := r.goTest()
+	script, err := r.script()
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{"go.mod": r.Library.goMod(), "reproduce_test.go": text}, nil
+	files := map[string][]byte{"go.mod": r.Library.goMod(), "reproduce_test.go": []byte(goTest), "story.json": script}
+	for _, from := range []struct {
+		fs   fs.FS
+		glob string
+	}{{r.Library.Source, "*.go"}, {harness, "gostory/*.go"}} {
+		names, err := fs.Glob(from.fs, from.glob)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") || path.Base(name) == "doc.go" {
+				continue
+			}
+			text, err := fs.ReadFile(from.fs, name)
+			if err != nil {
+				return nil, err
+			}
+			if files[path.Base(name)], err = inModule(text); err != nil {
+				return nil, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return files, nil
+}
+
+// packageClause is the package clause of a Go file.
+var packageClause = regexp.MustCompile(`(?m)^package \w+$`)
+
+// inModule returns a Go file as a file of the package of the test, which needs no import of package gostory.
+func inModule(text []byte) ([]byte, error) {
+	own := fmt.Sprintf("\t. %q\n", reflect.TypeFor[gostory.Script]().PkgPath())
+	text = bytes.Replace(text, []byte(own), nil, 1)
+	return format.Source(packageClause.ReplaceAll(text, []byte("package lockreport")))
 }
 
 // goMod writes the go.mod of a test.

@@ -3,6 +3,7 @@ package upstream
 import (
 	"bytes"
 	"cmp"
+	"embed"
 	"errors"
 	"fmt"
 	"path"
@@ -98,12 +99,16 @@ type Report struct {
 	Shown *judges.Finding
 	// Reproduced of Runs live runs had the finding.
 	Reproduced, Runs int
-	// Tries is how often the test plays the story.
-	Tries int
+	// Tries is how often the test plays the story. Command is the command that writes its project.
+	Tries   int
+	Command string
 	// Test is the result of the test; nil: it was not run.
 	Test     *TestRun
 	Programs []string // of the live runs, with their versions
 }
+
+// ShownAttribute is the attribute of a Go test that has shown the defect. Its value says how.
+const ShownAttribute = "defect"
 
 // A TestRun is the result of a test.
 type TestRun struct {
@@ -127,6 +132,11 @@ func (t *TestRun) says() string {
 	return "The test fails because of the defect."
 }
 
+// sources are the parts of a JUnit test that are the same for all defects.
+//
+//go:embed java/*.java java/pom.xml java/cases/*.java
+var sources embed.FS
+
 // Project returns the files of a Maven project, or of a Go module, that has the test, by their names. The
 // error is ErrInexpressible if there is no such test.
 func (r *Report) Project() (map[string][]byte, error) {
@@ -145,19 +155,30 @@ func (r *Report) Project() (map[string][]byte, error) {
 	for _, name := range []string{"Story.java", "Proxy.java", "Resp.java"} {
 		files[path.Join(dir, name)] = read(name)
 	}
-	name := className(r.ID) + ".java"
 	if r.Case != nil {
-		text := read("cases/" + name)
-		files[path.Join(dir, name)] = bytes.ReplaceAll(text, []byte("TRIES"), fmt.Append(nil, r.Tries))
+		name := className(r.ID) + ".java"
+		files[path.Join(dir, name)] = bytes.ReplaceAll(read("cases/"+name), []byte("TRIES"), fmt.Append(nil, r.Tries))
 		return files, nil
 	}
-	text, err := test(r.ID, r.Title, r.Fair, r.Simulated, r.Finding, r.Tries)
+	script, err := r.script()
 	if err != nil {
 		return nil, err
 	}
-	files[path.Join(dir, name)] = []byte(text)
+	files[path.Join(dir, "StoryTest.java")] = read("StoryTest.java")
+	files["src/test/resources/story.json"] = script
 	return files, nil
 }
+
+// className returns the name of the test class of a Case.
+func className(id string) string {
+	var b strings.Builder
+	for part := range strings.SplitSeq(id, "-") {
+		b.WriteString(capital(part))
+	}
+	return b.String() + "Test"
+}
+
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
 // Text writes the report itself, with the headings of the form of the issue tracker.
 func (r *Report) Text() []byte {
@@ -188,7 +209,7 @@ func (r *Report) Text() []byte {
 		}
 	}
 	if r.Test != nil && r.Test.Message != "" {
-		p("In the test below: %s.\n\n", strings.TrimSuffix(r.Test.Message, "."))
+		p("In its test: %s.\n\n", strings.TrimSuffix(r.Test.Message, "."))
 	}
 	p("**%s**\n\n", form.Steps)
 	steps := r.steps()
@@ -201,9 +222,9 @@ func (r *Report) Text() []byte {
 	p("\n")
 	if r.Test != nil {
 		if r.Library != nil {
-			p("`go test -v` in this folder plays it%s. %s\n\n", r.Library.Needs, r.Test.says())
+			p("The test is a Go module, which `%s` writes. There `go mod tidy && go test -v` plays it%s. %s\n\n", r.Command, r.Library.Needs, r.Test.says())
 		} else {
-			p("`mvn test` in this folder plays it, with `redis-server` on the PATH, or with `-Dredis.port=PORT` on an empty one. %s\n\n", r.Test.says())
+			p("The test is a Maven project, which `%s` writes. There `mvn test` plays it, with `redis-server` on the PATH, or with `-Dredis.port=PORT` on an empty one. %s\n\n", r.Command, r.Test.says())
 		}
 		p("How often: %d of %d tries of the test.", r.Test.Failed, r.Test.Tries)
 	}
@@ -279,11 +300,9 @@ func inWords(steps []scenarios.Step) string {
 		case scenarios.StepSleep:
 			out = append(out, "sleep "+s.D.String())
 		case scenarios.StepLock, scenarios.StepTryLock:
-			call := acquire(s)
-			out = append(out, strings.TrimSuffix(call[strings.Index(call, "lock.")+len("lock."):], ")")+" on "+s.Name)
+			out = append(out, method(s)+" on "+s.Name)
 		case scenarios.StepWithLock:
-			call := acquire(s)
-			out = append(out, strings.TrimSuffix(call[strings.Index(call, "lock.")+len("lock."):], ")")+" on "+s.Name, inWords(s.Steps), "unlock() on "+s.Name)
+			out = append(out, method(s)+" on "+s.Name, inWords(s.Steps), "unlock() on "+s.Name)
 		case scenarios.StepUnlock:
 			out = append(out, "unlock() on "+s.Name)
 		case scenarios.StepForceUnlock:
@@ -301,6 +320,37 @@ func inWords(steps []scenarios.Step) string {
 		}
 	}
 	return strings.Join(slices.DeleteFunc(out, func(s string) bool { return s == "" }), ", ")
+}
+
+// method writes the call of the method of Redisson that asks for a lock.
+func method(s scenarios.Step) string {
+	unit, per := "MILLISECONDS", time.Millisecond
+	if s.UnitSeconds {
+		unit, per = "SECONDS", time.Second
+	}
+	var args []string
+	tries := s.Kind == scenarios.StepTryLock || s.Wait != nil
+	leased := s.Lease != nil && *s.Lease != 0
+	switch {
+	case s.Wait != nil:
+		args = append(args, fmt.Sprint(int64(*s.Wait/per)))
+	case tries && leased:
+		args = append(args, "0")
+	}
+	if leased {
+		args = append(args, fmt.Sprint(int64(*s.Lease/per)))
+	}
+	if len(args) > 0 {
+		args = append(args, unit)
+	}
+	name := "lock"
+	switch {
+	case tries:
+		name = "tryLock"
+	case s.Interruptible != nil && *s.Interruptible:
+		name = "lockInterruptibly"
+	}
+	return name + "(" + strings.Join(args, ", ") + ")"
 }
 
 // wireMost bounds the commands that a report shows.

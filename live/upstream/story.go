@@ -2,11 +2,9 @@ package upstream
 
 import (
 	"embed"
-	"fmt"
 	"io/fs"
 	"path"
 	"strings"
-	"time"
 
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
@@ -43,12 +41,4 @@ func IDs() []string {
 		out = append(out, strings.TrimSuffix(e.Name(), ".yaml"))
 	}
 	return out
-}
-
-// ms writes a length in milliseconds as a number of Java.
-func ms(d time.Duration) string {
-	if d%time.Millisecond == 0 {
-		return fmt.Sprint(d.Milliseconds())
-	}
-	return fmt.Sprint(float64(d) / 1e6)
 }

@@ -8,7 +8,6 @@ import (
 	"lockstep/explore/draw"
 	"lockstep/internal/waking"
 	"lockstep/locktest"
-	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -35,11 +34,7 @@ func Repeats(t *testing.T, lock locktest.Subject, runs ...int) {
 	}
 	plan := explore.Plan{World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Full, Strategy: explore.StrategyPlain, Seed: 1}
 	for _, number := range runs {
-		seed, text := plan.Draw(number, l)
-		sc, err := scenarios.Parse("drawn.yaml", []byte(text), scenarios.AnyLock)
-		if err != nil {
-			t.Fatal(err)
-		}
+		seed, sc := plan.Draw(number, l)
 		record := func(i int) string {
 			if i%2 == 1 {
 				defer waking.Start()()

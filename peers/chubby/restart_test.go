@@ -7,7 +7,6 @@ import (
 	"lockstep/explore/draw"
 	"lockstep/locktest"
 	"lockstep/peers/chubby"
-	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -26,11 +25,7 @@ func TestAMasterRestartsBeforeItAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	plan := explore.Plan{World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Simple, Strategy: explore.StrategyPlain, Seed: 1, Seeds: 50}
-	seed, text := plan.Draw(18416, l)
-	sc, err := scenarios.Parse("drawn.yaml", []byte(text), scenarios.AnyLock)
-	if err != nil {
-		t.Fatal(err)
-	}
+	seed, sc := plan.Draw(18416, l)
 	if v := play.Run(h, sc, l, seed); v.Word != play.VerdictHeld {
 		t.Errorf("%s: %v", v.Word, v.Findings)
 	}

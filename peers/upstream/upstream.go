@@ -24,8 +24,6 @@ func source(name string) fs.FS {
 	return files
 }
 
-func constant(text string) func(string) string { return func(string) string { return text } }
-
 const needsRedis = ", with `redis-server` on the PATH"
 
 // noTest says of a library that there is no Go test of its defects.
@@ -34,40 +32,19 @@ const noTest = "no code opens this library in a test of its own yet"
 func init() {
 	upstream.Register(stories,
 		upstream.Library{
-			Name: "redsync", Tracker: "github.com/go-redsync/redsync", Form: upstream.Plain, Source: source("redsync"), Needs: needsRedis, Protocol: "Resp", Refuse: "Refuse",
+			Name: "redsync", Tracker: "github.com/go-redsync/redsync", Form: upstream.Plain, Source: source("redsync"), Needs: needsRedis, Protocol: true, Refuse: true,
 			Defects: []string{"REDSYNC-late-clean-up", "REDSYNC-interrupted-try", "REDSYNC-set-on-extend", "REDSYNC-asks-often"},
 			Modules: []string{"github.com/go-redsync/redsync/v4", "github.com/redis/go-redis/v9"},
-			Value: func(lock string) string {
-				if lock == "redsync-5-set-on-extend" {
-					return "redsyncWith(redsync.WithSetNXOnExtend())"
-				}
-				return "redsyncWith()"
-			},
 		},
 		upstream.Library{
-			Name: "rueidislock", Tracker: "github.com/redis/rueidis", Form: upstream.Plain, Source: source("rueidislock"), Needs: needsRedis, Protocol: "Resp", Refuse: "Refuse",
+			Name: "rueidislock", Tracker: "github.com/redis/rueidis", Form: upstream.Plain, Source: source("rueidislock"), Needs: needsRedis, Protocol: true, Refuse: true,
 			Defects: []string{"RUEIDISLOCK-own-key", "RUEIDISLOCK-gives-a-try-up", "RUEIDISLOCK-one-key", "RUEIDISLOCK-deletes-first", "RUEIDISLOCK-connects-in-a-try"},
 			Modules: []string{"github.com/redis/rueidis/rueidislock", "github.com/redis/rueidis"},
-			Value: func(lock string) string {
-				switch lock {
-				case "rueidislock-2":
-					return "rueidislockWith(2, 0)"
-				case "rueidislock-patient":
-					return "rueidislockWith(1, time.Second)"
-				}
-				return "rueidislockWith(1, 0)"
-			},
 		},
 		upstream.Library{
-			Name: "the client of NATS", Tracker: "github.com/nats-io/nats.go", Source: source("natskv"), TimeToLive: "natsTimeToLive",
+			Name: "the client of NATS", Tracker: "github.com/nats-io/nats.go", Source: source("natskv"), TimeToLive: true,
 			Form:    upstream.Form{Expected: "Expected behavior", Actual: "Observed behavior", Steps: "Steps to reproduce", Server: "Server version", Library: "Client version", Configuration: "Host environment"},
 			Defects: []string{"NATS-create-finds-deleted", "NATS-update-takes-ttl"}, Modules: []string{"github.com/nats-io/nats.go", "github.com/nats-io/nats-server/v2"},
-			Value: func(lock string) string {
-				if lock == "nats-kv-key-ttl" {
-					return "natsKeyTTL"
-				}
-				return "natsLock"
-			},
 		},
 		upstream.Library{
 			Name: "the server of NATS", Tracker: "github.com/nats-io/nats-server", Lacks: noTest,
@@ -75,23 +52,17 @@ func init() {
 			Defects: []string{"NATS-renews-after-ttl"}, Modules: []string{"github.com/nats-io/nats.go"},
 		},
 		upstream.Library{
-			Name: "the client of etcd", Tracker: "github.com/etcd-io/etcd", Source: source("etcdmutex"), Value: constant("etcdMutex"), Places: "etcdPlaces",
+			Name: "the client of etcd", Tracker: "github.com/etcd-io/etcd", Source: source("etcdmutex"), Places: true,
 			Form:    upstream.Form{Expected: "What did you expect to happen?", Actual: "What happened?", Steps: "How can we reproduce it (as minimally and precisely as possible)?", Server: "Etcd version", Library: "Client version", Configuration: "Etcd configuration"},
 			Defects: []string{"ETCD-try-behind-try", "ETCD-unchecked-unlock", "ETCD-key-stays"}, Modules: []string{"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3"},
 		},
 		upstream.Library{
-			Name: "go-zookeeper", Tracker: "github.com/go-zookeeper/zk", Form: upstream.Plain, Source: source("zk"), Protocol: "zkProtocol", Places: "zkPlaces",
+			Name: "go-zookeeper", Tracker: "github.com/go-zookeeper/zk", Form: upstream.Plain, Source: source("zk"), Protocol: true, Places: true,
 			Needs:   ", with `java` on the PATH and the package `zookeeper` of Debian",
 			Defects: []string{"ZK-server-behind", "ZK-229", "ZK-close-unsent", "ZK-unlock-forgotten"}, Modules: []string{"github.com/go-zookeeper/zk"},
-			Value: func(lock string) string {
-				if lock == "zookeeper-closing" {
-					return "zkClosing"
-				}
-				return "zkLock"
-			},
 		},
 		upstream.Library{
-			Name: "MariaDB", Tracker: "jira.mariadb.org", Form: upstream.Plain, Source: source("userlock"), Value: constant("userLock"), Places: "userLockPlaces",
+			Name: "MariaDB", Tracker: "jira.mariadb.org", Form: upstream.Plain, Source: source("userlock"), Places: true,
 			Needs:   ", with `mariadbd` and `mariadb-install-db` on the PATH",
 			Defects: []string{"MYSQL-wait-goes-on"}, Modules: []string{"github.com/go-sql-driver/mysql"},
 		},

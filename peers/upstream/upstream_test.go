@@ -46,7 +46,7 @@ func TestStoriesShowTheirDefect(t *testing.T) {
 	if err := locktest.Register(h, locks...); err != nil {
 		t.Fatal(err)
 	}
-	written := map[string][]byte{} // the tests
+	written := map[string]map[string][]byte{} // the modules
 	for _, d := range defects.Defects {
 		t.Run(d.ID, func(t *testing.T) {
 			h := h.For(t)
@@ -82,54 +82,38 @@ func TestStoriesShowTheirDefect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := files["reproduce_test.go"]
-			if strings.Contains(string(text), "lockstep/") {
-				t.Error("the test needs this repository")
+			for name, text := range files {
+				if strings.Contains(string(text), "lockstep/") {
+					t.Errorf("%s needs this repository", name)
+				}
+				if formatted, err := format.Source(text); strings.HasSuffix(name, ".go") && (err != nil || !bytes.Equal(formatted, text)) {
+					t.Errorf("gofmt would change %s: %v", name, err)
+				}
 			}
-			if formatted, err := format.Source(text); err != nil || !bytes.Equal(formatted, text) {
-				t.Errorf("gofmt would change the test: %v", err)
-			}
-			if n := bytes.Count(text, []byte("\n")); n > linesMost {
-				t.Errorf("the test has %d lines, more than %d", n, linesMost)
-			}
-			written[d.ID] = text
+			written[d.ID] = files
 		})
 	}
-	for _, c := range []struct {
-		id   string
-		has  []string
-		lack []string
-	}{
-		{"REDSYNC-set-on-extend", []string{"s.AssertCallFails(\"a/1\", 2)", "func StartProgram("}, []string{"Network", "Resp", "Interrupt", "AssertOneOwner"}},
-		{"REDSYNC-interrupted-try", []string{"n := s.Network(Bytes)", "n.Latency(100 * time.Millisecond)", "n.Cut(\"a\", 0*time.Second, 2*time.Second, 3, 4, 5)", "t.Interrupt(\"a/1\")"}, []string{"Resp", "Idle ="}},
-		{"REDSYNC-asks-often", []string{"n := s.Network(Resp)", "range []string{\"b1\", \"b2\", \"b3\"", "range []string{\"b2/1\", \"c2/1\", \"d2/1\", \"e2/1\"} {\n", "n.CountRequests()", "n.AssertAsksSeldom(20)"}, []string{"Delay(", "Latency"}},
-		{"RUEIDISLOCK-gives-a-try-up", []string{"n := s.Network(Bytes)", "s.AssertWaiterIsServed(\"x\", \"a/1\","}, []string{"Rule", "Resp"}},
-		{"RUEIDISLOCK-deletes-first", []string{"n := s.Network(Resp)", "If: s.During(\"renew\")", "Do: Refuse(\"ERR injected\")"}, []string{"Drop", "Interrupt"}},
-		{"NATS-update-takes-ttl", []string{"natsKeyTTL, 1)", "n.Crash(\"a\", 4*time.Second)", "s.AssertHoldEnds(\"x\", natsTimeToLive)"}, []string{"StartProgram", "natsLock", "AssertNoGhost"}},
-		{"ETCD-key-stays", []string{"s.AssertNoGhost(\"x\", \"a/1\", etcdPlaces)"}, []string{"StartProgram", "type Rule"}},
-		{"MYSQL-wait-goes-on", []string{"s.AssertNoGhost(\"x\", \"a/1\", userLockPlaces)"}, []string{"Network"}},
-		{"ZK-close-unsent", []string{"zkClosing, 1)", "n := s.Network(zkProtocol)", "Command: \"GETCHILDREN2\"", "s.AssertNoGhost(\"x\", \"a/1\", zkPlaces)"}, []string{"zkLock", "Bytes", "Drop"}},
-		{"ZK-229", []string{"zkLock, 1)", "Do: Drop"}, []string{"zkPlaces", "zkClosing"}},
+	for id, want := range map[string][]string{
+		"REDSYNC-set-on-extend":      {`"lock": "redsync-5-set-on-extend"`, `"servers": 5`, `"that": "a call fails"`, `"call": 2`},
+		"REDSYNC-interrupted-try":    {`"proxies": "plain"`, `"latency_ms": [ 100, 100 ]`, `"do": "cut", "for_ms": 2000, "client": "a", "servers": [ 3, 4, 5 ]`, `"do": "interrupt", "thread": "a/1"`},
+		"REDSYNC-asks-often":         {`"proxies": "named"`, `"name": "b2/1"`, `"that": "a waiter asks seldom"`, `"most": 20`},
+		"RUEIDISLOCK-gives-a-try-up": {`"that": "a waiter is served", "lock": "x", "thread": "a/1"`},
+		"RUEIDISLOCK-deletes-first":  {`"do": "error"`, `"role": "renew"`, `"text": "ERR injected"`},
+		"NATS-update-takes-ttl":      {`"lock": "nats-kv-key-ttl"`, `"do": "crash", "at_ms": 4000, "client": "a"`, `"that": "a hold ends"`},
+		"ZK-close-unsent":            {`"lock": "zookeeper-closing"`, `"command": "GETCHILDREN2"`, `"that": "no ghost", "lock": "x", "thread": "a/1"`},
 	} {
-		for _, want := range c.has {
-			if !strings.Contains(string(written[c.id]), want) {
-				t.Errorf("the test of %s lacks %q", c.id, want)
-			}
-		}
-		for _, not := range c.lack {
-			if strings.Contains(string(written[c.id]), not) {
-				t.Errorf("the test of %s has %q, which its story does not need", c.id, not)
+		script := strings.Join(strings.Fields(string(written[id]["story.json"])), " ")
+		for _, text := range want {
+			if !strings.Contains(script, text) {
+				t.Errorf("the script of %s lacks %s:\n%s", id, text, script)
 			}
 		}
 	}
 	vet(t, written)
 }
 
-// linesMost is how long a test may be, of which half is the harness with a protocol and rules of messages.
-const linesMost = 700
-
 // vet looks at tests as go vet does, which compiles them, with the modules of this one.
-func vet(t *testing.T, tests map[string][]byte) {
+func vet(t *testing.T, tests map[string]map[string][]byte) {
 	t.Helper()
 	dir := t.TempDir()
 	write := func(name string, text []byte) {
@@ -139,8 +123,12 @@ func vet(t *testing.T, tests map[string][]byte) {
 			t.Fatal(err)
 		}
 	}
-	for id, text := range tests {
-		write(filepath.Join(id, "reproduce_test.go"), text)
+	for id, files := range tests {
+		for name, text := range files {
+			if name != "go.mod" {
+				write(filepath.Join(id, name), text)
+			}
+		}
 	}
 	sums, err := os.ReadFile("../go.sum")
 	if err != nil {

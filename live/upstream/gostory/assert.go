@@ -2,15 +2,25 @@ package gostory
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
+
+// shows fails the test, and says in its attribute "defect" how it has shown the defect.
+func (s *Story) shows(format string, args ...any) {
+	s.t.Helper()
+	text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")
+	s.t.Attr("defect", text)
+	s.t.Error(text)
+}
 
 // AssertCallFails fails if the n-th call of a thread, counted from 1, succeeds.
 func (s *Story) AssertCallFails(thread string, n int) {
 	s.t.Helper()
 	if c := s.nth(thread, n); c.over && c.err == nil {
-		s.t.Errorf("call %d of %s (%v) succeeded", n, thread, c)
+		s.shows("call %d of %s (%v) succeeded", n, thread, c)
 	}
 }
 
@@ -18,7 +28,7 @@ func (s *Story) AssertCallFails(thread string, n int) {
 func (s *Story) AssertCallIsNot(thread string, n int, answer error) {
 	s.t.Helper()
 	if c := s.nth(thread, n); c.over && errors.Is(c.err, answer) {
-		s.t.Errorf("call %d of %s (%v) came to %q", n, thread, c, answer)
+		s.shows("call %d of %s (%v) came to %q", n, thread, c, answer)
 	}
 }
 
@@ -26,7 +36,7 @@ func (s *Story) AssertCallIsNot(thread string, n int, answer error) {
 func (s *Story) AssertReturnsWithin(thread string, n int, most time.Duration) {
 	s.t.Helper()
 	if c := s.nth(thread, n); c.to-c.from > most+slack {
-		s.t.Errorf("call %d of %s (%v) took more than %v", n, thread, c, most)
+		s.shows("call %d of %s (%v) took more than %v", n, thread, c, most)
 	}
 }
 
@@ -98,7 +108,7 @@ func (s *Story) AssertOneOwner(lock string) {
 		for _, b := range all[i+1:] {
 			from, to := max(a.from, b.from), min(a.to, b.to, s.now())
 			if a.thread != b.thread && to-from > slack {
-				s.t.Errorf("%s and %s both believed to have %s from %v to %v", a.thread, b.thread, lock, from, to)
+				s.shows("%s and %s both believed to have %s from %v to %v", a.thread, b.thread, lock, from, to)
 			}
 		}
 	}
@@ -125,7 +135,7 @@ func (s *Story) AssertWaiterIsServed(lock, thread string, bound time.Duration) {
 				}
 			}
 			if to-from > bound {
-				s.t.Errorf("%s waited for %s from %v to %v, and nobody believed to have it", thread, lock, from, to)
+				s.shows("%s waited for %s from %v to %v, and nobody believed to have it", thread, lock, from, to)
 			}
 		}
 	}
@@ -147,7 +157,7 @@ func (s *Story) AssertNoGhost(lock, thread string, places func(addr, lock string
 			return
 		}
 	}
-	s.t.Errorf("at %v the server has %d places for %s, but %s has returned, and the threads that have %s or wait for it are %q", s.now(), n, lock, thread, lock, in)
+	s.shows("at %v the server has %d places for %s, but %s has returned, and the threads that have %s or wait for it are %q", s.now(), n, lock, thread, lock, in)
 }
 
 // interested returns the threads that have a lock or wait for it.
@@ -176,6 +186,6 @@ func (s *Story) AssertHoldEnds(lock string, timeToLive func(addr, lock string) (
 	case err != nil:
 		s.t.Fatalf("%v; the test did not work", err)
 	case d == 0:
-		s.t.Errorf("at %v the hold of %s has no time to live", s.now(), lock)
+		s.shows("at %v the hold of %s has no time to live", s.now(), lock)
 	}
 }

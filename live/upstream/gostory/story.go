@@ -18,6 +18,14 @@ type Library struct {
 	Open func(addrs []string) (func(name string) Lock, error)
 	// Lease is the time after which a hold ends that nobody renews; 0: the library renews holds.
 	Lease time.Duration
+
+	// The following are nil if no story needs them. Protocol is that of the servers. Refuse answers a request with an
+	// error. Places counts the places that the server keeps for a lock. TimeToLive returns the time after which
+	// the server ends the hold of a lock.
+	Protocol   Protocol
+	Refuse     func(text string) func(m *Message) bool
+	Places     func(addr, lock string) (int, error)
+	TimeToLive func(addr, lock string) (time.Duration, error)
 }
 
 // A Server is a program that the test starts.

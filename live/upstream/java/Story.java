@@ -96,6 +96,10 @@ final class Story implements AutoCloseable {
         return c;
     }
 
+    Client client(String name) {
+        return clients.get(name);
+    }
+
     /** A thread of a client, such as a/1, and what it does. */
     void thread(String name, Script script) {
         workers.add(new Worker(name, clients.get(name.substring(0, name.indexOf('/'))), script));

@@ -56,7 +56,8 @@ func natsWith(config jetstream.KeyValueConfig, lock func(kv jetstream.KeyValue, 
 			kv, err := js.KeyValue(context.Background(), config.Bucket)
 			return func(name string) Lock { return lock(kv, name) }, err
 		},
-		Lease: 8 * time.Second,
+		Lease:      8 * time.Second,
+		TimeToLive: natsTimeToLive,
 	}
 }
 
@@ -157,4 +158,12 @@ func natsTimeToLive(addr, lock string) (time.Duration, error) {
 	return time.ParseDuration(ttl)
 }
 
-var _, _, _ = natsLock, natsKeyTTL, natsTimeToLive
+// libraryOf returns the lock of a name.
+func libraryOf(lock string) Library {
+	if lock == "nats-kv-key-ttl" {
+		return natsKeyTTL
+	}
+	return natsLock
+}
+
+var _ = libraryOf

@@ -26,7 +26,8 @@ func redsyncWith(options ...redsync.Option) Library {
 			r := redsync.New(pools...)
 			return func(name string) Lock { return mutex{r.NewMutex(name, options...)} }, nil
 		},
-		Lease: 8 * time.Second,
+		Lease:    8 * time.Second,
+		Protocol: Resp, Refuse: Refuse,
 	}
 }
 
@@ -61,4 +62,12 @@ func busy(err error) error {
 	return err
 }
 
-var _ = redsyncWith
+// libraryOf returns the lock of a name.
+func libraryOf(lock string) Library {
+	if lock == "redsync-5-set-on-extend" {
+		return redsyncWith(redsync.WithSetNXOnExtend())
+	}
+	return redsyncWith()
+}
+
+var _ = libraryOf

@@ -24,6 +24,7 @@ func rueidislockWith(majority int32, tryNextAfter time.Duration) Library {
 			})
 			return func(name string) Lock { return &locked{l: l, name: name} }, err
 		},
+		Protocol: Resp, Refuse: Refuse,
 	}
 }
 
@@ -67,4 +68,15 @@ func (h *locked) Unlock(context.Context) error {
 
 func (h *locked) Lost() <-chan struct{} { return h.lost.Done() }
 
-var _ = rueidislockWith
+// libraryOf returns the lock of a name.
+func libraryOf(lock string) Library {
+	switch lock {
+	case "rueidislock-2":
+		return rueidislockWith(2, 0)
+	case "rueidislock-patient":
+		return rueidislockWith(1, time.Second)
+	}
+	return rueidislockWith(1, 0)
+}
+
+var _ = libraryOf

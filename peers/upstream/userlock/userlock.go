@@ -30,6 +30,7 @@ var userLock = Library{
 		db, err := openDB(addrs[0])
 		return func(name string) Lock { return &session{db: db, name: name} }, err
 	},
+	Places: userLockPlaces,
 }
 
 func openDB(addr string) (*sql.DB, error) {
@@ -89,4 +90,7 @@ func userLockPlaces(addr, lock string) (n int, err error) {
 	return n, err
 }
 
-var _, _ = userLock, userLockPlaces
+// libraryOf returns the lock.
+func libraryOf(string) Library { return userLock }
+
+var _ = libraryOf

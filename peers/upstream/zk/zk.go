@@ -22,12 +22,8 @@ import (
 	. "lockstep/live/upstream/gostory"
 )
 
-// zkLock is the lock of zk.NewLock, by a session of 10 s for each client.
-var zkLock = zkWith(false)
-
-// zkClosing is the lock of zk.NewLock for a caller that closes the session of 10 s after a Lock that failed.
-var zkClosing = zkWith(true)
-
+// zkWith returns the lock of zk.NewLock, by a session of 10 s for each client. With closing the caller closes the session
+// after a Lock that failed.
 func zkWith(closing bool) Library {
 	return Library{
 		Serve: func(t *testing.T) Server {
@@ -68,6 +64,7 @@ func zkWith(closing bool) Library {
 			<-begun
 			return func(name string) Lock { return &node{c: c, name: name, closing: closing, lost: lost} }, nil
 		},
+		Protocol: zkProtocol, Places: zkPlaces,
 	}
 }
 
@@ -164,4 +161,7 @@ func zkPlaces(addr, lock string) (int, error) {
 	return len(nodes), err
 }
 
-var _, _, _, _ = zkLock, zkClosing, zkProtocol, zkPlaces
+// libraryOf returns the lock of a name.
+func libraryOf(lock string) Library { return zkWith(lock == "zookeeper-closing") }
+
+var _ = libraryOf
