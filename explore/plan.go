@@ -233,8 +233,8 @@ func runFile(index int) string { return fmt.Sprintf("run-%d.yaml", index) }
 
 // anew draws the scenario of a run that aims at nothing: a story, if its family has one for it.
 func (p Plan) anew(index int, c sim.Chooser, l *subject.Subject, f *family) *scenarios.Scenario {
-	if n := index % FamilyRuns; n < len(f.tellings) {
-		return p.tell(c, l, f.tellings[n])
+	if t, ok := p.telling(f.tellings, index); ok {
+		return p.tell(c, l, t)
 	}
 	return draw.New(c, l, p.Profile, p.Faults).Scenario
 }
@@ -351,7 +351,7 @@ type family struct {
 	// openings of that run; -1: it has played none.
 	last     int
 	openings []coverage.Opening
-	// tellings are the runs with which the family begins.
+	// tellings are what all families of the campaign tell together.
 	tellings []telling
 }
 

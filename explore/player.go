@@ -110,7 +110,7 @@ type here struct {
 	lock *subject.Subject
 	// expired reports whether the time for shrinking is over; nil: there is no limit.
 	expired func() bool
-	// tellings returns the runs with which a family begins.
+	// tellings returns what all families tell together.
 	tellings func() []telling
 }
 

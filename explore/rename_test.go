@@ -127,6 +127,17 @@ func (r renaming) scenario(sc *scenarios.Scenario) *scenarios.Scenario {
 			f.Processes[j] = r.processes[p]
 		}
 		f.When.Process = r.processes[f.When.Process]
+		if f.Awaits != nil {
+			awaits := *f.Awaits
+			if now := r.processes[awaits.Granted]; now != "" {
+				awaits.Granted = now
+			}
+			if now := r.locks[awaits.Ended]; now != "" {
+				awaits.Ended = now
+			}
+			awaits.Granted, awaits.Published = r.thread(awaits.Granted), r.glob(awaits.Published)
+			f.Awaits = &awaits
+		}
 		f.Key, f.When.Channel = r.glob(f.Key), r.glob(f.When.Channel)
 	}
 	return &out

@@ -37,7 +37,7 @@ func TestAShelfKeepsOneRecordingOfEachDefectAndLimit(t *testing.T) {
 		dir := t.TempDir()
 		shelf := Shelf{Dir: filepath.Join(dir, "recordings"), Host: h}
 		short := map[string]string{}
-		for name, seed := range map[string]uint64{"one": 1, "two": 2} {
+		for name, seed := range map[string]uint64{"one": 7, "two": 10} {
 			p := plan("setnx-del", 40, draw.ClassPause)
 			p.Seed = seed
 			campaign := filepath.Join(dir, "explore", name)

@@ -22,9 +22,26 @@ type timedStory struct {
 	sc       *scenarios.Scenario
 }
 
-// tellings returns the runs with which each family of the plan begins: the stories that apply to the lock
-// and have only what the faults and the profile of the plan allow. A story about a key is told of each key
-// of the lock.
+// toldRuns is the number of runs of a family that may tell stories. The others are drawn.
+const toldRuns = 60
+
+// telling returns which of the tellings of the plan a run is. A family begins with all of them, or, if they
+// are more than toldRuns, with those that follow the tellings of the family before it. It reports false if
+// the run tells no story.
+func (p Plan) telling(all []telling, index int) (t telling, ok bool) {
+	number, n := index/FamilyRuns/max(p.Seeds, 1), index%FamilyRuns
+	if n >= min(toldRuns, len(all)) {
+		return nil, false
+	}
+	if len(all) > toldRuns {
+		n = (number*toldRuns + n) % len(all)
+	}
+	return all[n], true
+}
+
+// tellings returns what all families of the plan tell together: the stories that apply to the lock and have
+// only what the faults and the profile of the plan allow. A story about a key is told of each key of the
+// lock.
 func (p Plan) tellings(l *subject.Subject) (all []telling) {
 	if !p.strategy().Tells() {
 		return nil
@@ -74,7 +91,7 @@ func (p Plan) allows(l *subject.Subject, sc *scenarios.Scenario) bool {
 			return false
 		}
 	}
-	return p.Profile != draw.Simple || !slices.ContainsFunc(sc.Processes, func(x scenarios.Process) bool { return x.Threads > 1 })
+	return p.Profile != draw.Simple || !slices.ContainsFunc(sc.Processes, func(x scenarios.Process) bool { return x.Threads > 2 })
 }
 
 // toldWatchdogs are the watchdog timeouts of stories, and toldLatencies their latencies one way.

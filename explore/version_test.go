@@ -25,7 +25,7 @@ var locksOfVersions = []string{
 }
 
 func TestTheVersionOfTheDrawing(t *testing.T) {
-	const version, want = 2, "2d5d4123ee218d05"
+	const version, want = 3, "34d6a6c4c1a872f2"
 	classes := [][]draw.Class{nil, draw.Classes}
 	for _, c := range draw.Classes {
 		classes = append(classes, []draw.Class{c})
@@ -43,13 +43,18 @@ func TestTheVersionOfTheDrawing(t *testing.T) {
 }
 
 func TestTheVersionOfTheStories(t *testing.T) {
-	const version, want = 5, "fecc62121106478d"
+	const version, want = 6, "3713939194b408bc"
 	sum := sha256.New()
 	for seed, name := range locksOfVersions {
 		l := scenariotest.Lock(t, name)
 		for _, p := range []draw.Profile{draw.Simple, draw.Full} {
 			told := Plan{Lock: name, Faults: draw.Classes, Profile: p, Strategy: StrategyTold}
-			for n, s := range told.tellings(l) {
+			all := told.tellings(l)
+			for n := range 2 * FamilyRuns {
+				s, ok := told.telling(all, n)
+				if !ok {
+					continue
+				}
 				_, _ = fmt.Fprintln(sum, told.tell(sim.NewSeeded(uint64(seed+n)), l, s).Write())
 			}
 		}

@@ -494,6 +494,7 @@ func TestWhatCannotBePlayedIsSaidBeforeAnythingStarts(t *testing.T) {
 		want             string
 	}{
 		{"the clock of the server", "setnx-del", "faults: [{at: 1s, server: wall_clock, step: 1s}]\n", Options{}, "test.yaml:5: not possible live: wall clock of the server steps by 1s: the wall clock of a real server is the machine's"},
+		{"a rule that waits", "setnx-del", "faults: [{when: {process: b}, do: hold, until: {granted: a/1}}]\n", Options{}, "test.yaml:5: not possible live: hold of b until a/1 is granted a lock: only an instant ends a rule on a real server; give until an instant"},
 		{"a failover", "setnx-del", "faults: [{at: 1s, server: failover, lose_last: 1}]\n", Options{}, "test.yaml:5: not possible live: failover"},
 		{"replicas", "setnx-del", "server: {replicas: 1}\nfaults: [{at: 1s, server: failover}]\n", Options{}, ""},
 		{"replicas of somebody else's server", "setnx-del", "server: {replicas: 1}\n", theirs, "this program starts no replicas beside the server of --address"},

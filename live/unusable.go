@@ -75,6 +75,8 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, o Options) error {
 			why = "the wall clock of a real server is the machine's"
 		case f.Kind == model.FaultWallClock && l.Port != nil:
 			why = l.Name + " reads the wall clock of the machine"
+		case f.Awaits != nil:
+			why = "only an instant ends a rule on a real server; give until an instant"
 		case shared && (f.Kind == model.FaultServer || f.Kind == model.FaultKey):
 			why = "no fault strikes a server of --address"
 		case f.Server == model.ServerMoveSlot && o.Servers != onredis.Cluster:

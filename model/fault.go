@@ -57,8 +57,10 @@ type FaultSpec struct {
 	When  When
 	From  time.Duration  // since the start
 	Until *time.Duration // since the start; nil: until the calm phase
-	Do    string         // drop, delay, hold, half_open, reset, error
-	With  string         // the text of the error
+	// Awaits ends the rule as soon as it is met; nil: an instant or the calm phase ends it.
+	Awaits *Condition
+	Do     string // drop, delay, hold, half_open, reset, error
+	With   string // the text of the error
 }
 
 // When has the conditions of a rule. An empty field matches every message.
@@ -70,6 +72,40 @@ type When struct {
 	Channel   string // a glob
 	Nth       int    // only the n-th message that matches; 0: every match
 	Every     int    // 0: every match
+	After     int    // every match but the first ones, of which there are so many; 0: every match
+}
+
+// Condition names what must have happened since FaultSpec.From for a rule to end. Of its fields
+// at least one is set, and each that is set names something that must have happened, in any order.
+type Condition struct {
+	Granted   string // this thread, as process/thread, or any thread of this process was granted a lock
+	Ended     string // the servers ended a hold of this lock, whoever had it
+	Published string // a server published a message on a channel that matches this glob
+	// Executed: the servers executed so many requests that match. Direction, Every and After are
+	// empty, and an Nth of 0 is the first.
+	Executed *When
+}
+
+// String writes the condition as a clause of a sentence.
+func (c Condition) String() string {
+	var parts []string
+	if c.Granted != "" {
+		parts = append(parts, c.Granted+" is granted a lock")
+	}
+	if c.Ended != "" {
+		parts = append(parts, "a hold of "+c.Ended+" ends")
+	}
+	if c.Published != "" {
+		parts = append(parts, "a message is published on "+c.Published)
+	}
+	if w := c.Executed; w != nil {
+		text := strings.Join(append(w.words(), "is executed"), " ")
+		if w.Nth > 1 {
+			text += fmt.Sprintf(" %d times", w.Nth)
+		}
+		parts = append(parts, text)
+	}
+	return strings.Join(parts, " and ")
 }
 
 // Names reports whether the fault names the process among those that it strikes.
@@ -152,14 +188,22 @@ func (f FaultSpec) words() string {
 		}
 		panic("model: a fault of the server of unknown kind " + string(f.Server))
 	}
-	words := []string{f.Do}
-	for _, part := range []string{string(f.When.Script), f.When.Command, f.When.Channel, f.When.Direction} {
+	words := append([]string{f.Do}, f.When.words()...)
+	if f.Awaits != nil {
+		words = append(words, "until", f.Awaits.String())
+	}
+	return strings.Join(words, " ")
+}
+
+// words returns the words for the messages that match.
+func (w When) words() (words []string) {
+	for _, part := range []string{string(w.Script), w.Command, w.Channel, w.Direction} {
 		if part != "" {
 			words = append(words, part)
 		}
 	}
-	if f.When.Process != "" {
-		words = append(words, "of", f.When.Process)
+	if w.Process != "" {
+		words = append(words, "of", w.Process)
 	}
-	return strings.Join(words, " ")
+	return words
 }

@@ -29,6 +29,9 @@ func (sc *Scenario) Clone() *Scenario {
 		f := &out.Faults[i]
 		f.Processes, f.Nodes, f.Servers = slices.Clone(f.Processes), slices.Clone(f.Nodes), slices.Clone(f.Servers)
 		f.Until = clonePointer(f.Until)
+		if f.Awaits = clonePointer(f.Awaits); f.Awaits != nil {
+			f.Awaits.Executed = clonePointer(f.Awaits.Executed)
+		}
 	}
 	out.Expect = maps.Clone(sc.Expect)
 	for lock, e := range out.Expect {

@@ -35,19 +35,38 @@ func (sc *Scenario) Places() (places []Place) {
 	return places
 }
 
-// Complete reports whether the scenario has a process and a step, and takes the lock of each fence.
-// Parse reads no other scenario.
+// Complete reports whether the scenario has a process and a step, takes the lock of each fence and each lock
+// for whose end a rule waits, and has steps that take a lock in each thread or process for whose grant a
+// rule waits. Parse reads no other scenario.
 func (sc *Scenario) Complete() bool {
 	taken := sc.taken()
 	return len(sc.Processes) > 0 && len(sc.Threads) > 0 && !slices.ContainsFunc(sc.Resources, func(r Resource) bool {
 		return r.Fence != "" && !slices.Contains(taken, r.Fence)
+	}) && !slices.ContainsFunc(sc.Faults, func(f Fault) bool {
+		c := f.Awaits
+		return c != nil && (c.Ended != "" && !slices.Contains(taken, c.Ended) || c.Granted != "" && !sc.takes(c.Granted))
 	})
+}
+
+// takes reports whether steps of a thread, or of any thread of a process, take a lock.
+func (sc *Scenario) takes(who string) bool {
+	for t, s := range sc.All() {
+		if s.takesLock() && (t.Process == who || model.ThreadName(t.Process, t.Thread) == who) {
+			return true
+		}
+	}
+	return false
+}
+
+// takesLock reports whether a step takes a lock.
+func (s *Step) takesLock() bool {
+	return s.Kind == StepLock || s.Kind == StepTryLock || s.Kind == StepWithLock
 }
 
 // taken returns the names of the locks that the steps take.
 func (sc *Scenario) taken() (names []string) {
 	for _, s := range sc.All() {
-		if (s.Kind == StepLock || s.Kind == StepTryLock || s.Kind == StepWithLock) && !slices.Contains(names, s.Name) {
+		if s.takesLock() && !slices.Contains(names, s.Name) {
 			names = append(names, s.Name)
 		}
 	}
@@ -55,7 +74,8 @@ func (sc *Scenario) taken() (names []string) {
 }
 
 // Tidy removes the parts that have no meaning, because what they were about is gone: threads and
-// repetitions without steps, reads that look at nothing, and faults of no process.
+// repetitions without steps, reads that look at nothing, faults of no process, and conditions that wait for
+// nothing.
 func (sc *Scenario) Tidy() {
 	for i := range sc.Threads {
 		sc.Threads[i].Steps = keepSteps(sc.Threads[i].Steps, meaningful)
@@ -69,6 +89,11 @@ func (sc *Scenario) Tidy() {
 		}
 		return false
 	})
+	for i := range sc.Faults {
+		if f := &sc.Faults[i]; f.Awaits != nil && *f.Awaits == (model.Condition{}) {
+			f.Awaits = nil
+		}
+	}
 }
 
 // without returns the parts for which gone returns false; nil: none is left.
@@ -114,9 +139,12 @@ func (sc *Scenario) DropProcess(name string) {
 	for i := range sc.Faults {
 		f := &sc.Faults[i]
 		f.Processes = slices.DeleteFunc(f.Processes, func(p string) bool { return p == name })
+		if c := f.Awaits; c != nil && c.Executed != nil && c.Executed.Process == name {
+			c.Executed = nil
+		}
 	}
 	sc.renameThreads(func(thread string) string {
-		if model.ProcessOf(thread) == name {
+		if thread == name || model.ProcessOf(thread) == name {
 			return ""
 		}
 		return thread
@@ -151,8 +179,8 @@ func (sc *Scenario) DropThread(process string, number int) {
 	sc.Tidy()
 }
 
-// renameThreads gives the threads that steps name the names that rename returns. The name "" removes
-// what the step has about the thread, or the step if it has nothing else.
+// renameThreads gives the threads that steps and faults name the names that rename returns. The name ""
+// removes what a step or a fault has about the thread, or the step if it has nothing else.
 func (sc *Scenario) renameThreads(rename func(string) string) {
 	for i := range sc.Threads {
 		sc.Threads[i].Steps = keepSteps(sc.Threads[i].Steps, func(s *Step) bool {
@@ -165,6 +193,11 @@ func (sc *Scenario) renameThreads(rename func(string) string) {
 			}
 			return true
 		})
+	}
+	for _, f := range sc.Faults {
+		if f.Awaits != nil && f.Awaits.Granted != "" {
+			f.Awaits.Granted = rename(f.Awaits.Granted)
+		}
 	}
 }
 

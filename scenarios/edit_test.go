@@ -182,14 +182,17 @@ locks: [x]
 processes: {a: {threads: 3}, b: {}}
 steps:
   a/1: [{sleep: 1s}]
-  a/2: [{lock: l}, {read: {name: l, queue: [a/3, a/1], deadlines: {a/1: 1s, a/3: 2s}}}]
+  a/2: [{lock: l}, {lock: m}, {read: {name: l, queue: [a/3, a/1], deadlines: {a/1: 1s, a/3: 2s}}}]
   a/3: [{interrupt: a/2}, {repeat: {times: 2, steps: [{interrupt: a/1}]}}]
-  b/1: [{interrupt: a/3}, {published: {name: l, to: a/1, count: 1}}, {published: {name: l, to: all, count: 1}}, {read: {name: l, deadlines: {a/1: 1s}}}]
+  b/1: [{lock: m}, {interrupt: a/3}, {published: {name: l, to: a/1, count: 1}}, {published: {name: l, to: all, count: 1}}, {read: {name: l, deadlines: {a/1: 1s}}}]
 faults:
   - {at: 1s, crash: a}
   - {at: 1s, partition: [a, b], for: 1s}
   - {when: {process: a}, do: drop}
   - {when: {process: b}, do: drop}
+  - {when: {}, do: hold, until: {granted: a, executed: {process: b, script: unlock}}}
+  - {when: {}, do: drop, until: {granted: a/2}}
+  - {when: {}, do: hold, until: {ended: m, executed: {process: a, nth: 2}}}
 `
 	for _, c := range []struct {
 		name, want string
@@ -197,21 +200,27 @@ faults:
 	}{
 		{"a process", `processes: {b: {}}
 steps:
-  b/1: [{published: {name: l, to: all, count: 1}}]
+  b/1: [{lock: m}, {published: {name: l, to: all, count: 1}}]
 faults:
   - {at: 1s, partition: b, for: 1s}
   - {when: {process: b}, do: drop}
+  - {when: {}, do: hold, until: {executed: {process: b, script: unlock}}}
+  - {when: {}, do: drop}
+  - {when: {}, do: hold, until: {ended: m}}
 `, func(sc *Scenario) { sc.DropProcess("a") }},
 		{"a thread", `processes: {a: {threads: 2}, b: {}}
 steps:
-  a/1: [{lock: l}, {read: {name: l, queue: [a/2], deadlines: {a/2: 2s}}}]
+  a/1: [{lock: l}, {lock: m}, {read: {name: l, queue: [a/2], deadlines: {a/2: 2s}}}]
   a/2: [{interrupt: a/1}]
-  b/1: [{interrupt: a/2}, {published: {name: l, to: all, count: 1}}]
+  b/1: [{lock: m}, {interrupt: a/2}, {published: {name: l, to: all, count: 1}}]
 faults:
   - {at: 1s, crash: a}
   - {at: 1s, partition: [a, b], for: 1s}
   - {when: {process: a}, do: drop}
   - {when: {process: b}, do: drop}
+  - {when: {}, do: hold, until: {granted: a, executed: {process: b, script: unlock}}}
+  - {when: {}, do: drop, until: {granted: a/1}}
+  - {when: {}, do: hold, until: {ended: m, executed: {process: a, nth: 2}}}
 `, func(sc *Scenario) { sc.DropThread("a", 1) }},
 		{"the last thread of a process", `processes: {a: {threads: 3}, b: {}}
 ` + text[strings.Index(text, "steps:"):strings.Index(text, "  b/1:")] + text[strings.Index(text, "faults:"):], func(sc *Scenario) { sc.DropThread("b", 1) }},
@@ -227,6 +236,78 @@ faults:
 		c.drop(sc)
 		if got := sc.Write(); got != want.Write() {
 			t.Errorf("without %s:\n%s\nwant:\n%s", c.name, got, want.Write())
+		}
+	}
+}
+
+// Of the fields of a condition each may go, and the last one stays. A condition may go if its rule meets only
+// one message.
+func TestAConditionKeepsAField(t *testing.T) {
+	const all = "until: {granted: a/1, ended: l, published: x, executed: {process: b, script: renew}}"
+	for _, c := range []struct {
+		name, when, until string
+		options           int
+		want              []string // the rule without what each option leaves out, and without what all of them do
+	}{
+		{"each field", "{}", all, 4, []string{
+			"until: {ended: l, published: x, executed: {process: b, script: renew}}",
+			"until: {granted: a/1, published: x, executed: {process: b, script: renew}}",
+			"until: {granted: a/1, ended: l, executed: {process: b, script: renew}}",
+			"until: {granted: a/1, ended: l, published: x}",
+			"until: {granted: a/1}",
+		}},
+		{"the only field", "{after: 2}", "until: {ended: l}", 0, []string{"until: {ended: l}"}},
+		{"the condition of one message", "{nth: 2}", "until: {ended: l}", 1, []string{"", ""}},
+	} {
+		text := func(until string) string {
+			rule := "{when: " + c.when + ", do: hold"
+			if until != "" {
+				rule += ", " + until
+			}
+			return strings.Replace(bareText("", rule+"}"), "[close", "[{lock: l}, close", 1)
+		}
+		parse := func(text string) *Scenario {
+			sc, err := Parse("x.yaml", []byte(text), AnyLock)
+			if err != nil {
+				t.Fatalf("%s: %v\n%s", c.name, err, text)
+			}
+			return sc
+		}
+		sc := parse(text(c.until))
+		if n := len(sc.Options()); n != c.options || n+1 != len(c.want) {
+			t.Fatalf("%s: %d options, want %d", c.name, n, c.options)
+		}
+		for i, want := range c.want {
+			without := sc.Clone()
+			options := without.Options()
+			if i < len(options) {
+				options = options[i : i+1]
+			}
+			for _, remove := range slices.Backward(options) {
+				remove()
+			}
+			without.Tidy()
+			if got, want := without.Write(), parse(text(want)).Write(); got != want {
+				t.Errorf("%s, option %d:\n%s\nwant:\n%s", c.name, i, got, want)
+			}
+		}
+	}
+}
+
+// A scenario whose rule waits for what can never happen is not complete.
+func TestAScenarioThatWaitsInVainIsNotComplete(t *testing.T) {
+	for _, until := range []string{"granted: a", "granted: a/1", "ended: l"} {
+		text := strings.Replace(bareText("", "{when: {}, do: hold, until: {"+until+"}}"), "[close", "[{lock: l}, close", 1)
+		sc, err := Parse("x.yaml", []byte(text), AnyLock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !sc.Complete() {
+			t.Errorf("%s: not complete", until)
+		}
+		sc.Places()[0].Replace()
+		if sc.Complete() {
+			t.Errorf("%s: complete, and nobody takes l", until)
 		}
 	}
 }

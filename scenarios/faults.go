@@ -177,7 +177,7 @@ func (l *loader) role(n *yaml.Node) model.Role {
 }
 
 func (l *loader) rule(n *yaml.Node, f map[string]*yaml.Node, fault *Fault) {
-	w := l.fields(f["when"], "when", "process", "direction", "command", "script", "channel", "nth", "every")
+	w := l.fields(f["when"], "when", "process", "direction", "command", "script", "channel", "nth", "every", "after")
 	fault.When = model.When{
 		Process:   l.process(w["process"]),
 		Direction: l.word(w["direction"], "direction", "when", "request", "reply"),
@@ -186,12 +186,18 @@ func (l *loader) rule(n *yaml.Node, f map[string]*yaml.Node, fault *Fault) {
 		Channel:   l.glob(w["channel"]),
 		Nth:       l.count(1)(w["nth"]),
 		Every:     l.count(1)(w["every"]),
+		After:     l.count(1)(w["after"]),
 	}
-	if w["nth"] != nil && w["every"] != nil {
-		l.fail(w["every"], "nth and every exclude each other; give one")
+	counts := slices.DeleteFunc([]string{"nth", "every", "after"}, func(field string) bool { return w[field] == nil })
+	if len(counts) > 1 {
+		l.fail(w[counts[1]], "%s and %s exclude each other; give one", counts[0], counts[1])
 	}
 	fault.From = l.duration(f["from"])
-	fault.Until = optional(f["until"], l.durationFrom(time.Nanosecond))
+	if until := f["until"]; until != nil && until.Kind == yaml.MappingNode {
+		fault.Awaits = l.condition(until)
+	} else {
+		fault.Until = optional(until, l.durationFrom(time.Nanosecond))
+	}
 	if u := fault.Until; u != nil && *u > 0 && *u <= fault.From {
 		l.fail(f["until"], "until %v is not after from %v", *u, fault.From)
 	}
@@ -208,6 +214,47 @@ func (l *loader) rule(n *yaml.Node, f map[string]*yaml.Node, fault *Fault) {
 			l.fail(f[field], "%s belongs to do: %s, not to do: %s", field, owner, fault.Do)
 		}
 	}
+}
+
+// condition reads what must have happened for a rule to end.
+func (l *loader) condition(n *yaml.Node) *model.Condition {
+	f := l.fields(n, "until", "granted", "ended", "published", "executed")
+	if len(n.Content) == 0 {
+		l.fail(n, "until waits for nothing; give an instant such as 5s, or granted, ended, published or executed")
+		return nil
+	}
+	c := &model.Condition{Granted: l.grantee(f["granted"]), Ended: l.lockName(f["ended"]), Published: l.glob(f["published"])}
+	l.taken(f["ended"])
+	if n := f["executed"]; n != nil {
+		bad := len(l.errs)
+		w := l.fields(n, "executed", "process", "command", "script", "channel", "nth")
+		c.Executed = &model.When{Process: l.process(w["process"]), Command: l.command(w["command"]), Script: l.role(w["script"]),
+			Channel: l.glob(w["channel"]), Nth: l.count(1)(w["nth"])}
+		if len(l.errs) == bad && w["process"] == nil && w["command"] == nil && w["script"] == nil && w["channel"] == nil {
+			l.fail(n, "executed names no request; give process, command, script or channel")
+		}
+	}
+	return c
+}
+
+// grantee reads the name of a thread, or of a process, which must take a lock in its steps.
+func (l *loader) grantee(n *yaml.Node) string {
+	name := l.filled(n)
+	if name == "" {
+		return ""
+	}
+	known := slices.Clone(l.declared)
+	for _, p := range l.s.Processes {
+		known = append(known, p.Name)
+	}
+	if !slices.Contains(known, name) {
+		l.unknown(n, "thread or process", name, "granted", known)
+		return name
+	}
+	if !l.s.takes(name) {
+		l.fail(n, "%s takes no lock, so it is never granted one", name)
+	}
+	return name
 }
 
 // command reads the name of a command in any case and returns it in upper case. The servers

@@ -120,12 +120,36 @@ func (o *options) fault(f *Fault) {
 		if f.When.Nth > 0 {
 			option(o, &f.From, 0)
 			option(o, &f.Until, nil)
+			option(o, &f.Awaits, nil)
+		}
+		if f.Awaits != nil {
+			o.condition(f.Awaits)
 		}
 		option(o, &f.When.Process, "")
 		option(o, &f.When.Direction, "")
 		option(o, &f.When.Command, "")
 		option(o, &f.When.Script, "")
 		option(o, &f.When.Channel, "")
+	}
+}
+
+// condition adds the fields of a condition that has several. The last one that is left stays.
+func (o *options) condition(c *model.Condition) {
+	var fields options
+	option(&fields, &c.Granted, "")
+	option(&fields, &c.Ended, "")
+	option(&fields, &c.Published, "")
+	option(&fields, &c.Executed, nil)
+	if len(fields) < 2 {
+		return
+	}
+	for _, remove := range fields {
+		*o = append(*o, func() {
+			before := *c
+			if remove(); *c == (model.Condition{}) {
+				*c = before
+			}
+		})
 	}
 }
 
@@ -182,7 +206,8 @@ func (sc *Scenario) Amounts() []Amount {
 	return a
 }
 
-// lastThread returns the number of the last thread of a process that has steps or that a step names.
+// lastThread returns the number of the last thread of a process that has steps or that a step or a fault
+// names.
 func (sc *Scenario) lastThread(process string) int {
 	last := 1
 	for _, t := range sc.Threads {
@@ -190,11 +215,19 @@ func (sc *Scenario) lastThread(process string) int {
 			last = max(last, t.Thread)
 		}
 	}
+	see := func(thread string) {
+		if model.ProcessOf(thread) == process {
+			last = max(last, model.NumberOf(thread))
+		}
+	}
 	for _, s := range sc.All() {
 		for _, thread := range s.threads() {
-			if model.ProcessOf(thread) == process {
-				last = max(last, model.NumberOf(thread))
-			}
+			see(thread)
+		}
+	}
+	for _, f := range sc.Faults {
+		if f.Awaits != nil {
+			see(f.Awaits.Granted)
 		}
 	}
 	return last
@@ -286,6 +319,12 @@ func (a *amounts) fault(f *Fault) {
 	}
 	if f.When.Every > 0 {
 		amount(a, &f.When.Every, 1, math.MaxInt32)
+	}
+	if f.When.After > 0 {
+		amount(a, &f.When.After, 1, math.MaxInt32)
+	}
+	if c := f.Awaits; c != nil && c.Executed != nil && c.Executed.Nth > 0 {
+		amount(a, &c.Executed.Nth, 1, math.MaxInt32)
 	}
 	if f.LoseLast > 0 {
 		amount(a, &f.LoseLast, 0, math.MaxInt32)

@@ -222,10 +222,22 @@ func (f Fault) write() string {
 	case model.FaultRule:
 		w := f.When
 		return flow("when", flow("process", w.Process, "direction", w.Direction, "command", atom(w.Command), "script", string(w.Script),
-			"channel", atom(w.Channel), "nth", count(w.Nth), "every", count(w.Every)),
-			"from", nonzero(f.From), "until", lengthOf(f.Until), "do", f.Do, "for", nonzero(f.For), "with", atom(f.With), "servers", servers)
+			"channel", atom(w.Channel), "nth", count(w.Nth), "every", count(w.Every), "after", count(w.After)),
+			"from", nonzero(f.From), "until", lengthOf(f.Until)+writeCondition(f.Awaits), "do", f.Do, "for", nonzero(f.For), "with", atom(f.With), "servers", servers)
 	}
 	panic("scenarios: a fault of unknown kind " + string(f.Kind))
+}
+
+// writeCondition returns what a rule waits for; "": nothing.
+func writeCondition(c *model.Condition) string {
+	if c == nil {
+		return ""
+	}
+	executed := ""
+	if w := c.Executed; w != nil {
+		executed = flow("process", w.Process, "command", atom(w.Command), "script", string(w.Script), "channel", atom(w.Channel), "nth", count(w.Nth))
+	}
+	return flow("granted", c.Granted, "ended", atom(c.Ended), "published", atom(c.Published), "executed", executed)
 }
 
 func (e Expectation) write() string {

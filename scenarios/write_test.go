@@ -107,6 +107,9 @@ faults:
   - {when: {process: a, direction: reply, command: evalsha, script: leave, channel: "a*: b", nth: 3}, from: 1s, until: 2s, do: delay, for: 3s}
   - {when: {every: 2}, do: error, with: "ERR \"quoted\" and more"}
   - {when: {}, do: hold, until: 1s}
+  - {when: {process: a, after: 2}, do: hold, until: {granted: a/1}}
+  - {when: {}, from: 1s, do: hold, until: {granted: a, ended: "{x}y: z", published: "a*: b"}}
+  - {when: {}, do: drop, until: {executed: {process: b, command: evalsha, script: leave, channel: "a*: b", nth: 3}}}
 expect:
   redisson@4.7.0+replicas: {held: [], reach: [renewed]}
   setnx-del: {bug: [misdelete, lease], reach: [stale_unlock], in: some}

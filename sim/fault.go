@@ -16,6 +16,10 @@ type rule struct {
 	fired   bool
 	over    bool
 	held    []func()
+	// awaited is what the rule waits for and what has not happened yet; nil: it waits for nothing.
+	// executed is the number of requests that awaited.Executed has matched.
+	awaited  *model.Condition
+	executed int
 }
 
 // plan puts the faults on the schedule. In the record, faults have numbers from 1, in the order of
@@ -26,6 +30,11 @@ func (w *World) plan(faults []model.FaultSpec) {
 		if f.Kind == model.FaultRule {
 			r := &rule{index: n, fault: f}
 			w.rules = append(w.rules, r)
+			if f.Awaits != nil {
+				awaited := *f.Awaits
+				r.awaited = &awaited
+				w.waiting = append(w.waiting, r)
+			}
 			if f.Until != nil {
 				w.faultsDue++
 				w.sched.add(int64(*f.Until), classFault, func() {
@@ -92,6 +101,64 @@ func (w *World) strike(f model.FaultSpec) {
 	default:
 		panic("sim: a fault of unknown kind " + string(f.Kind))
 	}
+}
+
+// happened tells the rules that wait for something what has happened. A rule for which all has happened
+// ends in an event of its own at this instant.
+func (w *World) happened(change func(r *rule, c *model.Condition)) {
+	if w.calm {
+		return
+	}
+	w.touch(objRules, true)
+	w.waiting = slices.DeleteFunc(w.waiting, func(r *rule) bool {
+		if w.now() < int64(r.fault.From) {
+			return false
+		}
+		change(r, r.awaited)
+		if *r.awaited != (model.Condition{}) {
+			return false
+		}
+		w.faultsDue++
+		w.sched.add(w.now(), classFault, func() {
+			w.faultsDue--
+			w.moved = w.now()
+			r.end(w)
+		})
+		return true
+	})
+}
+
+// heard tells the rules that wait for something of an event of the record.
+func (w *World) heard(e *model.Event) {
+	switch {
+	case e.Kind == model.KindReturn && e.Outcome == model.Granted:
+		w.happened(func(_ *rule, c *model.Condition) {
+			if c.Granted == e.Process || c.Granted == model.ThreadName(e.Process, e.Thread) {
+				c.Granted = ""
+			}
+		})
+	case e.Kind == model.KindPublish:
+		w.happened(func(_ *rule, c *model.Condition) {
+			if c.Published != "" && Match(c.Published, e.Channel) {
+				c.Published = ""
+			}
+		})
+	case e.Kind == model.KindExec:
+		w.happened(func(r *rule, c *model.Condition) {
+			if c.Executed == nil || !w.executes(r, c.Executed, e) {
+				return
+			}
+			if r.executed++; r.executed >= c.Executed.Nth {
+				c.Executed = nil
+			}
+		})
+	}
+}
+
+// executes reports whether the servers executed a request that matches when, at a server of the rule.
+func (w *World) executes(r *rule, when *model.When, e *model.Event) bool {
+	passing := Passing{Process: e.Process, Dir: "request", Script: e.Script, Command: e.Command, Channels: e.Channels, Node: w.conns[e.Conn-1].node.Addr}
+	return Meets(&model.FaultSpec{Nodes: r.fault.Nodes, When: *when}, e.AtNs, &passing)
 }
 
 // strike lets a fault strike the node's server.
@@ -238,7 +305,7 @@ func Meets(f *model.FaultSpec, nowNs int64, m *Passing) bool {
 
 // Fires reports whether a rule acts on its n-th match; matched is the number, from 1.
 func Fires(when model.When, matched int) bool {
-	return when.Nth == 0 && when.Every == 0 ||
+	return when.Nth == 0 && when.Every == 0 && matched > when.After ||
 		when.Nth > 0 && matched == when.Nth ||
 		when.Every > 0 && matched%when.Every == 0
 }
@@ -257,7 +324,11 @@ func (r *rule) end(w *World) {
 	}
 	r.over = true
 	if r.fired {
-		w.record(&model.Event{Kind: model.KindFaultEnd, Fault: r.index, Text: r.fault.String()})
+		text := r.fault.String()
+		if r.awaited != nil && *r.awaited != (model.Condition{}) {
+			text += ", which has not happened"
+		}
+		w.record(&model.Event{Kind: model.KindFaultEnd, Fault: r.index, Text: text})
 	}
 	held := r.held
 	r.held = nil

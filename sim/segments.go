@@ -205,6 +205,10 @@ func (s *segments) Lacks(f model.FaultSpec) string {
 		return "speaks a stream that is not taken apart, in which commands have no names" + has
 	case f.When.Channel != "":
 		return "speaks a stream that is not taken apart, in which channels have no names" + has
+	case f.Awaits != nil && (f.Awaits.Published != "" || f.Awaits.Executed != nil && f.Awaits.Executed.Channel != ""):
+		return "speaks a stream that is not taken apart, in which channels have no names; a rule can wait for granted, ended, and executed by process and script"
+	case f.Awaits != nil && f.Awaits.Executed != nil && f.Awaits.Executed.Command != "":
+		return "speaks a stream that is not taken apart, in which commands have no names; a rule can wait for executed by process and script"
 	}
 	return ""
 }

@@ -325,6 +325,10 @@ func TestWhatAStreamServerLacks(t *testing.T) {
 		{model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Command: "x"}}, "commands have no names"},
 		{model.FaultSpec{Kind: model.FaultRule, Do: "drop", When: model.When{Channel: "x"}}, "channels have no names"},
 		{model.FaultSpec{Kind: model.FaultRule, Do: "half_open"}, ""},
+		{model.FaultSpec{Kind: model.FaultRule, Do: "hold", Awaits: &model.Condition{Published: "x"}}, "channels have no names; a rule can wait for granted"},
+		{model.FaultSpec{Kind: model.FaultRule, Do: "hold", Awaits: &model.Condition{Executed: &model.When{Channel: "x"}}}, "channels have no names; a rule can wait for granted"},
+		{model.FaultSpec{Kind: model.FaultRule, Do: "hold", Awaits: &model.Condition{Executed: &model.When{Command: "x"}}}, "commands have no names; a rule can wait for executed"},
+		{model.FaultSpec{Kind: model.FaultRule, Do: "hold", Awaits: &model.Condition{Granted: "a", Ended: "x", Executed: &model.When{Process: "a", Script: "renew"}}}, ""},
 	} {
 		got := Lacks(Segments(&stream{}), c.fault)
 		if !strings.Contains(got, c.want) || (c.want == "") != (got == "") {

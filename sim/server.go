@@ -566,7 +566,8 @@ func (w *World) change(states map[string]*model.LockState, lock string, s *model
 	if s == nil {
 		s = &model.LockState{}
 	}
-	if states[lock].Equal(s) {
+	before := states[lock]
+	if before.Equal(s) {
 		return
 	}
 	states[lock] = s
@@ -575,6 +576,13 @@ func (w *World) change(states map[string]*model.LockState, lock string, s *model
 		e.Msg = m.id
 	}
 	w.record(&e)
+	if len(w.waiting) > 0 && before.Held() && (!s.Held() || s.Owner != before.Owner) {
+		w.happened(func(_ *rule, c *model.Condition) {
+			if c.Ended == lock {
+				c.Ended = ""
+			}
+		})
+	}
 }
 
 // describe returns a text that says what a fault of servers is about to do.

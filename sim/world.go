@@ -94,6 +94,7 @@ type World struct {
 	threads   [threadDone + 1]int // of the processes that live, by state
 	nodes     []*node
 	rules     []*rule
+	waiting   []*rule // the rules that wait for something that has not happened
 	resources *Resources
 	msgs      int
 	conns     []*conn // those with a number, in its order
@@ -269,6 +270,9 @@ func (w *World) record(e *model.Event) {
 	e.AtNs = w.now()
 	w.see(e.Kind)
 	w.rec.Add(*e)
+	if len(w.waiting) > 0 {
+		w.heard(e)
+	}
 }
 
 // relieveEvery is the number of steps after which a run checks its memory, and asks whether it

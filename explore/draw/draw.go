@@ -18,15 +18,15 @@ import (
 
 // Version is the version of the drawing. It is raised by hand whenever the same
 // seed draws another scenario, or aiming changes a scenario in another way.
-const Version = 2
+const Version = 3
 
 // Profile says what the callers of a workload may do.
 type Profile string
 
 // The profiles.
 const (
-	// Simple has one thread per client. It does not mix leases and watchdog on one hold,
-	// makes no timed try on a fair lock, and neither forces a lock open nor closes a client.
+	// Simple has one thread per client, and now and then two. It does not mix leases and watchdog on one
+	// hold, makes no timed try on a fair lock, and neither forces a lock open nor closes a client.
 	Simple Profile = "simple"
 	// Orderly has everything that callers do, but nobody forces a lock open or closes a
 	// client before the end.
@@ -215,6 +215,9 @@ func (d *drawer) process(name string) scenarios.Process {
 			wait = from(d, "process", 40*time.Second, 10*time.Second, 5*time.Second, time.Second)
 		}
 		p.ClientOptions.FairWait = &wait
+	}
+	if !d.full() {
+		p.Threads = from(d, "process", 1, 1, 1, 1, 2) // in almost half of the scenarios a process has two
 	}
 	if d.full() {
 		p.Threads = from(d, "process", 1, 2, 3)

@@ -141,8 +141,11 @@ func narrowings(sc *scenarios.Scenario) (out []func()) {
 		if w.Every > 0 {
 			nth = []int{w.Every}
 		}
+		if w.After > 0 {
+			nth = []int{w.After + 1}
+		}
 		for _, n := range nth {
-			out = append(out, func() { w.Every, w.Nth = 0, n })
+			out = append(out, func() { w.Every, w.After, w.Nth = 0, 0, n })
 		}
 	}
 	return out

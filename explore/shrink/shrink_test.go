@@ -61,6 +61,24 @@ faults:
   - {at: 30s, crash: d}
 seeds: 1..20
 `},
+	{"an unlock waits for another's hold", "setnx-del", "misdelete", judges.ClassBug, 1, "misdelete.bug.unlock.late-request-of-unlock", `lockstep: 1
+name: kept
+locks: [setnx-del]
+processes: {a: {threads: 3}, b: {threads: 3}, c: {}, d: {}}
+steps:
+  a/1: [{lock: spare}, {sleep: 1s}, {unlock: spare}]
+  a/2: [{lock: {name: orders, lease: 3s}}, {sleep: 1s}, {unlock: orders}]
+  a/3: [{at: 2s}, {try_lock: orders}]
+  b/1: [{lock: other}, {unlock: other}]
+  b/2: [{at: 500ms}, {lock: {name: orders, lease: 10s}}, {sleep: 2s}, {unlock: orders}]
+  b/3: [{at: 20s}, {lock: spare}, {unlock: spare}]
+  c/1: [{at: 100ms}, {lock: other}, {sleep: 1s}, {unlock: other}]
+  d/1: [{at: 100ms}, {lock: spare}, {unlock: spare}]
+faults:
+  - {when: {process: a, script: unlock, direction: request}, do: hold, until: {granted: b/2, ended: orders, executed: {process: c, script: unlock}}}
+  - {when: {process: c, direction: reply, after: 2}, do: delay, for: 5ms}
+  - {when: {process: d, direction: request}, do: hold, until: {granted: c}}
+`},
 	{"one unlock takes two levels", "redisson@3.21.3", "hold-count", judges.ClassBug, 5, "hold-count.bug.unlock.lost-reply-of-unlock", `lockstep: 1
 name: twice
 locks: [redisson@3.21.3]

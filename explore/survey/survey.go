@@ -58,7 +58,7 @@ func planOf(name string, l *subject.Subject, seed uint64, runs int) explore.Plan
 	case NoFaults:
 	case Stories:
 		p.Faults, p.Strategy = draw.Classes, explore.StrategyTold
-		p.Runs = p.Families() * explore.FamilyRuns
+		p.Runs = max(2, p.Families()) * explore.FamilyRuns // two families tell all stories
 	default:
 		p.Faults = []draw.Class{draw.Class(name)}
 	}

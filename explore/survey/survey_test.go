@@ -62,7 +62,7 @@ func TestASurveyOfALock(t *testing.T) {
 			t.Errorf("%s, %s: %q (%s), %q; want %q, %q", c.promise, c.faults, got.Word, got.Why, got.Reason, c.want, c.reason)
 		}
 	}
-	if runs := o.Runs*(len(Campaigns())-1) + explore.FamilyRuns; l.Judged()+l.Odd != runs { // and the stories
+	if runs := o.Runs*(len(Campaigns())-1) + 2*explore.FamilyRuns; l.Judged()+l.Odd != runs { // and the stories
 		t.Errorf("%d runs were judged and %d were odd; want %d in all", l.Judged(), l.Odd, runs)
 	}
 	for _, c := range l.Cells {
@@ -196,8 +196,8 @@ func TestASurveyTellsStories(t *testing.T) {
 	if got := l.Summary("one owner at a time"); got.String() != "bug: stories" || got.Recording == "" {
 		t.Errorf("one owner at a time: %s; want a bug that only the stories show, with a recording", got)
 	}
-	if told := l.Cell("one owner at a time", Stories); told.Runs < 90 || !slices.Contains(told.Defects, "late-unlock") {
-		t.Errorf("%+v; want late-unlock in some 100 runs", told)
+	if told := l.Cell("one owner at a time", Stories); told.Runs < 180 || !slices.Contains(told.Defects, "late-unlock") {
+		t.Errorf("%+v; want late-unlock in some 200 runs", told)
 	}
 	// In the survey of an older program, which told none, the tables have no such column.
 	l.Cells = slices.DeleteFunc(l.Cells, func(c Cell) bool { return c.Faults == Stories })

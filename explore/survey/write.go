@@ -127,7 +127,7 @@ func (s Survey) about() string {
 	told := ""
 	if slices.Contains(s.campaigns(), Stories) {
 		told = fmt.Sprintf("The campaign stories begins with the stories of known failures that apply to the lock, and then draws schedules with all classes of faults. "+
-			"It plays as many as another campaign, rounded up to a multiple of %d. ", explore.FamilyRuns)
+			"It plays at least as many as another campaign, a multiple of %d. ", explore.FamilyRuns)
 	}
 	return fmt.Sprintf("Each lock met %d drawn schedules without faults, and as many with each class of faults that its servers have. "+fewer+told+
 		"The callers do everything but force a lock open (profile orderly), and the seed is %d. "+

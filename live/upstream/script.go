@@ -287,7 +287,7 @@ func (s *scripted) command(name string) string {
 // follows reports whether a test can follow a rule.
 func (s *scripted) follows(f scenarios.Fault) bool {
 	w, library := f.When, s.r.Library
-	if !slices.Contains([]string{"drop", "reset", "delay", "error", "hold"}, f.Do) {
+	if !slices.Contains([]string{"drop", "reset", "delay", "error", "hold"}, f.Do) || w.After > 0 || f.Awaits != nil {
 		return false
 	}
 	if library == nil {

@@ -193,9 +193,9 @@ func TestAPanicInAGoroutineSaysWhatWasPlayed(t *testing.T) {
 	t.Parallel()
 	for name, played := range map[string]string{
 		"bursts in a story":    "the story one-after-the-other",
-		"bursts in a schedule": "schedule number 50 of -lockstep.seed=7 -lockstep.profile=simple",
+		"bursts in a schedule": "schedule number 61 of -lockstep.seed=7 -lockstep.profile=simple",
 	} {
-		text, _ := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=60", "-lockstep.seed=7")
+		text, _ := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=80", "-lockstep.seed=7")
 		mustContain(t, text, "panic: in a goroutine of the lock", `labels:{"lockstep": "`+played+`"}]:`)
 	}
 }

@@ -21,6 +21,7 @@ type watched struct {
 	quit bool          // the first error closes lost, too
 	idle bool          // it never renews, and closes lost shortly before the lease is over
 	bare bool          // it renews by PEXPIRE, without its value
+	asks bool          // it compares its value before, by a command of its own
 	part time.Duration // it renews so many times in a lease; 0: three times
 	stop context.CancelFunc
 	lost chan struct{} // closed by a renewal that meets another's hold, or none
@@ -51,6 +52,14 @@ func (l *watched) renew(held context.Context, value string, lost chan struct{}) 
 		case <-held.Done():
 			return
 		case <-time.After(lease / cmp.Or(l.part, 3)):
+			if l.asks {
+				if v, err := l.lock.rdb.Get(held, l.lock.name).Result(); v != value {
+					if err == nil || err == redis.Nil || errors.Is(err, redis.ErrClosed) {
+						return
+					}
+					continue
+				}
+			}
 			if l.bare {
 				if ok, err := l.lock.rdb.PExpire(held, l.lock.name, lease).Result(); !ok && err == nil || errors.Is(err, redis.ErrClosed) {
 					return

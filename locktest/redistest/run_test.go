@@ -354,7 +354,7 @@ func TestAStoryThatFailsAsAnEarlierOneIsShort(t *testing.T) {
 	text, passed := outcome(t, dir, subject, nil, "-lockstep.runs=1", "-lockstep.faults=none")
 	told, _, _ := strings.Cut(text, "=== RUN   TestJudged/explore")
 	short := regexp.MustCompile(`breaks linearizable: orders: .*\s+(?:hint: .*\s+)?as in the story pause-past-the-lease, which is shown above\s+fingerprint: story\.(\S+)\.linearizable\s+replay: .*\s+recording: +(\S+)`).FindAllStringSubmatch(told, -1)
-	if passed || strings.Count(told, "the story ") != len(short)+2 || strings.Count(told, "hint: ") != 3 || len(short) < 3 {
+	if passed || strings.Count(told, "the story ") < len(short)+2 || strings.Count(told, "hint: ") < 3 || len(short) < 3 {
 		t.Fatalf("%d stories are short; want at least 3, and two whole, whose causes differ:\n%s", len(short), text)
 	}
 	second, _ := outcome(t, dir, subject, nil, "-lockstep.runs=1", "-lockstep.faults=none")
@@ -727,12 +727,12 @@ func init() {
 	chance := wrong["draws from math/rand/v2"]
 	chance.Name = "exists-then-set"
 	wrong["exists-then-set, by chance"] = chance
-	// A campaign of 5 runs ends with the 65th opening or so, and its failures are small with the 290th.
+	// A campaign of 5 runs ends with the 195th opening or so, and its failures are small with the 405th.
 	changing := func(later locktest.Subject) locktest.Subject {
 		s, opened := subjectOf("exists-then-set", true), 0
 		first := s.Open
 		s.Open = func(p *locktest.Process) (locktest.Client, error) {
-			if opened++; opened > 100 {
+			if opened++; opened > 240 {
 				return later.Open(p)
 			}
 			return first(p)

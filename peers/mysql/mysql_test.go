@@ -18,12 +18,17 @@ func TestGetLock(t *testing.T) {
 	locktest.Run(t, GetLock, locktest.Options{Accept: waitsOn, Scenarios: stories})
 }
 
-// The processes of drawn schedules have one thread each, which always gets its own connection from
-// the pool. The stories of this package show the two bugs of the pool. Two stories of locktest show
-// one of them: two threads of a process get one session, so that both get the lock, and one unlocks
-// for the other.
+// The stories of this package show the two bugs of the pool. Four stories of locktest show one of them: two
+// threads of a process get one session, so that both get the lock, and one unlocks for the other.
 func TestGetLockPool(t *testing.T) {
-	shared := []string{"story.two-threads-of-one-process.mutual-exclusion", "story.hold-of-another-thread.mutual-exclusion"}
+	shared := []string{
+		"story.two-threads-of-one-process.mutual-exclusion", "story.hold-of-another-thread.mutual-exclusion",
+		"story.two-threads-of-one-process-at-once.mutual-exclusion", "story.unlock-sent-again-in-the-next-hold.mutual-exclusion",
+		// Drawn schedules, some of which have two threads in a process, show both bugs.
+		"mutual-exclusion.bug.acquire.agreed", "misdelete.bug.acquire.agreed", "misdelete.bug.unlock.agreed", "misdelete.bug.unlock.hold-ended-by-another",
+		"misdelete.bug.unlock.unlock-without-effect", "linearizable.bug.acquire.agreed", "linearizable.bug.unlock.agreed", "linearizable.bug.unlock.hold-ended-by-another",
+		"linearizable.bug.unlock.restart-without-data", "linearizable.bug.unlock.unlock-without-effect", "liveness.bug.acquire.unlock-without-effect",
+	}
 	locktest.Run(t, GetLockPool, locktest.Options{Accept: slices.Concat(waitsOn, shared), Scenarios: stories})
 }
 

@@ -28,6 +28,10 @@ var late = []string{
 var endless = []string{
 	"story.pause-past-the-lease.lease", "story.lost-answer-to-the-unlock.lease", "story.unlock-twice.lease", "story.renewal-that-fails-once.lease", "story.hold-of-three-leases.lease", "story.hold-given-up-in-time-to-renew.lease",
 	"story.unlock-in-two-steps.lease", "story.two-threads-of-one-process.lease", "story.try-of-a-held-lock.lease", "story.hold-of-another-thread.lease",
+	"story.holder-that-is-cut-off.lease", "story.late-answers-to-an-acquire.lease", "story.late-answers-to-renewals.lease", "story.acquire-that-is-granted-twice.lease",
+	"story.unlock-sent-again-in-the-next-hold.lease", "story.other-holder-before-request-1-of-an-unlock.lease", "story.other-holder-before-request-2-of-an-unlock.lease",
+	"story.other-holder-before-request-3-of-an-unlock.lease", "story.other-holder-before-request-4-of-an-unlock.lease", "story.other-holder-before-request-1-of-a-renewal.lease",
+	"story.other-holder-before-request-2-of-a-renewal.lease", "story.other-holder-before-request-3-of-a-renewal.lease",
 	"lease.bug.renew.agreed",
 }
 
@@ -44,7 +48,8 @@ func TestOnTime(t *testing.T) {
 // to do that, so the test plays it without faults.
 func TestBlind(t *testing.T) {
 	locktest.Run(t, Blind, locktest.Options{
-		Faults: "none", Runs: 100, Accept: []string{existing, again, againThread, "story.pause-past-the-lease.misdelete"}, Scenarios: stories})
+		Faults: "none", Runs: 100, Accept: []string{existing, again, againThread, "story.pause-past-the-lease.misdelete",
+			"story.late-answers-to-an-acquire.misdelete", "story.other-holder-before-request-1-of-an-unlock.mutual-exclusion"}, Scenarios: stories})
 }
 
 func TestKeyTTL(t *testing.T) {

@@ -11,7 +11,10 @@ import (
 // waiter whose try was given up, and left no key behind, waits for a change of a key. No key
 // changes, and the waiter does not try again. A round trip of 20 ms is enough for that, even
 // without a fault.
-var neverAgain = []string{"story.slow-network.liveness", "liveness.bug.acquire.agreed"}
+var neverAgain = []string{
+	"story.slow-network.liveness", "story.other-hold-before-request-2-of-an-acquire.liveness", "story.other-hold-before-request-3-of-an-acquire.liveness",
+	"liveness.bug.acquire.agreed",
+}
 
 // ownKey are findings of another cause. The answer to an acquire is lost, and the client sends the acquire
 // again, finds its own value, and takes it for somebody else's. The key stays for the lease.

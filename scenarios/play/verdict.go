@@ -51,6 +51,9 @@ type Verdict struct {
 	// not apply; else "". It is also "" if a finding leaves the run undecided, see Doubtful, or if
 	// Service or Unsimulated does.
 	Why string
+	// Unmet are the rules, in words, that kept a message for something that did not happen. Run sets it,
+	// and a run that would be held is undecided then: what the scenario is about did not come.
+	Unmet []string
 	// Lacks is the reason why a scenario does not apply, see Misfit.
 	Lacks  string
 	Played Played
@@ -81,7 +84,34 @@ func Run(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) V
 	if h.Stopped() {
 		return Verdict{Scenario: sc, Lock: l, Seed: seed, Word: VerdictUndecided, Why: "the run was stopped"}
 	}
-	return Judge(h, sc, l, seed, p)
+	v := Judge(h, sc, l, seed, p)
+	if v.Unmet = unmet(p.Record); len(v.Unmet) > 0 && v.Word == VerdictHeld {
+		v.Word, v.AsExpected = VerdictUndecided, false
+		v.Why = "a message was kept to the end by " + strings.Join(v.Unmet, ", and by ") + ", which did not happen"
+	}
+	return v
+}
+
+// unmet returns the rules that met a message and waited for something that did not happen, in words.
+func unmet(rec *model.Record) (rules []string) {
+	waits := map[int]bool{}
+	for _, e := range rec.Events {
+		switch e.Kind {
+		case model.KindHit:
+			waits[e.Fault] = true
+		case model.KindFaultEnd:
+			delete(waits, e.Fault)
+		}
+		if e.Kind == model.KindCalm { // now the other rules end
+			break
+		}
+	}
+	for i, f := range rec.Params.Faults {
+		if f.Awaits != nil && waits[i+1] {
+			rules = append(rules, f.String())
+		}
+	}
+	return rules
 }
 
 // NotApplicable is the verdict on a scenario that was not played, with the reason.

@@ -1,7 +1,12 @@
 package story
 
-// Basic are the stories of which each lock should be judged, the plainest first.
-var Basic = []Story{
+import "slices"
+
+// Basic are the stories of which each lock should be judged: the plainest first, and then the classic
+// failures.
+var Basic = slices.Concat(plainest, classics)
+
+var plainest = []Story{
 	{
 		Name: "one-after-the-other", applies: always,
 		About:     "Two processes take the lock in turn, and nothing fails.",

@@ -3,6 +3,7 @@
 package story
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -15,7 +16,7 @@ import (
 
 // Version is the version of the stories. It is raised by hand whenever All, or what a campaign draws for
 // a story, changes. The same seeds tell other schedules then.
-const Version = 5
+const Version = 6
 
 // Story is a schedule of the literature.
 type Story struct {
@@ -24,7 +25,7 @@ type Story struct {
 	// applies returns why the story does not apply to a lock; "": it does.
 	applies func(Lock) string
 	// steps and faults are parts of a scenario file. In them {N} is the lease times N,
-	// rounded to milliseconds, and {key} is a key of the lock. eachServer is a fault that each server has:
+	// rounded to milliseconds, {N<D} is the same but at most D, and {key} is a key of the lock. eachServer is a fault that each server has:
 	// {server} is its number.
 	processes, steps, faults, eachServer string
 }
@@ -113,7 +114,7 @@ const LockName = "orders"
 const pace = 5 * time.Second
 
 // leasePattern matches a multiple of the lease.
-var leasePattern = regexp.MustCompile(`\{[0-9.]+\}`)
+var leasePattern = regexp.MustCompile(`\{[0-9.]+(<[0-9a-z]+)?\}`)
 
 // Scenario returns the scenario of the story, with the lease of the lock. It panics if the story is no
 // scenario.
@@ -143,13 +144,19 @@ func (s Story) text(l Lock) string {
 	return leases(strings.ReplaceAll(b.String(), "{key}", l.Key), lease)
 }
 
-// leases replaces each {N}, where N is a decimal number, by the lease times N.
+// leases replaces each {N}, where N is a decimal number, by the lease times N, and each {N<D} by that but at
+// most D.
 func leases(text string, lease time.Duration) string {
 	return leasePattern.ReplaceAllStringFunc(text, func(part string) string {
-		var times float64
-		if _, err := fmt.Sscanf(part, "{%g}", &times); err != nil {
-			panic("story: " + part + " is no multiple of a lease")
+		number, bound, bounded := strings.Cut(strings.Trim(part, "{}"), "<")
+		times, err := strconv.ParseFloat(number, 64)
+		length := time.Duration(times * float64(lease)).Round(time.Millisecond)
+		if most, bad := time.ParseDuration(bound); bounded {
+			length, err = min(length, most), errors.Join(err, bad)
 		}
-		return time.Duration(times * float64(lease)).Round(time.Millisecond).String()
+		if err != nil {
+			panic("story: " + part + " is no multiple of a lease: " + err.Error())
+		}
+		return length.String()
 	})
 }

@@ -34,6 +34,9 @@ func (s *Subject) FaultCheck() func(f model.FaultSpec, servers []int) string {
 				return fmt.Sprintf("it strikes server %d, and %s has %d", number, s.Name, n)
 			}
 		}
+		if f.Awaits != nil && f.Awaits.Ended != "" && s.Lacks.State {
+			return fmt.Sprintf("it waits for the end of a hold, and %s does not say what the server holds for it", s.Name)
+		}
 		if f.Kind != model.FaultServer && f.Kind != model.FaultKey && f.Kind != model.FaultRule {
 			return ""
 		}

@@ -1,0 +1,160 @@
+package story
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// classics are the failures for which locks are known. None of them depends on the traits that a lock
+// claims: a rule waits until the moment has come at which the failure shows, and a lock that does not do
+// what the story is about keeps its promises.
+var classics = slices.Concat([]Story{
+	{
+		Name: "holder-that-is-cut-off", applies: always,
+		About:     "The holder hears nothing until its lease is over and another has the lock, and works on. If the lock tells its holder of a loss, it must tell in time.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {8}}, {sleep: 10s}, {unlock: orders}]
+  b/1: [{at: {0.6}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.25}, partition: [a], for: {2.5}}`,
+	},
+	{
+		Name: "late-answers-to-an-acquire", applies: leased,
+		About:     "The answers to an acquire are late, and nothing renews the hold. The lease counts from the request, and the holder must not believe in it until it is over from the answer on.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {1.5}}, {unlock: orders}]
+  b/1: [{at: {0.4}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, script: acquire}, until: {0.4}, do: delay, for: {0.2<1500ms}}
+  - {when: {process: a, direction: request, script: renew}, do: drop}`,
+	},
+	{
+		Name: "late-answers-to-renewals", applies: leased,
+		About:     "The answers to renewals are late, and then the holder hears nothing. Its lease counts from the last renewal that it sent, and not from the answer.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {4}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, script: renew}, until: {1}, do: delay, for: 300ms}
+  - {at: {0.8}, partition: [a], for: {4}}`,
+	},
+	{
+		Name: "two-threads-of-one-process-at-once", applies: always,
+		About:     "Two threads of a process want the lock at the same time, and one of another process. Each gets it in turn.",
+		processes: "{a: {threads: 2}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.3}}, {unlock: orders}, {at: {0.8}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  a/2: [{at: {0.1}}, {lock: orders}, {sleep: {0.3}}, {unlock: orders}]
+  b/1: [{at: {0.15}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		Name: "queue-that-is-deleted", applies: always,
+		About:     "An operator deletes all that the servers keep while one has the lock and another waits, and a third takes the lock before the waiter hears of it. The waiter must not be granted for a place that it no longer has.",
+		processes: "{a: {}, b: {}, c: {}, d: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.3}}, {unlock: orders}]
+  b/1: [{at: {0.21}}, {lock: orders}, {sleep: {0.4}}, {unlock: orders}]
+  c/1: [{at: {0.1}}, {lock: orders}, {sleep: {0.4}}, {unlock: orders}]
+  d/1: [{at: {0.7}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.2}, key: "*", do: delete}
+  - {when: {process: c, direction: reply}, from: {0.19}, do: hold, until: {granted: b/1}}`,
+	},
+	{
+		Name: "acquire-that-is-granted-twice", applies: leased,
+		About:     "The connection ends before the answer to an acquire, the lease of that hold ends, and another has the lock before the caller asks again. Its next hold is as good as a first one.",
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.4}}, {unlock: orders}]
+  c/1: [{at: {1.5}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, script: acquire, nth: 1}, do: reset}
+  - {when: {process: a, direction: request, script: acquire, after: 1}, do: hold, until: {granted: b/1}}`,
+	},
+	{
+		Name: "unlock-sent-again-in-the-next-hold", applies: always,
+		About:     "The connection ends before the answer to an unlock, and the unlock is sent again when another thread of its process has the lock. It must not end that hold.",
+		processes: "{a: {threads: 2}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  a/2: [{at: {0.05}}, {lock: orders}, {sleep: {0.6}}, {unlock: orders}]
+  b/1: [{at: {0.3}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, script: unlock, nth: 1}, do: reset}
+  - {when: {process: a, direction: request, script: unlock, after: 1}, do: hold, until: {granted: a/2}}`,
+	},
+},
+	requestsOf(1, 5, Story{
+		Name: "release-after-request-%d-of-a-waiter", applies: always,
+		About:     "The holder releases the lock just after request %d of a waiter, whom no message tells of it any more. The waiter must get the lock all the same.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {unlock: orders}, {at: {0.05}}, {lock: orders}, {at: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.12}}, {lock: orders}, {sleep: {0.05}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: unlock}, from: {0.04}, do: hold, until: {executed: {process: b, script: acquire, nth: {request}}}}`,
+	}),
+	requestsOf(1, 4, Story{
+		Name: "other-holder-before-request-%d-of-an-unlock", applies: leased,
+		About:     "Request %d of an unlock comes when the lease is over and another has the lock. It must not end that hold.",
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]
+  c/1: [{at: {1.1}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: unlock{after}}, do: hold, until: {granted: b/1}}
+  - {servers: [{server}], when: {process: a, direction: request, script: renew}, from: {0.1}, do: hold, until: {granted: b/1}}`,
+	}),
+	requestsOf(2, 3, Story{
+		Name: "waiter-before-request-%d-of-an-unlock", applies: always,
+		About:     "Request %d of an unlock is late, and a waiter that the requests before have woken finds the lock still held. It must get the lock when it is free.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: unlock{after}}, do: delay, for: {0.05}}`,
+	}),
+	requestsOf(1, 3, Story{
+		Name: "other-holder-before-request-%d-of-a-renewal", applies: leased,
+		About:     "Request %d of the renewals comes when the lease is over and another has the lock. It must not prolong that hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: renew{after}}, from: {0.05}, do: hold, until: {granted: b/1}}`,
+	}),
+	requestsOf(2, 4, Story{
+		Name: "other-hold-before-request-%d-of-an-acquire", applies: always,
+		About:     "Request %d of an acquire comes when another has had the lock and given it up. A token that was drawn before is smaller than that of the other.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.02}}, {lock: orders}, {sleep: {0.03}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: acquire{after}}, do: hold, until: {granted: b/1, ended: orders}}`,
+	}),
+)
+
+// requestsOf returns the story for each request from the first to the last: in its name and in About %d is
+// the number of the request, and {after} lets a rule meet that request and those behind it.
+func requestsOf(first, last int, s Story) (stories []Story) {
+	for n := first; n <= last; n++ {
+		of, after := s, ""
+		if n > 1 {
+			after = fmt.Sprintf(", after: %d", n-1)
+		}
+		of.Name, of.About = fmt.Sprintf(s.Name, n), fmt.Sprintf(s.About, n)
+		of.eachServer = strings.NewReplacer("{after}", after, "{request}", strconv.Itoa(n)).Replace(s.eachServer)
+		stories = append(stories, of)
+	}
+	return stories
+}
