@@ -653,6 +653,14 @@ steps:
 faults:
   - {when: {script: unlock, direction: reply, nth: 1}, do: delay, for: 100ms}
 `},
+	{"SETNX-acquire-resend", "hold-count", "setnx-cad", `
+network: {latency: 150ms..150100us}
+processes: {b: {}, d: {client: {response_timeout: 200ms, retry_attempts: 1}}}
+steps:
+  b/1: [{sleep: 1100ms}, {force_unlock: y}]
+  d/1: [{sleep: 1s}, {try_lock: y}, {unlock: y}]
+seeds: 1..5
+`},
 	{"SETNX-unlock-resend", "hold-count", "setnx-del, setnx-get-del, setnx-cad, string-reentrant", `
 processes: {a: {client: {response_timeout: 80ms, retry_attempts: 1}}}
 steps:

@@ -94,6 +94,24 @@ func foundItself(c *defect.Case) *defect.Cause {
 	return nil
 }
 
+// takenAnew finds the commands of one call that took the lock more than once. It returns nil
+// if a command between them found the hold of its call: its client was told that the lock is
+// busy, and tried anew.
+func takenAnew(c *defect.Case) *defect.Cause {
+	cause := c.RanTwice(model.ActLock)
+	if cause == nil {
+		return nil
+	}
+	o := c.Calls[cause.Op-1]
+	for _, m := range o.Sent {
+		if m.Script == model.RoleAcquire && m.Executed != nil && cause.Msgs[0] < m.Msg && m.Msg < cause.Msgs[len(cause.Msgs)-1] &&
+			m.Before(c.Lock).Owner == o.Caller && !m.MovedLevels(c.Lock, o.Caller) {
+			return nil
+		}
+	}
+	return cause
+}
+
 // Defects are the known defects. Where a record has the causes of several, the first of them
 // names a finding.
 var Defects = []defect.Defect{
@@ -122,6 +140,14 @@ var Defects = []defect.Defect{
 		Judges:  append([]string{model.JudgeMutualExclusion}, onServer...),
 		Applies: setNX,
 		Cause:   foundItself,
+	},
+	{
+		ID:      "SETNX-acquire-resend",
+		Title:   "a SET that the client sends again takes the lock anew after the first hold of the same call has ended",
+		Story:   "The first SET NX takes the lock and its answer is late. A force unlock, or the end of the lease, ends that hold. Then the second SET arrives and takes the lock again. One call held the lock twice, and whoever ended the first hold finds the lock taken by a call that began before. The lock is to blame: it sends a command again that cannot be told from a new one. The caller is responsible for the force unlock.",
+		Judges:  append([]string{model.JudgeMutualExclusion}, onServer...),
+		Applies: anyBare,
+		Cause:   takenAnew,
 	},
 	{
 		ID:      "SETNX-unlock-resend",
