@@ -6,7 +6,7 @@ import (
 	"lockstep/scenarios/play"
 )
 
-// Debtor says who had not given the lock back when a waiter began to wait for nothing.
+// Debtor says who had not given the lock back when a waiter had waited for nothing for too long.
 type Debtor string
 
 // The debtors.
@@ -27,12 +27,13 @@ func DebtorOf(v play.Verdict, f judges.Finding) Debtor {
 	if !ok || r == nil {
 		return NoDebtor
 	}
+	due := d.FromNs + d.Bound.Ns
 	owed := map[string]int{} // grants without an unlock
 	for _, o := range r.CallsOn(f.Lock) {
 		switch {
-		case o.Action.Acquires() && o.Outcome == model.Granted && o.ReturnedNs() <= d.FromNs:
+		case o.Action.Acquires() && o.Outcome == model.Granted && o.ReturnedNs() <= due:
 			owed[o.Caller]++
-		case o.Action == model.ActUnlock && o.AtNs <= d.FromNs:
+		case o.Action == model.ActUnlock && o.AtNs <= due:
 			delete(owed, o.Caller)
 		}
 	}
@@ -42,7 +43,7 @@ func DebtorOf(v play.Verdict, f judges.Finding) Debtor {
 	}{
 		{WaiterItself, func(who string) bool { return who == f.Thread }},
 		{SameProcess, func(who string) bool { return model.ProcessOf(who) == model.ProcessOf(f.Thread) }},
-		{GoneProcess, func(who string) bool { return r.GoneNs(model.ProcessOf(who)) <= d.FromNs }},
+		{GoneProcess, func(who string) bool { return r.GoneNs(model.ProcessOf(who)) <= due }},
 		{AnotherThread, func(string) bool { return true }},
 	} {
 		for who := range owed {

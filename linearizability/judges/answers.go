@@ -154,7 +154,7 @@ func (r *run) gaveUp(o *trace.Call, from, to int64) bool {
 
 // gaveUpBy reports whether a change is the end of a hold, or of a level of one, by a call: of a hold of its
 // caller, or of anybody's if it forces the lock open. If the servers count levels, the answer says whether one
-// is left.
+// is left. A command of an unknown thread of the caller's process may be of the call.
 func (r *run) gaveUpBy(o *trace.Call, c *trace.Change) bool {
 	switch {
 	case o.Action == model.ActForceUnlock:
@@ -164,7 +164,7 @@ func (r *run) gaveUpBy(o *trace.Call, c *trace.Change) bool {
 	case !r.Record.Params.PerGrant && !r.Record.Params.Uncounted && o.Outcome != model.NotHeld:
 		return c.Call() == o && c.Ended() == (o.Outcome == model.Released) && trace.Levels(c.Before, o.Caller)-trace.Levels(c.After, o.Caller) == 1
 	}
-	return c.Call() == o || c.Call() == nil && c.MadeFor(o.Caller)
+	return c.Call() == o || c.Call() == nil && c.By != nil && (c.MadeFor(o.Caller) || len(c.By.Threads) == 0 && c.By.Process == o.Process)
 }
 
 // unplaced returns the finding about an answer that the servers do not allow.

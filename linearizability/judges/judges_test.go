@@ -678,6 +678,9 @@ func TestLinearizable(t *testing.T) {
 			42000 b/1 releases
 			49000 server leave`},
 		{rule: "a request that names no thread is that of the unlock under way", lock: ourLock, record: writtenWithOthers},
+		{rule: "so it may say that it released", lock: anybodys, record: strings.Replace(writtenWithOthers, "return unknown", "return released", 1)},
+		{rule: "unless the request is of another process", lock: anybodys, record: strings.NewReplacer("return unknown", "return released", "110  a/1 send", "110  b/1 send", "111  a/1 exec", "111  b/1 exec").Replace(writtenWithOthers),
+			finds: "linearizable bug: l: a/1 release"},
 		{rule: "a hold that the end of another handed over ends with its lease", lock: ourFairLock, record: handedOver + `
 			8201 server expire -> free
 			9000 c/1 takes`},

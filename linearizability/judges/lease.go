@@ -466,7 +466,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 				}
 				who := m.Owners[j]
 				k := of(who)
-				if k.levels > 0 || k.lost || k.open != nil || told[who] || r.renewsAnother(lock, who, m) {
+				if k.levels > 0 || k.lost || k.open != nil || told[who] || r.renewsAnother(lock, who, m) || r.cleansUp(lock, who, m) {
 					continue
 				}
 				told[who] = true
@@ -483,6 +483,22 @@ func (r *run) lateRenewals(lock string) []Finding {
 		}
 	}
 	return out
+}
+
+// cleansUp reports whether a request with the value of a hold may clean up after a call, and renew nothing: it
+// ended a hold, or it prolonged none and no call was granted the last hold of the thread.
+func (r *run) cleansUp(lock, who string, m *trace.Command) bool {
+	prolongs := func(c *trace.Change) bool { return c.After.Owner == who && c.After.ExpiresMs > c.Before.ExpiresMs }
+	holds := r.HoldsOf(lock, who, 0, m.AtNs)
+	if !r.Record.Params.PerGrant || len(holds) == 0 || slices.ContainsFunc(m.Changes, prolongs) {
+		return false
+	}
+	last := holds[len(holds)-1]
+	began := last.Began.Call()
+	return slices.ContainsFunc(m.Changes, (*trace.Change).Ended) ||
+		began != nil && began.Outcome == model.Unknown && !slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
+			return o.Caller == who && o.Outcome == model.Granted && last.FromNs() <= o.ReturnedNs() && o.ReturnedNs() <= m.AtNs
+		})
 }
 
 // renewsAnother reports whether a renewal is of a session other than the one that has the thread's

@@ -437,7 +437,30 @@ func TestAThreadRenewsAnotherSession(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "the hold ends no later", lock: watchedLock, record: record("10001 a/1 exec renew\n12002 server expire -> free")},
 		{rule: "the hold is over when the renewal runs", lock: watchedLock, record: record("12002 server expire -> free\n20000 a/1 exec renew")},
+		{rule: "a request that ends the hold is no renewal", lock: watchedLock, record: record("10001 a/1 exec renew -> free")},
 		{rule: "but a hold that it prolongs is its own", lock: watchedLock, record: record("10001 a/1 exec renew -> a/1 1 22001\n22002 server expire -> free"), finds: late},
+	})
+}
+
+// An acquire that failed is cleaned up after in a goroutine that is in no call. Only a request that prolongs the
+// hold is a renewal then.
+func TestACleanUpIsNoRenewal(t *testing.T) {
+	record := func(returned, ran string) string {
+		return `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 12001
+			800   a/1 return ` + returned + `
+			900   a/1 send renew
+			` + ran + `
+			90000 server leave`
+	}
+	const late = "lease bug: a renewal of l for a/1 was sent at 0.900s, although its lock had returned unknown at 0.800s"
+	testJudged(t, []judged{
+		{rule: "it ends the hold", lock: watchedLock, record: record("unknown", "901 a/1 exec renew -> free")},
+		{rule: "it finds no hold", lock: watchedLock, record: record("unknown", "12002 server expire -> free\n20000 a/1 exec renew")},
+		{rule: "it is lost", lock: watchedLock, record: record("unknown", "901 a/1 hit 1 renew\n902 a/1 lost renew request dropped")},
+		{rule: "it prolongs the hold", lock: watchedLock, record: record("unknown", "901 a/1 exec renew -> a/1 1 12901\n12902 server expire -> free"), finds: late},
 	})
 }
 

@@ -77,12 +77,12 @@ func init() {
 func TestATestThatShowsNothingFails(t *testing.T) {
 	for name, want := range map[string][]string{
 		"asks in vain": {
-			"asks in vain cannot be judged: no call was ever granted the lock: none of ", "; the first error of lock is \"outcome unknown: ERR unknown command `STE`",
+			"asks in vain cannot be judged: no call was ever granted the lock: none of ", "; the first error of lock is \"outcome unknown: ERR unknown command 'STE'",
 			"A lock that grants nothing breaks no promise; mend the lock, its adapter, or the options of its client",
 		},
 		"frees nothing": {
 			"frees nothing cannot be judged: nobody ever got the lock after the hold of another was over: none of ",
-			"; the first error of unlock is \"outcome unknown: ERR unknown command `DLE`", "Unlock, or the end of the lease, must free the lock for others",
+			"; the first error of unlock is \"outcome unknown: ERR unknown command 'DLE'", "Unlock, or the end of the lease, must free the lock for others",
 		},
 		"keeps every hold": {"keeps every hold breaks ", "keeps every hold cannot be judged: nobody ever got the lock after the hold of another was over: none of "},
 		"grants and frees": nil,

@@ -65,7 +65,7 @@ func accuse(v play.Verdict, where string, each func(Accusation) bool) bool {
 			return false
 		}
 	}
-	if v.Word == play.VerdictNondeterministic || v.Word == play.VerdictUndecided {
+	if v.Word == play.VerdictNondeterministic || v.Word == play.VerdictUndecided && len(v.Unmet) == 0 { // else the lock does not do what the story is about
 		return each(Accusation{v.Lock.Name, where, string(v.Word), sentence.Verdict(v), text, v.Seed})
 	}
 	return true

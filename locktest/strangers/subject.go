@@ -18,7 +18,7 @@ func (p Plumbing) Subject(m Mutation) locktest.Subject {
 	}
 	s := locktest.Subject{
 		Name: name, Servers: redistest.Servers(p.Servers), Lease: lease, Renewed: p.Renewal != Never,
-		Fair: p.Wake == HandOver || p.Wake == Head, Reentrant: p.Levels == Counted, State: p.state,
+		Fair: p.Wake == HandOver || p.Wake == Head, Reentrant: p.Levels == Counted, Idempotent: p.Levels == Idempotent, State: p.state,
 		Open: func(proc *locktest.Process) (locktest.Client, error) { return open(proc, p, m) },
 		Kept: func(lock string) []string {
 			keys := keysOf(lock)
@@ -33,8 +33,11 @@ func (p Plumbing) Subject(m Mutation) locktest.Subject {
 			return nil
 		},
 	}
-	if p.Wake == Head {
+	switch p.Wake {
+	case Head:
 		s.Lease = 0
+	case Publish, List:
+		s.Waits = fallback + fallback/4 + requestTime // a message is lost, and the waiter asks again after its longest pause
 	}
 	return s
 }

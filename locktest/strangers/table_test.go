@@ -12,17 +12,26 @@ var plain = Plumbing{Value: Fresh, Renewal: Goroutine, Stop: Waits, Release: Scr
 // A mutant counts once something breaks it that does not break the right lock, and says what.
 func TestWhatBreaksAMutant(t *testing.T) {
 	h := sim.NewHost(t)
-	right, err := register(h, plain.Subject(Unchanged))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for m, want := range map[Mutation]string{ConstantValue: "the story ", RenewsInTwo: "witness/renews-in-two.yaml"} {
-		var x mutant
-		lock, err := register(h, plain.Subject(m))
+	shared := plain
+	shared.Value, shared.Renewal, shared.Stop = Process, Never, ""
+	for _, c := range []struct {
+		Plumbing
+		Mutation
+		want string
+	}{
+		{plain, ConstantValue, "the story "},
+		{plain, RenewsInTwo, "the story other-holder-before-request-2-of-a-renewal"},
+		{shared, TurnKept, "witness/turn-kept.yaml"},
+	} {
+		right, err := register(h, c.Subject(Unchanged))
 		if err != nil {
 			t.Fatal(err)
 		}
-		x.Mutation = m
+		lock, err := register(h, c.Subject(c.Mutation))
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := mutant{Mutation: c.Mutation}
 		find := func(a Accusation) bool {
 			alone, err := a.alone(h, right)
 			if err != nil {
@@ -36,8 +45,8 @@ func TestWhatBreaksAMutant(t *testing.T) {
 		if tellStories(h, lock, find); x.Witness == "" {
 			err = x.seekWitness(h, lock, find)
 		}
-		if err != nil || !strings.HasPrefix(x.Witness, want) {
-			t.Errorf("%s: %q breaks it, %v; want %s", m, x.Witness, err, want)
+		if err != nil || !strings.HasPrefix(x.Witness, c.want) {
+			t.Errorf("%s: %q breaks it, %v; want %s", c.Mutation, x.Witness, err, c.want)
 		}
 	}
 }

@@ -119,7 +119,7 @@ var plainest = []Story{
 		processes: "{a: {}, b: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {0.6}}, {unlock: orders}]
-  b/1: [{at: {0.2}}, {try_lock: {name: orders, want: busy}}]`,
+  b/1: [{at: {0.2}}, {try_lock: {name: orders, want: [busy, unknown]}}]`,
 	},
 	{
 		Name: "slow-network", applies: leased,
