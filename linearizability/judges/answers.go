@@ -91,7 +91,9 @@ func (r *run) lostAfter(o *trace.Call) bool {
 	from, to := r.during(o)
 	for _, h := range r.HoldsOf(o.Lock, o.Caller, from, to) {
 		switch end := h.Ended; {
-		case end == nil || end.Fault > 0 || end.By != nil:
+		case end == nil || end.AtNs > to:
+			// The call did not lose it.
+		case end.Fault > 0 || end.By != nil:
 			return true
 		case slices.ContainsFunc(r.disturbing(o.Process), func(x span) bool { return x.from <= to && x.to >= from }):
 			return true
@@ -190,6 +192,13 @@ func (r *run) unplaced(o *trace.Call) Finding {
 		at = m.Executed.AtNs
 	}
 	held := r.StateAt(o.Lock, at)
+	if o.Outcome == model.Extended {
+		for _, h := range r.HoldsOf(o.Lock, o.Caller, o.AtNs, ret) {
+			if h.Began.Call() == o {
+				held = h.Began.Before // the hold that the caller asked to extend was gone
+			}
+		}
+	}
 	refused := linearizability.Refused{Op: op, State: model.State{Owner: held.Owner, Count: held.Count}, In: in, By: model.Held}
 	if r.Record.Params.Fair && o.Outcome == model.Busy {
 		refused.By = model.NobodyWaits

@@ -549,6 +549,17 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 			31002 a/1 return extended
 			60000 server leave`,
 			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},
+		{rule: "and begins another", lock: extendable, record: `
+			0     a/1 takes
+			30002 server expire -> free
+			31000 a/1 invoke extend
+			31000 a/1 send renew
+			31001 a/1 exec renew -> a/1 1 61001
+			31002 a/1 deliver renew
+			31002 a/1 return extended
+			32000 a/1 releases
+			60000 server leave`,
+			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},
 		{rule: "an extension that was refused, although the hold is there", lock: extendable, record: refused + `not_held
 			30002 server expire -> free
 			60000 server leave`,
