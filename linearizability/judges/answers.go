@@ -166,7 +166,8 @@ func (r *run) gaveUpBy(o *trace.Call, c *trace.Change) bool {
 	case !r.Record.Params.PerGrant && !r.Record.Params.Uncounted && o.Outcome != model.NotHeld:
 		return c.Call() == o && c.Ended() == (o.Outcome == model.Released) && trace.Levels(c.Before, o.Caller)-trace.Levels(c.After, o.Caller) == 1
 	}
-	return c.Call() == o || c.Call() == nil && c.MadeFor(o.Caller)
+	// An unlock that found nothing may have come after another part of its process, such as a close, gave the hold up.
+	return c.Call() == o || o.Outcome != model.NotHeld && c.Call() == nil && c.MadeFor(o.Caller)
 }
 
 // unplaced returns the finding about an answer that the servers do not allow.

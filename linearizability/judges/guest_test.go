@@ -325,6 +325,14 @@ func TestAThreadIsToldOfTheEndOfItsHold(t *testing.T) {
 			2001  a/1 return not_held
 			30002 server expire -> free
 			40000 server leave`},
+		{rule: "an unlock may say not_held while a close gives the hold up", lock: watchedLock, record: `
+			0     a/1 takes
+			2000  a/1 invoke unlock
+			2000  a/1 send renew
+			2001  a/1 exec renew -> free
+			2002  a/1 deliver renew
+			2002  a/1 return not_held
+			40000 server leave`},
 		{rule: "and not before", lock: watchedLock, record: `
 			0     a/1 takes
 			2000  a/1 invoke unlock

@@ -1,20 +1,12 @@
 package memcached
 
 import (
-	"os"
 	"testing"
 
 	"lockstep/locktest"
-	"lockstep/scenarios/subject"
 )
 
 const stories = "testdata/*/*.yaml"
-
-// The scenarios of this package are of several of its locks, and each test plays those of its own.
-func TestMain(m *testing.M) {
-	subject.Elsewhere(Add.Name, AddForever.Name, CAS.Name)
-	os.Exit(m.Run())
-}
 
 // A late or repeated delete removes the hold of another. Exploration with faults finds more ways to
 // do that, so the test plays it without faults.

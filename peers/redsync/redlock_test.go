@@ -14,7 +14,7 @@ import (
 	"lockstep/lockmain"
 	"lockstep/locktest"
 	"lockstep/peers/chubby"
-	"lockstep/scenarios/subject"
+	subjects "lockstep/scenarios/subject"
 )
 
 // asSimrun is the variable that makes this test the command line with redsync.
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	// The scenarios of this package are of several locks, and each test plays those of its own.
-	subject.Elsewhere(Subject(1).Name, Subject(5).Name, SetOnExtend.Name, chubby.Lock.Name)
+	subjects.Elsewhere(Subject(1).Name, Subject(5).Name, SetOnExtend.Name, chubby.Lock.Name)
 	os.Exit(m.Run())
 }
 

@@ -1,20 +1,12 @@
 package zookeeper
 
 import (
-	"os"
 	"testing"
 
 	"lockstep/locktest"
-	"lockstep/scenarios/subject"
 )
 
 const stories = "testdata/*/*.yaml"
-
-// The scenarios of this package are of several of its locks, and each test plays those of its own.
-func TestMain(m *testing.M) {
-	subject.Elsewhere(Lock.Name, Closing.Name)
-	os.Exit(m.Run())
-}
 
 // The findings of exploration with faults have not been examined, so the test plays both locks
 // without faults.
