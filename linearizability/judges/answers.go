@@ -91,7 +91,9 @@ func (r *run) lostAfter(o *trace.Call) bool {
 	from, to := r.during(o)
 	for _, h := range r.HoldsOf(o.Lock, o.Caller, from, to) {
 		switch end := h.Ended; {
-		case end == nil || end.Fault > 0 || end.By != nil:
+		case end == nil || end.AtNs > to:
+			// The call did not lose it.
+		case end.Fault > 0 || end.By != nil:
 			return true
 		case slices.ContainsFunc(r.disturbing(o.Process), func(x span) bool { return x.from <= to && x.to >= from }):
 			return true
@@ -164,7 +166,8 @@ func (r *run) gaveUpBy(o *trace.Call, c *trace.Change) bool {
 	case !r.Record.Params.PerGrant && !r.Record.Params.Uncounted && o.Outcome != model.NotHeld:
 		return c.Call() == o && c.Ended() == (o.Outcome == model.Released) && trace.Levels(c.Before, o.Caller)-trace.Levels(c.After, o.Caller) == 1
 	}
-	return c.Call() == o || c.Call() == nil && c.By != nil && (c.MadeFor(o.Caller) || len(c.By.Threads) == 0 && c.By.Process == o.Process)
+	// An unlock that found nothing may have come after another part of its process, such as a close, gave the hold up.
+	return c.Call() == o || o.Outcome != model.NotHeld && c.Call() == nil && c.By != nil && (c.MadeFor(o.Caller) || len(c.By.Threads) == 0 && c.By.Process == o.Process)
 }
 
 // unplaced returns the finding about an answer that the servers do not allow.
@@ -190,6 +193,13 @@ func (r *run) unplaced(o *trace.Call) Finding {
 		at = m.Executed.AtNs
 	}
 	held := r.StateAt(o.Lock, at)
+	if o.Outcome == model.Extended {
+		for _, h := range r.HoldsOf(o.Lock, o.Caller, o.AtNs, ret) {
+			if h.Began.Call() == o {
+				held = h.Began.Before // the hold that the caller asked to extend was gone
+			}
+		}
+	}
 	refused := linearizability.Refused{Op: op, State: model.State{Owner: held.Owner, Count: held.Count}, In: in, By: model.Held}
 	if r.Record.Params.Fair && o.Outcome == model.Busy {
 		refused.By = model.NobodyWaits

@@ -325,6 +325,14 @@ func TestAThreadIsToldOfTheEndOfItsHold(t *testing.T) {
 			2001  a/1 return not_held
 			30002 server expire -> free
 			40000 server leave`},
+		{rule: "an unlock may say not_held while a close gives the hold up", lock: watchedLock, record: `
+			0     a/1 takes
+			2000  a/1 invoke unlock
+			2000  a/1 send renew
+			2001  a/1 exec renew -> free
+			2002  a/1 deliver renew
+			2002  a/1 return not_held
+			40000 server leave`},
 		{rule: "and not before", lock: watchedLock, record: `
 			0     a/1 takes
 			2000  a/1 invoke unlock
@@ -547,6 +555,17 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 			30002 server expire -> free
 			31000 a/1 invoke extend
 			31002 a/1 return extended
+			60000 server leave`,
+			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},
+		{rule: "and begins another", lock: extendable, record: `
+			0     a/1 takes
+			30002 server expire -> free
+			31000 a/1 invoke extend
+			31000 a/1 send renew
+			31001 a/1 exec renew -> a/1 1 61001
+			31002 a/1 deliver renew
+			31002 a/1 return extended
+			32000 a/1 releases
 			60000 server leave`,
 			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},
 		{rule: "an extension that was refused, although the hold is there", lock: extendable, record: refused + `not_held

@@ -28,7 +28,7 @@ func TestTheNewestVersionMatters(t *testing.T) {
 // TestTheVersionOfTheJudges fails if the judges find something else in the same records. The
 // sentences do not count: they may be reworded.
 func TestTheVersionOfTheJudges(t *testing.T) {
-	const version, want = 12, "8cf28d42e03f3ec6"
+	const version, want = 12, "4a8bf47ca901ed18"
 	rng := rand.New(rand.NewPCG(20, 9))
 	sum := sha256.New()
 	said := map[string]int{}

@@ -1,6 +1,7 @@
 package chubby_test
 
 import (
+	"os"
 	"testing"
 
 	"lockstep/explore"
@@ -11,6 +12,12 @@ import (
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
+
+// The scenarios of this package are of both its locks, and each test plays those of its own.
+func TestMain(m *testing.M) {
+	subject.Elsewhere(chubby.Lock.Name, chubby.WithoutDelay.Name)
+	os.Exit(m.Run())
+}
 
 // In this run of a campaign a master restarts between the extension of a lease and its answer.
 func TestAMasterRestartsBeforeItAnswers(t *testing.T) {

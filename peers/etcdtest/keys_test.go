@@ -17,7 +17,9 @@ func nested(lock string) string {
 
 type nestedClient struct{ client }
 
-func (c nestedClient) Lock(name string) (locktest.Lock, error) { return c.client.Lock(nested(name)) }
+func (c nestedClient) Lock(name string) (locktest.Lock, error) {
+	return &lock{c: c.ForLock(name), name: nested(name)}, nil
+}
 
 // Key reads the key of a lock, and no longer key that begins with it.
 func TestKeysThatBeginAlike(t *testing.T) {

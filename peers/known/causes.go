@@ -174,30 +174,19 @@ func misled(c *defect.Case, o *trace.Call) *defect.Cause {
 	return nil
 }
 
-// renewedLate finds the renewal that found its key although the time to live of the key was over. It
-// ran within the call that the finding blames, or was under way in it. For a waiter, it is the renewal
-// that last prolonged the present hold.
+// renewedLate finds the renewal that last prolonged the present hold, if the time to live of the key was
+// over when it ran.
 func renewedLate(c *defect.Case) *defect.Cause {
-	late := func(m *trace.Command) bool { return m.Executed != nil && late(m.Before(c.Lock), m.Executed.AtNs) }
-	if c.Judged(model.JudgeLiveness) {
-		var last *trace.Command
-		for _, s := range c.ChangesUpTo(c.Lock, c.AtNs) {
-			if last = nil; s.After.Held() && s.By != nil && s.By.Script == model.RoleRenew && s.Before.Owner == s.After.Owner {
-				last = s.By
-			}
+	var last *trace.Command
+	for _, s := range c.ChangesUpTo(c.Lock, c.AtNs) {
+		if last = nil; s.After.Held() && s.By != nil && s.By.Script == model.RoleRenew && s.Before.Owner == s.After.Owner {
+			last = s.By
 		}
-		if last == nil || !late(last) {
-			return nil
-		}
-		return defect.ByCommands(keptTooLong, last)
 	}
-	m := c.CommandThat(model.RoleRenew, func(m *trace.Command) bool {
-		return m.AtNs <= c.Until() && late(m) && c.AtNs <= m.Executed.AtNs
-	})
-	if m == nil {
+	if last == nil || last.Executed == nil || !late(last.Before(c.Lock), last.Executed.AtNs) {
 		return nil
 	}
-	return defect.ByCommands(keptTooLong, m)
+	return defect.ByCommands(keptTooLong, last)
 }
 
 // late reports whether a hold should have ended by an instant.
@@ -252,12 +241,8 @@ func unaskedUnlock(c *defect.Case) *defect.Cause {
 }
 
 // endless finds the renewal after which the present hold has no end. A finding about the keys that
-// were left at the end of the run names no lock. A finding of linearizability must be about a later
-// renewal, which would have come too late.
+// were left at the end of the run names no lock.
 func endless(c *defect.Case) *defect.Cause {
-	if c.Judged(model.JudgeLinearizable) && !lateAfterAnother(c) {
-		return nil
-	}
 	if c.Breaks(model.FormLeftover) {
 		for _, lock := range c.Locks {
 			if cause := endlessOf(c, lock); cause != nil {
@@ -267,25 +252,6 @@ func endless(c *defect.Case) *defect.Cause {
 		return nil
 	}
 	return endlessOf(c, c.Lock)
-}
-
-// lateAfterAnother reports whether the finding is about a renewal that ran when the one before it was
-// older than the time to live.
-func lateAfterAnother(c *defect.Case) bool {
-	if c.Call != nil {
-		return false
-	}
-	var before *trace.Command
-	for _, m := range c.CommandsOn(c.Lock) {
-		switch {
-		case m.Script != model.RoleRenew || m.Executed == nil || !slices.Contains(m.Threads, c.Who):
-		case m.AtNs == c.AtNs:
-			return before != nil && m.Executed.AtNs-before.Executed.AtNs >= int64(c.Watchdog())
-		default:
-			before = m
-		}
-	}
-	return false
 }
 
 func endlessOf(c *defect.Case, lock string) *defect.Cause {

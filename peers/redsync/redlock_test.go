@@ -14,6 +14,7 @@ import (
 	"lockstep/lockmain"
 	"lockstep/locktest"
 	"lockstep/peers/chubby"
+	subjects "lockstep/scenarios/subject"
 )
 
 // asSimrun is the variable that makes this test the command line with redsync.
@@ -24,6 +25,8 @@ func TestMain(m *testing.M) {
 		lockmain.Main(lockmain.Options{Locks: []locktest.Subject{Subject(1), Subject(5), SetOnExtend, chubby.Lock}})
 		return
 	}
+	// The scenarios of this package are of several locks, and each test plays those of its own.
+	subjects.Elsewhere(Subject(1).Name, Subject(5).Name, SetOnExtend.Name, chubby.Lock.Name)
 	os.Exit(m.Run())
 }
 
