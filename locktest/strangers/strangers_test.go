@@ -31,10 +31,10 @@ func TestStranger(t *testing.T) {
 	t.Fatalf("there is no stranger %q; its name is as TestNoRightLockIsAccused logs it with -v", *stranger)
 }
 
-// No judge accuses a right lock.
+// No judge accuses a right lock. The command strangers plays a thousand runs per profile.
 func TestNoRightLockIsAccused(t *testing.T) {
 	h := sim.NewHost(t)
-	for _, p := range Right(longtest.Size(t, 1, 3)) {
+	for _, p := range Right(longtest.Size(t, 1, 2)) {
 		t.Log(p)
 		lock, err := register(h, p.Subject(Unchanged))
 		if err != nil {
@@ -48,7 +48,7 @@ func TestNoRightLockIsAccused(t *testing.T) {
 		}
 		tellStories(h, lock, accuse)
 		for _, profile := range draw.Profiles {
-			if _, err := drawRuns(h, lock, profile, 1, longtest.Size(t, 20, 1000), func(a Accusation, _ int) bool { return accuse(a) }); err != nil {
+			if _, err := drawRuns(h, lock, profile, 1, longtest.Size(t, 20, 40), func(a Accusation, _ int) bool { return accuse(a) }); err != nil {
 				t.Error(err)
 			}
 		}
