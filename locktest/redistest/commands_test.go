@@ -3,6 +3,7 @@ package redistest_test
 import (
 	"context"
 	"errors"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -139,11 +140,21 @@ func (l *notified) Lock(ctx context.Context) error {
 		if ok, err := l.TryLock(ctx); ok || err != nil {
 			return err
 		}
-		m, err := sub.ReceiveMessage(ctx)
-		for err == nil && m.Payload != "del" && m.Payload != "expired" {
-			m, err = sub.ReceiveMessage(ctx)
+		if err := ended(ctx, sub); err != nil {
+			return err
 		}
-		if err != nil {
+	}
+}
+
+// ended waits until a message says that the hold has ended. A message may be lost, so it waits no longer than a
+// lease.
+func ended(ctx context.Context, sub *redis.PubSub) error {
+	for {
+		got, err := sub.ReceiveTimeout(ctx, lease)
+		if timeout := net.Error(nil); errors.As(err, &timeout) && timeout.Timeout() && ctx.Err() == nil {
+			return nil
+		}
+		if m, ok := got.(*redis.Message); err != nil || ok && (m.Payload == "del" || m.Payload == "expired") {
 			return err
 		}
 	}
