@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +32,9 @@ type stream struct {
 }
 
 // streamLife is the server from one start to its end.
-type streamLife struct{ word string }
+type streamLife struct{ word atomic.Value }
+
+func (l *streamLife) now() string { return l.word.Load().(string) }
 
 func (s *stream) Boot(setup Setup) error {
 	s.setup = setup
@@ -41,7 +44,8 @@ func (s *stream) Boot(setup Setup) error {
 }
 
 func (s *stream) begin(word string) {
-	life, l := &streamLife{word}, s.setup.Listen()
+	life, l := &streamLife{}, s.setup.Listen()
+	life.word.Store(word)
 	s.life = life
 	go func() {
 		for {
@@ -60,18 +64,18 @@ func (s *stream) serve(life *streamLife, c net.Conn) {
 	for in := bufio.NewScanner(c); in.Scan(); {
 		switch name, word, _ := strings.Cut(in.Text(), " "); name {
 		case "set":
-			life.word = word
+			life.word.Store(word)
 			_, _ = c.Write([]byte("o"))
 			_, _ = c.Write([]byte("k\n"))
 			for _, l := range s.listening {
 				_, _ = l.Write([]byte("now " + word + "\n"))
 			}
 			time.AfterFunc(time.Second, func() {
-				life.word = ""
+				life.word.Store("")
 				s.setup.Changed()
 			})
 		case "get":
-			_, _ = c.Write([]byte(life.word + "\n"))
+			_, _ = c.Write([]byte(life.now() + "\n"))
 		case "listen":
 			s.listening = append(s.listening, c)
 			_, _ = c.Write([]byte("ok\n"))
@@ -91,7 +95,7 @@ func (s *stream) Describe(f model.FaultSpec) string { return f.String() + " of a
 func (s *stream) Strike(_ int64, f model.FaultSpec, _ *Effects) {
 	s.listening = nil
 	if f.KeepData {
-		s.begin(s.life.word)
+		s.begin(s.life.now())
 	} else {
 		s.begin("")
 	}
@@ -105,15 +109,15 @@ func (*stream) Lacks(f model.FaultSpec) string {
 }
 
 func (s *stream) State(int64, string) *model.LockState {
-	if s.life.word == "" {
+	if s.life.now() == "" {
 		return nil
 	}
-	return &model.LockState{Owner: s.life.word, Count: 1}
+	return &model.LockState{Owner: s.life.now(), Count: 1}
 }
 
 func (s *stream) Leftovers(out *Effects) {
-	if s.life.word != "" {
-		out.Record(model.Event{Kind: model.KindLeft, Key: s.life.word})
+	if s.life.now() != "" {
+		out.Record(model.Event{Kind: model.KindLeft, Key: s.life.now()})
 	}
 }
 
@@ -403,7 +407,7 @@ func TestVerdictsOnSegments(t *testing.T) {
 				},
 				"b": func(th *Thread) {
 					th.At(150 * ms)
-					th.Do(func() { word = server.life.word })
+					th.Do(func() { word = server.life.now() })
 				},
 			})
 			equal(t, "heard", joined(slices.DeleteFunc(heard, func(h string) bool { return strings.HasPrefix(h, "use of closed") })), c.heard)
@@ -498,8 +502,8 @@ type partial struct {
 func (p *partial) Unsimulated() []string {
 	met := p.met
 	p.met = nil
-	if strings.HasPrefix(p.life.word, "x") {
-		met = append(met, p.life.word)
+	if word := p.life.now(); strings.HasPrefix(word, "x") {
+		met = append(met, word)
 	}
 	return met
 }
