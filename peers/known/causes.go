@@ -28,7 +28,6 @@ var (
 	unasked        = defect.NewKind("unasked-unlock", "the unlock sent nothing, and the server held the lock for its thread")
 	deletedFirst   = defect.NewKind("deleted-first", "the client deleted the keys before it told the holder")
 	connectedAnew  = defect.NewKind("connected-anew", "the call had to make a connection")
-	refusedByTry   = defect.NewKind("refused-by-try", "the attempt found the key of another single try, which was refused, too")
 	endsUnheard    = defect.NewKind("ends-unheard", "the client refused a session that it had, since the server knew less than the client")
 	otherSession   = defect.NewKind("other-session", "the unlock asked a session that did not have the lock")
 	sessionOfOther = defect.NewKind("session-of-other", "the command ran in the session of the holder, for another thread")
