@@ -33,7 +33,7 @@ func valuesOf(rec *model.Record) values {
 		}
 	}
 	for value, holds := range all {
-		all[value] = slices.DeleteFunc(holds, func(h holding) bool {
+		all[value] = slices.DeleteFunc(slices.Clone(holds), func(h holding) bool { // DeleteFunc moves what it keeps
 			return slices.ContainsFunc(holds, func(other holding) bool { return other.lock == h.lock && other.owner != h.owner })
 		})
 	}
