@@ -12,7 +12,7 @@ import (
 	_ "lockstep/scenarios/subject/builtin"
 )
 
-// means are what the program has that the tests call. A test that changes them sets them back.
+// means are the means of the program under test. A test that changes them sets them back.
 var means = frame.Means{Others: []frame.Other{{Name: "etcd-mutex"}, {Name: "redislock"}, {Name: "redsync-1"}, {Name: "chubby", OnlySimulated: true}}}
 
 // testProgram returns the program that the tests call.

@@ -57,7 +57,7 @@ type Group struct {
 	Commands []*cobra.Command
 }
 
-// Means are what only some programs have.
+// Means are the parts of a program that some programs lack.
 type Means struct {
 	// Live plays scenarios on real servers; nil: the program does not.
 	Live play.LivePlayer

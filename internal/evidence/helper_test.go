@@ -15,7 +15,7 @@ import (
 	"lockstep/sim"
 )
 
-// means are what the program has that the tests call. A test that changes them sets them back.
+// means are the means of the program under test. A test that changes them sets them back.
 var means = frame.Means{Others: []frame.Other{{Name: "redislock"}, {Name: "chubby", OnlySimulated: true}}}
 
 // testProgram returns the program that the tests call.
