@@ -333,18 +333,22 @@ func (b *builder) use(e *model.Event) {
 
 func (b *builder) traffic(e *model.Event) {
 	v := b.v
+	script, owners, locks := e.Script, e.Owners, e.Locks
+	if m := b.trace.Command(e.Msg); m != nil {
+		script, owners, locks = m.Script, m.Owners, m.Locks // by the effect of the command, not by its sender
+	}
 	command := e.Command
 	if len(e.Asked) > 0 {
 		command = Clip(strings.Join(e.Asked, " "), 60)
 	}
-	name := cmp.Or(string(e.Script), command)
-	if e.Script != "" && command != "" && !e.Program {
-		name = string(e.Script) + " (" + command + ")"
+	name := cmp.Or(string(script), command)
+	if script != "" && command != "" && !e.Program {
+		name = string(script) + " (" + command + ")"
 	}
 	switch {
 	case e.Kind == model.KindSend:
 		b.msgs[e.Msg] = len(v.Messages)
-		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, e.Op, e.Script), Server: b.addressed(e), Name: Clip(name, 40), Locks: e.Locks, Op: e.Op,
+		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, e.Op, script), Server: b.addressed(e), Name: Clip(name, 40), Locks: locks, Op: e.Op,
 			Sent: e.AtNs, Exec: -1, Done: -1, Lost: -1, segment: e.Command == model.SegmentCommand})
 		b.add(e, v.Messages[len(v.Messages)-1].Lane, "sends "+name+about(e)).quiet = true
 		return
@@ -375,18 +379,18 @@ func (b *builder) traffic(e *model.Event) {
 		}
 		m.Reply = Clip(e.Reply, 60)
 		b.listen(e)
-		who := strings.Join(e.Owners, ", ")
+		who := strings.Join(owners, ", ")
 		if who == "" {
 			who = e.Process
 		}
 		text := name + " of " + who + about(e)
 		if size := strings.Join(e.Args, " "); command == model.SegmentCommand && size != "" {
-			text = fmt.Sprintf("%s (%s) of %s", cmp.Or(string(e.Script), command), size, who)
+			text = fmt.Sprintf("%s (%s) of %s", cmp.Or(string(script), command), size, who)
 		}
 		if e.Reply != "" {
 			text += " → " + e.Reply
 		}
-		b.add(e, m.Server, text).quiet = e.Script == "" && e.Listens != model.ListensNot
+		b.add(e, m.Server, text).quiet = script == "" && e.Listens != model.ListensNot
 	case model.KindDeliver:
 		m.Done = e.AtNs
 		if m.Push && e.Channel == "" { // a segment that answers none
