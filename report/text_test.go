@@ -582,3 +582,29 @@ func TestTheTextSaysWhatAServerDoesNotSimulate(t *testing.T) {
 		t.Errorf("not told:\n%s", text)
 	}
 }
+
+// A command is named by what it did to the hold: a renewal that a goroutine of no thread sends during an unlock is
+// a renewal, and one that does no more than the unlock asked for is an unlock.
+func TestATimelineNamesACommandByItsEffect(t *testing.T) {
+	for _, c := range []struct {
+		after *model.LockState
+		want  string
+	}{
+		{&model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 9000, Value: "token"}, "renew (EVAL) of a"},
+		{&model.LockState{}, "unlock (EVAL) of a"},
+	} {
+		rec := &model.Record{Params: model.Params{Lock: "own", Traits: model.Traits{PerGrant: true, Uncounted: true}, Processes: []model.ProcessParams{{Name: "a", Threads: 1}}}}
+		for _, e := range []model.Event{
+			{Kind: model.KindState, Lock: "x", State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 8000, Value: "token"}},
+			{AtNs: 1e9, Kind: model.KindInvoke, Process: "a", Thread: 1, Op: 1, Action: model.ActUnlock, Lock: "x"},
+			{AtNs: 1e9, Kind: model.KindSend, Process: "a", Op: 1, Msg: 1, Conn: 1, Command: "EVAL", Script: model.RoleUnlock, Owners: []string{"a/1"}, Locks: []string{"x"}, Guessed: true},
+			{AtNs: 1e9 + 1, Kind: model.KindExec, Process: "a", Op: 1, Msg: 1, Conn: 1, Command: "EVAL", Script: model.RoleUnlock, Owners: []string{"a/1"}, Locks: []string{"x"}, Reply: "1"},
+			{AtNs: 1e9 + 1, Kind: model.KindState, Lock: "x", State: c.after, Msg: 1},
+		} {
+			rec.Add(e)
+		}
+		if got := report.Text(report.Run{Scenario: "by effect", Record: rec}); !strings.Contains(got, c.want) {
+			t.Errorf("%q is missing in\n%s", c.want, got)
+		}
+	}
+}
