@@ -58,7 +58,7 @@ func (r *run) placed(o *trace.Call) bool {
 	case model.NotHeld:
 		if o.Action == model.ActForceUnlock {
 			return !r.gaveUp(o, from, to) && (!r.StateAt(lock, from).Held() ||
-				slices.ContainsFunc(r.ChangesUpTo(lock, to), func(c *trace.Change) bool { return c.AtNs >= from && !(c.Before.Held() && c.After.Held()) }))
+				slices.ContainsFunc(r.ChangesWithin(lock, from, to), func(c *trace.Change) bool { return !(c.Before.Held() && c.After.Held()) }))
 		}
 		return r.knowsNoHold(o) || r.FreeWithin(lock, who, from, to) && !r.gaveUp(o, from, to)
 	}
@@ -126,7 +126,7 @@ func (r *run) stoodBefore(o *trace.Call) bool {
 		return slices.ContainsFunc(s.Queue, func(who string) bool { return who != o.Caller })
 	}
 	return r.Record.Params.Fair && (other(r.StateAt(o.Lock, from)) ||
-		slices.ContainsFunc(r.ChangesUpTo(o.Lock, to), func(c *trace.Change) bool { return c.AtNs >= from && (other(c.Before) || other(c.After)) }))
+		slices.ContainsFunc(r.ChangesWithin(o.Lock, from, to), func(c *trace.Change) bool { return other(c.Before) || other(c.After) }))
 }
 
 // tried returns when the first try of a call ran that has a place in the order, or trace.Never.
@@ -151,7 +151,7 @@ func (r *run) waitsUntil(o *trace.Call) int64 {
 
 // gaveUp reports whether a call ended a hold, or a level of one, between two instants.
 func (r *run) gaveUp(o *trace.Call, from, to int64) bool {
-	return slices.ContainsFunc(r.ChangesUpTo(o.Lock, to), func(c *trace.Change) bool { return c.AtNs >= from && r.gaveUpBy(o, c) })
+	return slices.ContainsFunc(r.ChangesWithin(o.Lock, from, to), func(c *trace.Change) bool { return r.gaveUpBy(o, c) })
 }
 
 // gaveUpBy reports whether a change is the end of a hold, or of a level of one, by a call: of a hold of its
@@ -189,10 +189,14 @@ func (r *run) unplaced(o *trace.Call) Finding {
 	default:
 		op.Op, in.Do = linearizability.OpRelease, model.DoRelease
 	}
-	if m := lastRun(o); m != nil && m.Executed.AtNs <= ret {
+	m := lastRun(o)
+	if m != nil && m.Executed.AtNs <= ret {
 		at = m.Executed.AtNs
 	}
 	held := r.StateAt(o.Lock, at)
+	if m != nil && m.Before(o.Lock).Held() && m.Before(o.Lock).Owner != o.Caller {
+		held = m.Before(o.Lock) // the answer is about the hold that the command met
+	}
 	if o.Outcome == model.Extended {
 		for _, h := range r.HoldsOf(o.Lock, o.Caller, o.AtNs, ret) {
 			if h.Began.Call() == o {

@@ -108,8 +108,8 @@ func (r *run) answered(o *trace.Call) *trace.Change {
 		}
 	case model.Released, model.StillHeld:
 		from, to := r.during(o)
-		for _, c := range r.Changes(o.Lock) {
-			if from <= c.AtNs && c.AtNs <= to && r.gaveUpBy(o, c) {
+		for _, c := range r.ChangesWithin(o.Lock, from, to) {
+			if r.gaveUpBy(o, c) {
 				return c
 			}
 		}

@@ -97,6 +97,12 @@ func (r *Run) ChangesUpTo(lock string, atNs int64) []*Change {
 	return changes[:countUpTo(changes, atNs)]
 }
 
+// ChangesWithin returns the changes of a lock at the instants of [fromNs, toNs].
+func (r *Run) ChangesWithin(lock string, fromNs, toNs int64) []*Change {
+	upTo := r.ChangesUpTo(lock, toNs)
+	return upTo[countUpTo(upTo, fromNs-1):]
+}
+
 // StartsUpTo returns the changes up to an instant that began a hold.
 func (r *Run) StartsUpTo(lock string, atNs int64) []*Change {
 	starts := r.known(lock).starts

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"slices"
+	"sort"
 
 	"lockstep/model"
 )
@@ -34,16 +35,42 @@ func (h *Hold) ToNs() int64 {
 func (h *Hold) Within(fromNs, toNs int64) bool { return h.FromNs() <= toNs && fromNs <= h.ToNs() }
 
 // Holds returns the holds of a lock, in the order in which they began.
-func (r *Run) Holds(lock string) []*Hold {
+func (r *Run) Holds(lock string) []*Hold { return r.table(lock).all }
+
+// holds are the holds of a lock, in the order in which they began.
+type holds struct {
+	all  []*Hold
+	toNs []int64 // the latest end of the holds up to each
+}
+
+// table returns the table of holds of a lock.
+func (r *Run) table(lock string) *holds {
 	l := r.known(lock)
 	if l.holds == nil {
-		l.holds = holdsOf(l.changes)
+		t := &holds{all: holdsOf(l.changes)}
+		to := int64(0)
+		for _, h := range t.all {
+			to = max(to, h.ToNs())
+			t.toNs = append(t.toNs, to)
+		}
+		l.holds = t
 	}
 	return l.holds
 }
 
+// within returns the holds that may have been there at an instant of [fromNs, toNs], in order: all of them, and
+// perhaps some that had ended before.
+func (t *holds) within(fromNs, toNs int64) []*Hold {
+	first := sort.Search(len(t.all), func(i int) bool { return t.toNs[i] >= fromNs })
+	last := sort.Search(len(t.all), func(i int) bool { return t.all[i].FromNs() > toNs })
+	if first >= last {
+		return nil
+	}
+	return t.all[first:last]
+}
+
 func holdsOf(changes []*Change) []*Hold {
-	holds := []*Hold{}
+	var holds []*Hold
 	now := map[string]*Hold{}
 	for _, c := range changes {
 		if c.Ended() {
@@ -66,7 +93,7 @@ func holdsOf(changes []*Change) []*Hold {
 // HoldsOf returns the holds of an owner that were there at an instant of [fromNs, toNs], in order.
 func (r *Run) HoldsOf(lock, owner string, fromNs, toNs int64) []*Hold {
 	var out []*Hold
-	for _, h := range r.Holds(lock) {
+	for _, h := range r.table(lock).within(fromNs, toNs) {
 		if h.Owner == owner && h.Within(fromNs, toNs) {
 			out = append(out, h)
 		}
@@ -88,11 +115,9 @@ func (r *Run) FreeWithin(lock, owner string, fromNs, toNs int64) bool {
 
 // HeldWithin reports whether anybody held the lock, or it was closed, at some instant of [fromNs, toNs].
 func (r *Run) HeldWithin(lock string, fromNs, toNs int64, except string) bool {
-	if slices.ContainsFunc(r.Holds(lock), func(h *Hold) bool { return h.Owner != except && h.Within(fromNs, toNs) }) {
+	if slices.ContainsFunc(r.table(lock).within(fromNs, toNs), func(h *Hold) bool { return h.Owner != except && h.Within(fromNs, toNs) }) {
 		return true
 	}
 	closed := func(s *model.LockState) bool { return s.ClosedMs > 0 }
-	return closed(r.StateAt(lock, fromNs)) || slices.ContainsFunc(r.ChangesAfter(lock, fromNs), func(c *Change) bool {
-		return c.AtNs <= toNs && (closed(c.Before) || closed(c.After))
-	})
+	return closed(r.StateAt(lock, fromNs)) || slices.ContainsFunc(r.ChangesWithin(lock, fromNs, toNs), func(c *Change) bool { return closed(c.Before) || closed(c.After) })
 }

@@ -55,7 +55,7 @@ type lock struct {
 	ends       []*Change
 	told       []*model.Event
 	departures map[string][]*Change // nil until somebody asks
-	holds      []*Hold              // nil until somebody asks
+	holds      *holds               // nil until somebody asks
 }
 
 // process has the facts about one process.
