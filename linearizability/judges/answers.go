@@ -194,8 +194,16 @@ func (r *run) unplaced(o *trace.Call) Finding {
 		at = m.Executed.AtNs
 	}
 	held := r.StateAt(o.Lock, at)
+	// The answer is about the hold that the call met, which its commands may have ended.
 	if m != nil && m.Before(o.Lock).Held() && m.Before(o.Lock).Owner != o.Caller {
-		held = m.Before(o.Lock) // the answer is about the hold that the command met
+		held = m.Before(o.Lock)
+	}
+	if o.Outcome == model.NotHeld {
+		for _, c := range r.ChangesWithin(o.Lock, o.AtNs, ret) {
+			if r.gaveUpBy(o, c) {
+				held = c.Before
+			}
+		}
 	}
 	if o.Outcome == model.Extended {
 		for _, h := range r.HoldsOf(o.Lock, o.Caller, o.AtNs, ret) {

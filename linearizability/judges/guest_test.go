@@ -1316,3 +1316,36 @@ func stateless(p model.Params) model.Params {
 	p.Promises[model.JudgeLinearizable] = model.Promise{Waived: true, Unjudged: true, Source: "it has no state"}
 	return p
 }
+
+// A sentence about an answer names the hold that the call met, as the column of the server shows it.
+func TestAnAnswerIsAboutTheHoldThatTheCallMet(t *testing.T) {
+	testJudged(t, []judged{
+		{rule: "an unlock that is sent again meets the hold of its caller first", lock: anybodys,
+			finds: "linearizable bug: l: a/1 release (1.000s..1.020s) answered not_held, but the lock was held by a/1", record: `
+			0    a/1 takes
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock -> free
+			1002 a/1 lost unlock reply dropped
+			1005 b/1 takes -> b/1 1 31006
+			1010 a/1 send unlock
+			1011 a/1 exec unlock
+			1012 a/1 deliver unlock
+			1020 a/1 return not_held
+			2000 b/1 releases
+			9000 server leave`},
+		{rule: "an unlock that ends the hold of another meets that hold", lock: anybodys,
+			finds: "misdelete bug: unlock of a/1\nlinearizable bug: l: a/1 release (3.000s..3.002s) answered released, but the lock was held by b/1", record: `
+			0    a/1 takes lease=1000 -> a/1 1 1001
+			1002 server expire -> free
+			2000 b/1 takes
+			3000 a/1 invoke unlock
+			3000 a/1 send unlock
+			3001 a/1 exec unlock -> free
+			3002 a/1 deliver unlock
+			3002 a/1 return released
+			3500 b/1 invoke unlock
+			3501 b/1 return not_held
+			9000 server leave`},
+	})
+}
