@@ -135,7 +135,7 @@ processes: {a: {}, c: {threads: 3}}
 steps:
   a/1: [{unlock: x}, {with_lock: {name: x}}]
   c/1: [{lock: x}]
-  c/2: [{with_lock: {name: x, lease: 80ms, steps: [{sleep: 1040ms}]}}]
+  c/2: [{with_lock: {name: x, lease: 80ms, steps: [{sleep: 1200ms}]}}]
   c/3: [{lock: x}, {unlock: x}]
 seeds: 3..3
 `},
@@ -548,7 +548,7 @@ steps:
 	{"R-told-after-replicas", "liveness", "redisson@3.21.3+replicas", `
 network: {latency: 60ms}
 processes: {a: {}, b: {}, c: {}}
-server: {replicas: 1, lag: 450ms}
+server: {replicas: 1, lag: 480ms}
 steps:
   a/1: [{lock: {name: x, lease: 5s}}]
   b/1: [{at: 1s}, {lock: x}]
@@ -776,7 +776,7 @@ processes: {a: {lock_objects: per_call}, b: {}, c: {}}
 steps:
   a/1: [{lock: {name: x, lease: 200ms}}, {lock: {name: x, lease: 800ms}}, {unlock: x}]
   b/1: [{at: 2s}, {lock: x}, {unlock: x}]
-  c/1: [{at: 2930ms}, {force_unlock: x}]
+  c/1: [{at: 3200ms}, {force_unlock: x}]
 `},
 	{"R-4818", "workload", "redisson@3.21.3, redisson@4.7.0", `
 resources: {stock: {start: 14}}

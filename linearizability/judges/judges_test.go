@@ -1802,9 +1802,17 @@ func TestLiveness(t *testing.T) {
 			2000 a/1 return unknown`
 	polls := ourLock
 	polls.Waits = 2 * time.Second
+	everySecond := ourLock
+	everySecond.Latency = 2 * time.Millisecond
 	slowlyPolls := slow
 	slowlyPolls.Waits = 2 * time.Second
 	testJudged(t, []judged{
+		{rule: "a waiter that asks once in each second gets the lock a round trip later", lock: everySecond, record: idle + `
+			2005 b/1 gets
+			9000 server leave`},
+		{rule: "and not later than that", lock: everySecond, finds: "liveness bug: b/1 waited for l", record: idle + `
+			2009 b/1 gets
+			9000 server leave`},
 		{rule: "a waiter that asks every two seconds, by design", lock: polls, record: idle + `
 			4001 b/1 gets
 			9000 server leave`},

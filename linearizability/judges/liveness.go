@@ -205,7 +205,7 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 			next = busy[i]
 		}
 		if end := min(next.from, until); end-idle > patience {
-			if b := r.bound(lock, disturbed, idle, end); end-idle > b.Ns+int64(r.Record.Params.Uncertainty) {
+			if b := r.bound(lock, disturbed, idle, end); end-idle > b.Ns+r.slack(b) {
 				bound := b.Ns
 				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormForgotten, Lock: lock, Thread: o.Caller},
 					Excuses: slices.Concat(r.gone(lock, idle, end, bound), r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound), r.ghostsInFront(lock, idle, end, bound), r.clockSteps(0, end)),
@@ -215,6 +215,16 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 		idle = max(idle, next.to)
 	}
 	return Finding{}, false
+}
+
+// slack returns the time in ns by which a waiter may exceed a bound. A waiter that asks once in each second gets
+// the lock a round trip after it asks. A bound of round trips, of a lease or of dead waiters has it already.
+func (r *run) slack(b Bound) int64 {
+	u := int64(r.Record.Params.Uncertainty)
+	if b.RoundTrip > 0 || b.Cost > 0 || b.DeadWaiters {
+		return u
+	}
+	return u + int64(2*r.Record.Params.Latency)
 }
 
 // patience is the time in ns that a waiter may wait for nothing in any case.
