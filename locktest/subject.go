@@ -225,7 +225,7 @@ func (p *Process) Asks(words ...string) { p.p.Asks(words) }
 
 // Keeper returns a function that is Asks for requests that renew the hold of the calling thread on
 // a lock, and belong to no call. It is for clients that renew the holds of all threads in one
-// goroutine.
+// goroutine. Other requests belong to the goroutines that write them, as long as nobody calls Asks.
 func (p *Process) Keeper(lock string) func(words ...string) {
 	asks := p.p.Keeper(lock)
 	return func(words ...string) { asks(words) }

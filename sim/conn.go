@@ -145,7 +145,7 @@ func (s *socket) Write(b []byte) (int, error) {
 		if s.p.alike.Load() > 0 {
 			s.writer = goroutine()
 		}
-		if s.author = (Author{}); s.node.stream == nil || !s.p.asks() { // see speaker
+		if s.author = (Author{}); s.node.stream == nil || !s.p.asksForAll() { // see speaker
 			s.author = s.p.w.lineage.author(s.p)
 		}
 		if s.p.w.writers != nil {

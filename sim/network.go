@@ -89,7 +89,9 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if c.node.stream != nil && by.Op == 0 && by.Lock != "" {
 		by.Thread = w.owners.Whose(by.Lock, words, by.Thread)
 	}
-	w.owners.Wrote(by.Thread, words)
+	if by.Action != model.ActUnlock { // what an unlock writes first is for another thread
+		w.owners.Wrote(by.Thread, words)
+	}
 	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, asked: asked, pipe: pipe}
 	if by.Op > 0 {
 		m.op = by.Op

@@ -99,14 +99,14 @@ func (p *Process) SpeakerOf() (by Author, asked []string) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	switch x := p.talks; {
-	case p.asked == nil:
-		return by, nil
 	case x != nil:
 		if !x.closed {
 			x.closed = true
 			close(x.wrote)
 		}
 		return x.by, x.words
+	case !p.askedForAll:
+		return by, nil
 	}
 	return Author{}, nil
 }

@@ -87,7 +87,7 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 		o.threads[key] = t
 		return t
 	}
-	if by != nil && by.Thread != "" {
+	if by != nil && by.Thread != "" && o.unknown[key] == "" {
 		o.threads[key] = by.Thread
 		return by.Thread
 	}
@@ -201,10 +201,14 @@ func (w *World) granted(t *Thread, lock string) {
 	s.Owner = t.name
 }
 
-// writer returns the sender of a request; nil for no request.
+// writer returns the sender of a request; nil for no request. An unlock may hand the lock over to another
+// thread of its process. So a value that it writes first belongs to no thread until a call is granted the lock.
 func (m *message) writer() *Writer {
 	if m == nil {
 		return nil
+	}
+	if m.author.Action == model.ActUnlock {
+		return &Writer{Process: m.conn.p.cfg.Name, Words: m.request.Words}
 	}
 	return &Writer{Process: m.conn.p.cfg.Name, Thread: m.author.Thread, Words: m.request.Words}
 }

@@ -52,6 +52,8 @@ type Process struct {
 	ids   map[int64]uint64  // draws so far, by thread; guarded by w.mu
 	notes map[string]*note  // by words, the first one; guarded by w.mu
 	asked map[string]Author // by words, who asked for them last; nil until somebody asked; guarded by w.mu
+	// askedForAll reports whether a request that nobody asked for has no author; guarded by w.mu.
+	askedForAll bool
 	// alike is the number of notes that have a goroutine. While it is 0, connections do
 	// not ask which goroutine writes.
 	alike atomic.Int32
@@ -260,6 +262,7 @@ type ask struct {
 	caller Author
 	by     Author // for whom it writes
 	words  string
+	yields bool
 	rank   int // of a goroutine that yields
 	turn   chan struct{}
 }
@@ -278,11 +281,12 @@ type ask struct {
 // passes. Any goroutine but the world's own, without a mutex.
 func (p *Process) Asks(words []string) {
 	by := p.w.lineage.author(p)
-	p.ask(by, by, words)
+	p.askForAll(by, by, words)
 }
 
 // Keeper returns a function that is Asks for requests that keep the hold of the calling thread on a
-// lock, whichever goroutine calls the function. They belong to no call.
+// lock, whichever goroutine calls the function. They belong to no call. The authors of other requests
+// stay what they are.
 func (p *Process) Keeper(lock string) func(words []string) {
 	var by Author
 	if t := p.w.lineage.caller(); t != nil {
@@ -293,13 +297,23 @@ func (p *Process) Keeper(lock string) func(words []string) {
 
 // Turn is Asks for requests that belong to no thread: the segments that are written in the
 // turn have no author.
-func (p *Process) Turn() { p.ask(p.w.lineage.author(p), Author{}, nil) }
+func (p *Process) Turn() { p.askForAll(p.w.lineage.author(p), Author{}, nil) }
 
 // Yield lets everything else that can happen at this instant happen first. Goroutines of the process that
 // yield at one instant continue one by one, in the order of their ranks. No simulated time passes. The
 // authors of requests stay what they are, unlike those after Asks. Any goroutine but the world's own,
 // without a mutex.
-func (p *Process) Yield(rank int) { p.w.await(&ask{p: p, rank: rank, turn: make(chan struct{})}) }
+func (p *Process) Yield(rank int) {
+	p.w.await(&ask{p: p, yields: true, rank: rank, turn: make(chan struct{})})
+}
+
+// askForAll is ask, after which a request that nobody asked for has no author.
+func (p *Process) askForAll(caller, by Author, words []string) {
+	p.w.mu.Lock()
+	p.askedForAll = true
+	p.w.mu.Unlock()
+	p.ask(caller, by, words)
+}
 
 // ask waits for the turn of caller, which then writes for by.
 func (p *Process) ask(caller, by Author, words []string) {
@@ -396,38 +410,40 @@ func (w *World) endTurns() {
 	w.noTurns = true
 }
 
-// asks reports whether somebody has called Asks or a function of its kind.
-func (p *Process) asks() bool {
+// asksForAll reports whether a request that nobody asked for has no author.
+func (p *Process) asksForAll() bool {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	return p.asked != nil
+	return p.askedForAll
 }
 
-// asker returns the author that asked for a request of these words. If the process never asks, it
-// returns the author that wrote the request.
+// asker returns the author that asked for a request of these words. If nobody asked for it, it
+// returns the author that wrote the request, unless the process asks for all its requests.
 func (p *Process) asker(words []string, writer Author) Author {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	if p.asked == nil {
+	by, ok := p.asked[strings.Join(words, "\x00")]
+	if !ok && !p.askedForAll {
 		return writer
 	}
-	return p.asked[strings.Join(words, "\x00")]
+	return by
 }
 
 // speaker returns the author whose turn it is to write on a stream, and the words that it asked
-// for. If the process never asks, it returns the author that wrote.
+// for. If it is nobody's turn, it returns the author that wrote, unless the process asks for all its
+// requests.
 func (p *Process) speaker(writer Author) (Author, []string) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	switch {
-	case p.asked == nil:
-		return writer, nil
-	case p.w.turn != nil && p.w.turn.p == p:
+	case p.w.turn != nil && p.w.turn.p == p && !p.w.turn.yields:
 		var words []string
 		if p.w.turn.words != "" {
 			words = strings.Split(p.w.turn.words, "\x00")
 		}
 		return p.w.turn.by, words
+	case !p.askedForAll:
+		return writer, nil
 	}
 	return Author{}, nil
 }

@@ -216,9 +216,6 @@ func TestASegmentBelongsToWhoeverHasTheTurn(t *testing.T) {
 		c := mustDial(th, 1)
 		defer c.Close()
 		send := make(chan string)
-		th.p.w.mu.Lock()
-		th.p.asked = map[string]Author{}
-		th.p.w.mu.Unlock()
 		go func() { // writes for others
 			for line := range send {
 				_, _ = c.Write([]byte(line))
