@@ -223,10 +223,14 @@ func (r *run) extensionSent(o *trace.Call) int64 {
 	return at
 }
 
-// attemptSent returns when the granted attempt of a call left its process.
+// attemptSent returns when the granted attempt of a call left its process. If another thread handed the lock over,
+// its request is the attempt.
 func (r *run) attemptSent(o *trace.Call) int64 {
 	if m := r.entered(o); m != nil {
 		return m.AtNs
+	}
+	if c := r.answered(o); c != nil && c.By != nil {
+		return max(o.AtNs, c.By.AtNs)
 	}
 	return o.AtNs
 }

@@ -22,6 +22,9 @@ func judgeHoldCount(r *run) []Finding {
 func (r *run) miscounts(lock string) []Finding {
 	type tally struct {
 		levels int
+		// own is what levels would be without the failovers. A lock that writes the number of its levels, and does
+		// not count up or down on the server, undoes with its next call what a failover did.
+		own int
 		// unheard is how many of the levels its owner need not know of, after calls of unknown outcome. Where
 		// threads know holds only by their grants, its unlocks may count these levels or not.
 		unheard int
@@ -42,7 +45,7 @@ func (r *run) miscounts(lock string) []Finding {
 	look := func(who string, at int64) {
 		t := of(who)
 		count := trace.Levels(state, who)
-		if t.open || t.wrong || t.last == nil || t.levels-t.unheard <= count && count <= t.levels || r.diedAt(who) <= at || r.LeaveNs <= at {
+		if t.open || t.wrong || t.last == nil || t.levels-t.unheard <= count && count <= t.levels || t.truth > 0 && count == t.own || r.diedAt(who) <= at || r.LeaveNs <= at {
 			return
 		}
 		t.wrong = true // later differences have the same cause
@@ -59,11 +62,12 @@ func (r *run) miscounts(lock string) []Finding {
 			next++
 			state = c.After
 			if c.Ended() && (forced(c) || !c.MadeFor(c.Before.Owner)) {
-				of(c.Before.Owner).levels, of(c.Before.Owner).unheard = 0, 0 // expired, removed, or taken by another
+				t := of(c.Before.Owner) // it expired, or somebody removed it or took it away
+				t.levels, t.own, t.unheard = 0, 0, 0
 			}
 			if o := c.Call(); r.Record.Params.PerGrant && o != nil && c.Started() && o.Return != nil && o.ReturnedNs() < c.AtNs {
 				t := of(c.After.Owner) // nobody tells the owner of a hold that a late request takes
-				t.levels, t.unheard = c.After.Count, c.After.Count
+				t.levels, t.own, t.unheard = c.After.Count, c.After.Count, c.After.Count
 			}
 			if c.Fault > 0 && c.After.Held() {
 				// The count that a failover left is right.
@@ -74,6 +78,7 @@ func (r *run) miscounts(lock string) []Finding {
 				if n := c.Gain(o.Caller); uncounted[o.Op] && n != 0 { // more than a place in the queue
 					delete(uncounted, o.Op)
 					t := of(o.Caller)
+					t.own = max(0, t.own+n)
 					if t.levels = max(0, t.levels+n); r.Record.Params.PerGrant {
 						t.unheard = min(t.unheard+max(n, 0), t.levels)
 					}
@@ -95,6 +100,7 @@ func (r *run) miscounts(lock string) []Finding {
 				continue
 			}
 			n, counted := r.settledLevels(o)
+			t.own = max(0, t.own+n)
 			if t.truth > 0 && slices.ContainsFunc(r.effects(o), func(c *trace.Change) bool { return c.AtNs <= t.truth }) {
 				n, counted = 0, true // already in the count that the failover left, or undone
 			}

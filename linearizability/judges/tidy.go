@@ -168,12 +168,13 @@ func membersOf(s *model.LockState) (queue, deadlines []string) {
 }
 
 // couldNotLeave returns the excuses for an entry whose owner could not leave: its leave
-// command met a fault, or the command that queued it came late.
+// command met a fault, or a command that the server did not run, such as the first call of a
+// script, or the command that queued it came late.
 func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 	var out []model.Excuse
 	for _, m := range o.Sent {
 		late := m.Script == model.RoleAcquire && m.Executed != nil && m.Executed.AtNs > o.ReturnedNs()
-		if m.Script != model.RoleLeave && !late {
+		if m.Script != model.RoleLeave && m.Executed != nil && !late {
 			continue
 		}
 		for _, h := range m.Hits {
