@@ -132,10 +132,13 @@ func (s *State) compile(endless bool) *model.LockState {
 
 // Commands implements subject.Servers. A request within a call is for what the call is
 // for, and a request of a thread that is in no call keeps its hold alive, if the lock
-// renews leases.
+// renews leases. A request of an unknown thread does so if one like it did.
 func (s *servers) Commands([]string) func(words []string, by sim.Author) sim.Command {
 	return func(_ []string, by sim.Author) sim.Command {
-		if by.Thread == "" {
+		switch {
+		case by.Thread == "" && by.Kept && s.of.Renewed:
+			return sim.Command{Script: model.RoleRenew, Locks: []string{by.Lock}}
+		case by.Thread == "":
 			return sim.Command{}
 		}
 		c := sim.Command{Owners: []string{by.Thread}}

@@ -23,7 +23,7 @@ type Author struct {
 	Action model.Action
 	Lock   string
 	// Kept: without an operation, the request is about Lock if Thread holds it, and about no lock
-	// otherwise.
+	// otherwise. If Thread is unknown, it is like a request that prolonged a hold of Lock.
 	Kept bool
 	// Guessed: the goroutine that wrote the request works for no thread, and the operation is the only
 	// one of its process that is under way.

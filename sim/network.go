@@ -92,7 +92,13 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if by.Action != model.ActUnlock { // what an unlock writes first is for another thread
 		w.owners.Wrote(by.Thread, words)
 	}
-	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, by), op: c.p.opOf(r.Words, writer), author: by, asked: asked, pipe: pipe}
+	named := by
+	if by.Thread == "" || by.Guessed {
+		if lock := w.owners.Renews(words); lock != "" {
+			named = Author{Lock: lock, Kept: true}
+		}
+	}
+	m := &message{id: w.msgs, conn: c, request: *r, cmd: w.cfg.Name(r.Words, named), op: c.p.opOf(r.Words, writer), author: by, asked: asked, pipe: pipe}
 	if by.Op > 0 {
 		m.op = by.Op
 	}

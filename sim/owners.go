@@ -3,6 +3,7 @@ package sim
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"lockstep/model"
 )
@@ -23,12 +24,14 @@ type Owners struct {
 	locks map[string]string
 	// takes has, by thread and lock, the words of the request with which the thread took the lock last.
 	takes map[string]map[string][]string
+	// renewals has, by form, the locks whose holds requests of unknown threads prolonged.
+	renewals map[string]string
 }
 
 // NewOwners returns an Owners that has learned nothing yet.
 func NewOwners() *Owners {
 	return &Owners{threads: map[string]string{}, unknown: map[string]string{}, writers: map[string]string{}, locks: map[string]string{},
-		takes: map[string]map[string][]string{}}
+		takes: map[string]map[string][]string{}, renewals: map[string]string{}}
 }
 
 // A Writer is the sender of a request. Thread is "" if only the process is known, and Words is nil if
@@ -157,6 +160,39 @@ func (o *Owners) Beside(thread string, words []string) string {
 		}
 	}
 	return best
+}
+
+// Prolonged is called when a request of an unknown thread has prolonged a hold of a lock.
+func (o *Owners) Prolonged(lock string, words []string) {
+	if o == nil || len(words) == 0 {
+		return
+	}
+	form := o.form(words)
+	if l, ok := o.renewals[form]; ok && l != lock {
+		lock = "" // of several locks
+	}
+	o.renewals[form] = lock
+}
+
+// Renews returns the lock whose hold an earlier request of the same words prolonged, but for the values in
+// them; "" if there was none.
+func (o *Owners) Renews(words []string) string {
+	if o == nil || len(o.renewals) == 0 {
+		return ""
+	}
+	return o.renewals[o.form(words)]
+}
+
+// form returns the words of a request without the values of locks.
+func (o *Owners) form(words []string) string {
+	var b strings.Builder
+	for _, word := range words {
+		if _, ok := o.locks[word]; !ok {
+			b.WriteString(word)
+		}
+		b.WriteByte(0)
+	}
+	return b.String()
 }
 
 // Whose returns the thread of a value of a lock that is among words. If there is no such value, or

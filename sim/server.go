@@ -526,7 +526,11 @@ func (n *node) observe(m *message) {
 		if !n.w.held[name].Held() {
 			n.w.owners.Took(name, state, by)
 		}
-		n.w.change(n.w.held, name, n.w.owners.Name(name, state, by), m)
+		state = n.w.owners.Name(name, state, by)
+		if was := n.w.held[name]; by != nil && by.Thread == "" && m.author.Op == 0 && was.Held() && state.Held() && state.Owner == was.Owner && state.ExpiresMs > was.ExpiresMs {
+			n.w.owners.Prolonged(name, by.Words)
+		}
+		n.w.change(n.w.held, name, state, m)
 	}
 	n.w.lookAtTheEnd()
 }

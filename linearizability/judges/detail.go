@@ -62,7 +62,7 @@ const (
 type Misdelete struct {
 	Verb    string // the role of the command, or its name if it has none
 	Command string
-	Threads []string // the threads for which the command was
+	Threads []string // the threads for which the command was, or its process if they are unknown
 	SentNs  int64
 	Change  HoldChange
 	Levels  int    // that the hold has now, of HoldCounted

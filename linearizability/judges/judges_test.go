@@ -589,6 +589,16 @@ func TestMisdelete(t *testing.T) {
 			0    a/1 takes lease=3000
 			100  b/1 renews -> a/1 1 30101
 			9000 server leave`},
+		{rule: "a renewal by another process, of an unknown thread", finds: "misdelete bug: EVAL of b (EVAL, sent at 0.100s) prolonged the hold of a/1", record: `
+			0    a/1 takes lease=3000
+			100  b/2 send PEXPIRE nobody=y
+			101  b/2 exec PEXPIRE -> a/1 1 30101
+			9000 server leave`},
+		{rule: "a renewal by its own process, of an unknown thread", record: `
+			0    a/1 takes lease=3000
+			100  a/2 send PEXPIRE nobody=y
+			101  a/2 exec PEXPIRE -> a/1 1 30101
+			9000 server leave`},
 		{rule: "a renewal for several of one process", record: `
 			0     a/1 takes
 			0     a/2 takes lock=m
@@ -680,7 +690,9 @@ func TestLinearizable(t *testing.T) {
 		{rule: "a request that names no thread is that of the unlock under way", lock: ourLock, record: writtenWithOthers},
 		{rule: "so it may say that it released", lock: anybodys, record: strings.Replace(writtenWithOthers, "return unknown", "return released", 1)},
 		{rule: "unless the request is of another process", lock: anybodys, record: strings.NewReplacer("return unknown", "return released", "110  a/1 send", "110  b/1 send", "111  a/1 exec", "111  b/1 exec").Replace(writtenWithOthers),
-			finds: "linearizable bug: l: a/1 release"},
+			finds: `
+				misdelete bug: EVAL of b
+				linearizable bug: l: a/1 release`},
 		{rule: "a hold that the end of another handed over ends with its lease", lock: ourFairLock, record: handedOver + `
 			8201 server expire -> free
 			9000 c/1 takes`},

@@ -9,18 +9,22 @@ import (
 )
 
 // judgeMisdelete finds commands of one owner that ended, shortened or prolonged another
-// owner's hold on the server.
+// owner's hold on the server. If the thread of a command is unknown, it is judged by its process.
 func judgeMisdelete(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		for _, c := range r.Changes(lock) {
-			if c.By == nil || !c.Before.Held() || c.By.Script == model.RoleForceUnlock || len(c.By.Threads) == 0 {
+			if c.By == nil || !c.Before.Held() || c.By.Script == model.RoleForceUnlock || forced(c) || c.MadeFor(c.Before.Owner) {
 				continue
 			}
-			if forced(c) || c.MadeFor(c.Before.Owner) {
-				continue
+			by := c.By.Threads
+			if len(by) == 0 {
+				if owner := model.ProcessOf(c.Before.Owner); owner == "" || owner == c.By.Process || c.By.Command == model.SegmentCommand {
+					continue // a value of an unknown thread, perhaps the owner itself, or a server that does other work
+				}
+				by = []string{c.By.Process}
 			}
-			d := Misdelete{Verb: cmp.Or(string(c.By.Script), c.By.Command), Command: c.By.Command, Threads: c.By.Threads, SentNs: c.By.AtNs, Levels: c.After.Count, Owner: c.Before.Owner}
+			d := Misdelete{Verb: cmp.Or(string(c.By.Script), c.By.Command), Command: c.By.Command, Threads: by, SentNs: c.By.AtNs, Levels: c.After.Count, Owner: c.Before.Owner}
 			switch {
 			case c.After.Owner != c.Before.Owner:
 				d.Change = HoldEnded
@@ -33,10 +37,13 @@ func judgeMisdelete(r *run) []Finding {
 			default:
 				continue // only the queue moved
 			}
-			f := Finding{Judge: model.JudgeMisdelete, Verdict: Broken, AtNs: c.AtNs, Facts: model.Facts{Lock: lock, Thread: c.By.Threads[0]}, Detail: d}
-			if by := c.Call(); by != nil {
-				f.Thread = by.Caller
-				f.Ops = append(f.Ops, refOf(by))
+			f := Finding{Judge: model.JudgeMisdelete, Verdict: Broken, AtNs: c.AtNs, Facts: model.Facts{Lock: lock}, Detail: d}
+			if len(c.By.Threads) > 0 {
+				f.Thread = by[0]
+			}
+			if call := c.Call(); call != nil {
+				f.Thread = call.Caller
+				f.Ops = append(f.Ops, refOf(call))
 			}
 			if g := r.holderOp(lock, c.Before.Owner, c.AtNs); g != nil {
 				f.Ops = append(f.Ops, refOf(g))

@@ -28,7 +28,7 @@ func TestServersRecover(t *testing.T) {
 			90000 server leave`
 	}
 	served := func(at string) string {
-		return strings.Replace(extended(at), at+" server expire", "24998 b/1 send connect nobody=y\n"+at+" b/1 exec connect", 1)
+		return strings.Replace(extended(at), at+" server expire", "24998 b/1 send connect nobody=y command=SEGMENT\n"+at+" b/1 exec connect", 1)
 	}
 	const lateHold = `
 			0     a/1 invoke lock lease=9000
