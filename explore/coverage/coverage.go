@@ -519,7 +519,7 @@ func (w *walk) hold(call *index.Call, later []*index.Call) {
 	}
 	w.add(call, AfterLease, lost, to, nil)
 	for _, m := range w.run.CommandsFrom(call.Process) {
-		if m.Script != model.RoleRenew || m.AtNs < from || m.AtNs >= lost || !slices.Contains(m.Threads, call.Caller) {
+		if m.Script != model.RoleRenew || m.AtNs < from || m.AtNs >= lost || !m.SpeaksFor(call.Caller) {
 			continue
 		}
 		w.add(call, InSection, from, m.AtNs, nil)

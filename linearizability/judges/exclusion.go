@@ -240,7 +240,7 @@ func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excu
 func (r *run) metRenewals(lock, who string, from, to int64) []trace.Fault {
 	last := map[int]int64{}
 	for _, m := range r.CommandsOn(lock) {
-		if m.Script != model.RoleRenew || !slices.Contains(m.Threads, who) {
+		if m.Script != model.RoleRenew || !m.SpeaksFor(who) {
 			continue
 		}
 		for _, h := range m.Hits {
@@ -298,7 +298,7 @@ func (r *run) silentUntil(t trace.Fault, lock, who string) int64 {
 	}
 	until := t.ToNs + int64(r.Record.Params.RenewalPeriod+r.Record.Params.Resend)
 	for _, m := range r.CommandsOn(lock) {
-		if m.Script == model.RoleRenew && m.AtNs > t.ToNs && slices.Contains(m.Threads, who) {
+		if m.Script == model.RoleRenew && m.AtNs > t.ToNs && m.SpeaksFor(who) {
 			until = min(until, m.AtNs)
 		}
 	}
@@ -309,6 +309,6 @@ func (r *run) silentUntil(t trace.Fault, lock, who string) int64 {
 // the pause.
 func (r *run) heldBack(p trace.Fault, who string) bool {
 	return slices.ContainsFunc(r.Commands, func(m *trace.Command) bool {
-		return m.Script == model.RoleRenew && slices.Contains(m.Threads, who) && m.AtNs <= p.ToNs && (m.AtNs >= p.FromNs || m.RepliedNs >= p.FromNs)
+		return m.Script == model.RoleRenew && m.SpeaksFor(who) && m.AtNs <= p.ToNs && (m.AtNs >= p.FromNs || m.RepliedNs >= p.FromNs)
 	})
 }

@@ -580,7 +580,7 @@ func (r *run) outlasted(lock string) []disturbance {
 func (r *run) renewedUnheard(lock string, b belief) bool {
 	unheard := false
 	for _, m := range r.CommandsOn(lock) {
-		if m.Script == model.RoleRenew && slices.Contains(m.Threads, b.who) && m.Executed != nil && b.grant.AtNs <= m.Executed.AtNs && m.Executed.AtNs <= b.to {
+		if m.Script == model.RoleRenew && m.SpeaksFor(b.who) && m.Executed != nil && b.grant.AtNs <= m.Executed.AtNs && m.Executed.AtNs <= b.to {
 			unheard = m.RepliedNs < 0 && len(m.Hits) > 0
 		}
 	}

@@ -56,7 +56,7 @@ func (c *Change) MadeFor(thread string) bool {
 	if c.renews() && slices.ContainsFunc(c.By.carried, func(h holding) bool { return h.lock == c.Lock && h.owner == thread }) {
 		return true // it names the hold that it renews, whoever sent it
 	}
-	return c.By.speaksFor(thread)
+	return c.By.SpeaksFor(thread)
 }
 
 // Call returns the call whose command made the change; nil if there is none.

@@ -102,10 +102,10 @@ func (m *Command) attribute(v values, call *Call) {
 	}
 }
 
-// speaksFor reports whether a command speaks for a thread. A request without a known thread and
-// without a value of a hold speaks for each thread of its process.
-func (m *Command) speaksFor(thread string) bool {
-	if len(m.Threads) == 0 && m.Guessed {
+// SpeaksFor reports whether a command speaks for a thread. A request without a known thread and
+// without a value of a hold, and a renewal of an unknown thread, speak for each thread of their process.
+func (m *Command) SpeaksFor(thread string) bool {
+	if len(m.Threads) == 0 && (m.Guessed || m.Event.Script == model.RoleRenew) {
 		return m.Process == model.ProcessOf(thread)
 	}
 	return slices.Contains(m.Threads, thread)
