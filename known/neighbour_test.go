@@ -109,7 +109,13 @@ func runStory(t *testing.T, h *sim.Host, c story, lock string) play.Verdict {
 		text += "network: {latency: 100us}\n"
 	}
 	sc := scenariotest.Parse(t, text)
-	return play.Run(h, sc, scenariotest.Lock(t, lock), sc.SeedFirst)
+	v := play.Run(h, sc, scenariotest.Lock(t, lock), sc.SeedFirst)
+	for _, f := range v.Findings {
+		for _, c := range judges.Untrue(v.Played.Trace, f) {
+			t.Errorf("%s\n\tsays what is not so: %s", sentence.Finding(f), c)
+		}
+	}
+	return v
 }
 
 // removeEffect returns a copy of the record that lacks the effect of a cause.

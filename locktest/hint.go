@@ -28,6 +28,8 @@ func hintOf(f judges.Finding, run *trace.Run) string {
 		return "the context of this call ended when its wait was over, and the call must return then; does each of its waits and requests end with the context?"
 	case judges.LateRenewal:
 		return "the renewals must have stopped when the call returns; let it stop the goroutine that sends them, and wait for its end"
+	case judges.ToldLate:
+		return "the channel of Lost must be closed before the lease is over that the holder knows. Count the lease from the instant before the request is sent, not from its answer, and let a timer close the channel, whatever the requests do"
 	case judges.Misled:
 		return "if the renewals end with the context of the call that took the hold, let them outlive it (see locktest.Outlive)"
 	case judges.Miscount:

@@ -173,7 +173,7 @@ func (r *run) gaveUpBy(o *trace.Call, c *trace.Change) bool {
 // unplaced returns the finding about an answer that the servers do not allow.
 func (r *run) unplaced(o *trace.Call) Finding {
 	ret := o.ReturnedNs()
-	op := linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs, ReturnNs: &ret, Outcome: string(o.Outcome)}
+	op := linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs, ReturnNs: &ret, Outcome: string(answerOf(o))}
 	in := model.Input{ID: o.Op, Owner: o.Caller, Answer: string(o.Outcome)}
 	at := o.AtNs
 	switch {
@@ -190,6 +190,10 @@ func (r *run) unplaced(o *trace.Call) Finding {
 		op.Op, in.Do = linearizability.OpRelease, model.DoRelease
 	}
 	m := lastRun(o)
+	d := Unplaceable{Lock: o.Lock}
+	if m != nil {
+		d.RanNs = m.Executed.AtNs
+	}
 	if m != nil && m.Executed.AtNs <= ret {
 		at = m.Executed.AtNs
 	}
@@ -216,6 +220,6 @@ func (r *run) unplaced(o *trace.Call) Finding {
 	if r.Record.Params.Fair && o.Outcome == model.Busy {
 		refused.By = model.NobodyWaits
 	}
-	return Finding{Judge: model.JudgeLinearizable, Verdict: Broken, AtNs: o.AtNs, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
-		Detail: Unplaceable{o.Lock, linearizability.Reason{Refused: &refused}}}
+	d.Reason.Refused, d.Closed = &refused, held.ClosedMs > 0
+	return Finding{Judge: model.JudgeLinearizable, Verdict: Broken, AtNs: o.AtNs, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller}, Detail: d}
 }

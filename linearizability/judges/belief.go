@@ -11,7 +11,8 @@ import (
 
 // Belief is a time in which a thread believes that it holds a lock. It begins with the return of a
 // grant. It ends with the call of the last release, with the instant at which the thread is told
-// that the hold is gone, or one lease after the granted attempt was sent.
+// that the hold is gone, or one lease after the granted attempt was sent. If the lock promises to tell
+// its holders, the end of a lease alone ends no belief.
 type Belief struct {
 	Thread string // process/thread
 	Lock   string
@@ -141,14 +142,11 @@ func (r *run) believe(lock string) []belief {
 			h.b.to = min(h.b.to, max(h.levels[len(h.levels)-2].to, p.at))
 		case p.isCall:
 		case o.Action.Acquires() && o.Outcome == model.Granted:
-			to := r.goneAt(o.Caller)
 			lease := o.LeaseNs
 			if lease == 0 && r.leased() {
 				lease = int64(r.Record.Params.Watchdog)
 			}
-			if lease > 0 {
-				to = min(to, r.attemptSent(o)+lease)
-			}
+			to := r.believedUntil(o.Caller, r.attemptSent(o), lease)
 			if h == nil {
 				h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: o}}
 				out = append(out, h.b)
@@ -170,11 +168,11 @@ func (r *run) believe(lock string) []belief {
 				out = append(out, h.b)
 				now[o.Caller] = h
 			}
-			to, lease := r.goneAt(o.Caller), int64(0)
+			lease := int64(0)
 			if r.leased() {
 				lease = int64(r.Record.Params.Watchdog)
-				to = min(to, r.extensionSent(o)+lease)
 			}
+			to := r.believedUntil(o.Caller, r.extensionSent(o), lease)
 			for i := range h.levels {
 				h.levels[i] = term{to, lease}
 			}
@@ -206,6 +204,15 @@ func (r *run) believe(lock string) []belief {
 		}
 	}
 	return done
+}
+
+// believedUntil returns when a belief ends that nothing else ends before: when the process of the thread is
+// gone, or one lease after the request for it was sent, unless the lock tells the thread. Lease 0 means none.
+func (r *run) believedUntil(thread string, sentNs, lease int64) int64 {
+	if lease == 0 || r.Record.Params.Watched {
+		return r.goneAt(thread)
+	}
+	return min(r.goneAt(thread), sentNs+lease)
 }
 
 // extensionSent returns when the first command of an extension that ran left its process.

@@ -14,8 +14,8 @@ type Detail any
 
 // Details has a value of each type of a detail.
 var Details = []Detail{
-	Overlap{}, Misdelete{}, Unplaceable{}, BlindOnly{}, Miscount{}, Overtaken{},
-	Endless{}, LongLease{}, OutlivesOwner{}, Unrenewed{}, UndoneGrant{}, ShortExtension{}, Untold{}, Misled{}, LateRenewal{},
+	Overlap{}, Misdelete{}, Unplaceable{}, Miscount{}, Overtaken{},
+	Endless{}, LongLease{}, OutlivesOwner{}, Unrenewed{}, UndoneGrant{}, ShortExtension{}, Untold{}, ToldLate{}, Misled{}, LateRenewal{},
 	Stuck{}, Forgotten{}, LateReturn{}, RepeatedToken{}, StaleToken{}, Traffic{},
 	Leftover{}, Ghost{}, Abandoned{}, TornQueue{}, Unmet{}, Defect{}, WrongResource{},
 }
@@ -26,7 +26,7 @@ type Overlap struct {
 	Earlier   string
 	EarlierNs int64 // since when the other thread believed to hold the lock
 	Later     string
-	Extended  bool // the other thread's belief rests on an extension of its hold, not on a grant
+	Answer    model.Outcome // on which the belief of Later rests: a grant, an extension, or that a level is left
 	Ending    Ending
 }
 
@@ -85,11 +85,9 @@ const (
 type Unplaceable struct {
 	Lock   string
 	Reason linearizability.Reason
+	Closed bool  // nobody held the lock, and nobody could take it
+	RanNs  int64 // when the last command of the call ran; 0: none did
 }
-
-// BlindOnly is a defect of the harness: the history of a lock is broken when checked without
-// the record and not when checked with it.
-type BlindOnly Unplaceable
 
 // Miscount is a detail of hold-count: the server counts another number of levels than the calls of
 // the owner.
@@ -136,6 +134,14 @@ type Untold struct {
 	BelievedNs int64 // until when it believed
 	CalmNs     int64 // since when nothing disturbed the owner
 	Bound      time.Duration
+}
+
+// ToldLate is a detail of lease: an owner was told of the end of its lease too late, or not at all.
+type ToldLate struct {
+	BelievedNs int64 // until when it believed
+	SentNs     int64 // of the last acquire or renewal whose answer its process had
+	LeaseNs    int64 // the end of the lease that counts from there
+	EndedNs    int64 // of the hold on the server
 }
 
 // Misled is a detail of lease: an owner was told that its hold is gone although it was not.

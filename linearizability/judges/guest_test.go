@@ -301,11 +301,14 @@ func TestAThreadIsToldOfTheEndOfItsHold(t *testing.T) {
 		{rule: "told too late", lock: watchedLock, record: refused("12005 a/1 told"),
 			finds: "mutual-exclusion bug: b/1 was granted l at 12.004s while a/1 believed to hold it since 0.002s: renew of a/1 had ended it at 10.003s"},
 		{rule: "never told", lock: watchedLock, record: refused(""),
-			finds: "mutual-exclusion bug: b/1 was granted l at 12.004s while a/1 believed to hold it since 0.002s: renew of a/1 had ended it at 10.003s"},
+			finds: "mutual-exclusion bug: b/1 was granted l at 12.004s while a/1 believed to hold it since 0.002s: renew of a/1 had ended it at 10.003s\n" +
+				"lease bug: a/1 believed to hold l until 40.000s; the hold had ended at 10.003s, and the lease that a/1 knew of, counted from the request that it sent at 0.000s, at 30.000s"},
 		{rule: "told of another lock", lock: watchedLock, record: refused("10004 a/1 told lock=k"),
-			finds: "mutual-exclusion bug: b/1 was granted l"},
+			finds: "mutual-exclusion bug: b/1 was granted l\n" +
+				"lease bug: a/1 believed to hold l until 40.000s; the hold had ended at 10.003s, and the lease that a/1 knew of, counted from the request that it sent at 0.000s, at 30.000s"},
 		{rule: "another thread is told", lock: watchedLock, record: refused("10004 a/2 told"),
-			finds: "mutual-exclusion bug: b/1 was granted l"},
+			finds: "mutual-exclusion bug: b/1 was granted l\n" +
+				"lease bug: a/1 believed to hold l until 40.000s; the hold had ended at 10.003s, and the lease that a/1 knew of, counted from the request that it sent at 0.000s, at 30.000s"},
 		{rule: "told of the hold before", lock: watchedLock, record: `
 			0     a/1 takes
 			1000  a/1 told
@@ -373,7 +376,8 @@ func TestAThreadIsToldOfTheEndOfItsHold(t *testing.T) {
 			90000 server leave`},
 		{rule: "one that is told later", lock: watchedLock, record: gone + `
 			39501 a/1 told
-			90000 server leave`},
+			90000 server leave`,
+			finds: "lease bug: a/1 believed to hold l until 39.501s, and was not told that the hold was gone, although nothing disturbed it from 1.000s on; the bound is 38.5s"},
 		{rule: "one that is never told", lock: watchedLock, record: gone + `
 			90000 server leave`,
 			finds: "lease bug: a/1 believed to hold l until 90.000s, and was not told that the hold was gone, although nothing disturbed it from 1.000s on; the bound is 38.5s"},
@@ -401,6 +405,63 @@ func TestAThreadIsToldOfTheEndOfItsHold(t *testing.T) {
 		{rule: "a dead thread need not be told", lock: watchedLock, record: gone + `
 			2000 server fault 2 crash of a
 			90000 server leave`},
+	})
+}
+
+// A lock that tells of the end of its holds tells before the lease ends that it knows.
+func TestAThreadIsToldBeforeItsLeaseEnds(t *testing.T) {
+	fixed := watchedLock
+	fixed.NoWatchdog, fixed.RenewalPeriod = true, 0
+	blind := fixed
+	blind.Watched = false
+	silent := watchedLock
+	silent.Promises = model.Promises{model.JudgeLease: {Waived: true}, model.JudgeMutualExclusion: {Waived: true}}
+	// cutOff is a lock whose last renewal was sent at 10 s, whose answer came at 12 s, and whose next renewals are lost.
+	cutOff := func(told string) string {
+		return `
+			0     a/1 takes
+			10000 a/1 send renew
+			10001 a/1 exec renew -> a/1 1 40001
+			12000 a/1 deliver renew
+			20000 a/1 send renew
+			20000 server fault 1 partition of a for 30s
+			20001 a/1 lost renew request partition
+			` + told + `
+			50000 server heal 1
+			60000 server leave`
+	}
+	// slow is a lock whose grant took 3 s to arrive.
+	slow := func(told string) string {
+		return `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			3000  a/1 deliver acquire
+			3000  a/1 return granted
+			` + told + `
+			60000 server leave`
+	}
+	const ended = "\n\t\t\t40002 server expire -> free\n\t\t\t"
+	testJudged(t, []judged{
+		{rule: "it counts from the sending", lock: watchedLock, record: cutOff("40000 a/1 told" + ended)},
+		{rule: "it counts from the answer", lock: watchedLock, record: cutOff(ended + "42000 a/1 told"),
+			finds: "lease bug: a/1 believed to hold l until 42.000s; the hold had ended at 40.002s, and the lease that a/1 knew of, counted from the request that it sent at 10.000s, at 40.000s"},
+		{rule: "nobody is told", lock: watchedLock, record: cutOff(ended), finds: "lease bug: a/1 believed to hold l until 60.000s; the hold had ended at 40.002s"},
+		{rule: "the thread gives the hold up before", lock: watchedLock, record: cutOff("40001 a/1 invoke unlock" + ended + "41000 a/1 return unknown")},
+		{rule: "a pause across the end", lock: watchedLock, record: cutOff("30000 server fault 2 pause of a for 15s" + ended + "45000 server heal 2\n\t\t\t45000 a/1 told")},
+		{rule: "a pause before the end puts off a request that waits", lock: watchedLock,
+			record: cutOff("30000 server fault 2 pause of a for 5s\n\t\t\t35000 server heal 2" + ended + "45000 a/1 told")},
+		{rule: "by its own length", lock: watchedLock, record: cutOff("30000 server fault 2 pause of a for 5s\n\t\t\t35000 server heal 2" + ended + "45005 a/1 told"),
+			finds: "lease bug: a/1 believed to hold l until 45.005s"},
+		{rule: "a renewal without an answer prolongs no lease that is known", lock: watchedLock, record: strings.Replace(cutOff(ended+"42000 a/1 told"), "12000 a/1 deliver renew", "10002 a/1 lost renew reply dropped", 1),
+			finds: "lease bug: a/1 believed to hold l until 42.000s; the hold had ended at 40.002s, and the lease that a/1 knew of, counted from the request that it sent at 0.000s, at 30.000s"},
+		{rule: "a server that ends holds late harms nobody", lock: watchedLock, record: cutOff("41000 a/1 told\n\t\t\t41500 server expire -> free")},
+		{rule: "a fixed lease", lock: fixed, record: slow("30000 a/1 told\n\t\t\t30002 server expire -> free\n\t\t\t31000 b/1 takes\n\t\t\t32000 b/1 releases")},
+		{rule: "a fixed lease that counts from the answer", lock: fixed, record: slow("30002 server expire -> free\n\t\t\t31000 b/1 takes\n\t\t\t32000 b/1 releases\n\t\t\t33000 a/1 told"),
+			finds: "mutual-exclusion bug: b/1 was granted l at 31.002s while a/1 believed to hold it since 3.000s: its lease had ended at 30.002s\n" +
+				"lease bug: a/1 believed to hold l until 33.000s; the hold had ended at 30.002s, and the lease that a/1 knew of, counted from the request that it sent at 0.000s, at 30.000s"},
+		{rule: "a fixed lease of a lock that tells nothing", lock: blind, record: slow("30002 server expire -> free\n\t\t\t31000 b/1 takes\n\t\t\t32000 b/1 releases")},
+		{rule: "a lock that promises neither", lock: silent, record: cutOff(ended)},
 	})
 }
 

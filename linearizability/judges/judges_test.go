@@ -36,7 +36,18 @@ func testJudged(t *testing.T, cases []judged) {
 			expect(t, c.finds, j)
 			countsAgree(t, trace.New(rec), j)
 			answersAgree(t, rec, j)
+			claimsAgree(t, rec, j)
 		})
+	}
+}
+
+// claimsAgree checks that the record contradicts no finding.
+func claimsAgree(t *testing.T, rec *model.Record, j Judgement) {
+	t.Helper()
+	for _, f := range j.Findings {
+		for _, c := range Untrue(trace.New(rec), f) {
+			t.Errorf("%s\n\tsays what is not so: %s", Sentence(f), c)
+		}
 	}
 }
 

@@ -243,21 +243,17 @@ func (r *run) shortExtensions(lock string) []Finding {
 	return out
 }
 
-// untold finds threads that went on to believe in a hold that was gone, of a lock that renews its
-// holds and tells of their end. At least one renewal per lease comes and fails, so the thread is
-// told within a lease, plus the time in which a client notices a lost command. The time begins
+// untold finds threads that went on to believe in a hold that was gone, of a lock that tells of the end of
+// its holds. Such a lock must tell before the lease that it knows ends, which needs no message. If a fault
+// ended or shortened the hold, only a request can show it. At least one renewal per lease comes and fails, so
+// the thread is told within a lease, plus the time in which a client notices a lost command. This time begins
 // again with each disturbance of the process or its server.
 func (r *run) untold(lock string) []Finding {
-	p := r.Record.Params
-	if !p.Watched || p.NoWatchdog {
+	if !r.Record.Params.Watched {
 		return nil
 	}
-	bound := int64(p.Watchdog + p.Resend + time.Second + p.Uncertainty)
 	var out []Finding
 	for _, b := range r.beliefs(lock) {
-		if b.told != nil || b.lease > 0 {
-			continue
-		}
 		since := int64(-1)
 		if r.StateAt(lock, b.from).Owner != b.who {
 			since = b.from
@@ -275,21 +271,77 @@ func (r *run) untold(lock string) []Finding {
 		if since < 0 || back {
 			continue
 		}
-		disturbed := inOrder(r.disturbing(model.ProcessOf(b.who)))
-		for _, x := range disturbed.all {
-			if x.from-since > bound {
-				break
+		f := Finding{Judge: model.JudgeLease, Verdict: Broken, Ops: []OpRef{refOf(b.grant)}, Facts: model.Facts{Form: model.FormUntold, Lock: lock, Thread: b.who}}
+		if h := r.calmHold(b); h != nil {
+			d := r.knownLease(h, b)
+			due := r.dueBy(b, max(d.LeaseNs, d.EndedNs, b.from), d.SentNs)
+			if d.BelievedNs = b.to; b.to <= due {
+				continue
 			}
-			since = max(since, x.to)
+			f.AtNs, f.Detail = due, d
+		} else {
+			bound := int64(max(r.Record.Params.Watchdog, time.Duration(b.lease)) + r.Record.Params.Resend + time.Second + r.Record.Params.Uncertainty)
+			for _, x := range inOrder(r.disturbing(model.ProcessOf(b.who))).all {
+				if x.from-since > bound {
+					break
+				}
+				since = max(since, x.to)
+			}
+			if b.to-since <= bound {
+				continue
+			}
+			f.AtNs, f.Detail = since+bound, Untold{BelievedNs: b.to, CalmNs: since, Bound: time.Duration(bound)}
 		}
-		if b.to-since <= bound {
-			continue
-		}
-		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: since + bound, Ops: []OpRef{refOf(b.grant)},
-			Facts:  model.Facts{Form: model.FormUntold, Lock: lock, Thread: b.who},
-			Detail: Untold{BelievedNs: b.to, CalmNs: since, Bound: time.Duration(bound)}})
+		out = append(out, f)
 	}
 	return out
+}
+
+// calmHold returns the last hold of a belief, which has a lease and ended before the belief did. It returns nil
+// if there is none, or if a fault may have begun, shortened or ended the hold.
+func (r *run) calmHold(b belief) *trace.Hold {
+	holds := r.HoldsOf(b.lock, b.who, b.grant.AtNs, b.to)
+	if len(holds) == 0 || r.Record.Params.Endless {
+		return nil
+	}
+	h := holds[len(holds)-1]
+	if h.Ended == nil || len(r.partsLost(b.first.AtNs, h.ToNs())) > 0 || r.Record.Params.Parts > 1 && len(r.clockSteps(b.first.AtNs, h.ToNs())) > 0 {
+		return nil
+	}
+	for _, c := range append([]*trace.Change{h.Began, h.Ended}, h.Moved...) {
+		if c.Fault > 0 || c.After.Owner == b.who && c.After.ExpiresMs < 0 || r.recovering(c.AtNs) {
+			return nil
+		}
+	}
+	return h
+}
+
+// knownLease returns the end of the lease that a thread knows for a hold, and the sending of the request from
+// which it counts: of the last acquire or renewal whose answer its process has.
+func (r *run) knownLease(h *trace.Hold, b belief) ToldLate {
+	d := ToldLate{EndedNs: h.ToNs(), SentNs: b.grant.AtNs}
+	for _, c := range append([]*trace.Change{h.Began}, h.Moved...) {
+		if !c.MadeFor(b.who) || c.By.Executed == nil || c.By.RepliedNs < 0 || c.By.RepliedNs > b.to {
+			continue
+		}
+		if end := c.After.ExpiresMs*millisecond - (c.By.Executed.AtNs - c.By.AtNs); end > d.LeaseNs {
+			d.LeaseNs, d.SentNs = end, c.By.AtNs
+		}
+	}
+	return d
+}
+
+// dueBy returns the instant by which a thread must have been told of the end of a lease that counts from
+// an instant. A pause moves it by its length: a process that is paused hears nothing, and its clients
+// wait longer by the pause.
+func (r *run) dueBy(b belief, endNs, sentNs int64) int64 {
+	due := endNs + millisecond + int64(r.Record.Params.Uncertainty)
+	for _, p := range r.pauses(b.who) {
+		if sentNs < p.ToNs && p.FromNs <= due {
+			due += p.ToNs - max(p.FromNs, sentNs)
+		}
+	}
+	return due
 }
 
 // misled finds threads that were told that their hold is gone although the server held it and
@@ -456,7 +508,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 			}
 			if k.levels == 0 {
 				k.at = e.AtNs
-				k.since = LateRenewal{Call: o.Action, Outcome: o.Outcome, ReturnNs: e.AtNs}
+				k.since = LateRenewal{Call: o.Action, Outcome: answerOf(o), ReturnNs: e.AtNs}
 			}
 		case e.Kind == model.KindSend && e.AtNs < r.LeaveNs && r.Command(e.Msg).Script == model.RoleRenew:
 			m := r.Command(e.Msg)

@@ -38,6 +38,7 @@ func TestServersRecover(t *testing.T) {
 			4101  a/1 exec acquire -> a/1 1 28100
 			4102  a/1 deliver acquire
 			4102  a/1 return granted
+			13100 a/1 told
 			28102 server expire -> free
 			90000 server leave`
 	// b/1 tries while nobody serves.
@@ -47,6 +48,7 @@ func TestServersRecover(t *testing.T) {
 			1000  server fault 1 server stall for 3s
 			4000  server heal 1
 			` + returned + `
+			60000 a/1 told
 			60002 server expire -> free
 			90000 server leave`
 	}
@@ -238,6 +240,7 @@ func TestALockIsClosed(t *testing.T) {
 			20000 c/1 waits try_lock
 			20001 c/1 return busy
 			21000 server heal 1
+			21000 a/1 told
 			` + after + `
 			90000 server leave`
 	}
@@ -253,7 +256,7 @@ func TestALockIsClosed(t *testing.T) {
 		{rule: "nobody holds it", lock: watchedLock, record: record(`
 			21000 a/1 invoke unlock
 			21001 a/1 return released` + open),
-			finds: "linearizable bug: l: a/1 release (21.000s..21.001s) answered released"},
+			finds: "linearizable bug: l: a/1 release (21.000s..21.001s) answered released, but the lock was closed"},
 		{rule: "it opens when it was said to", lock: watchedLock, record: record(`
 			74000 server expire lock=l
 			74000 server expire -> free
@@ -280,7 +283,7 @@ func TestAHoldEndsWithItsClosedClient(t *testing.T) {
 		{rule: "its client gives it up", lock: watchedLock, record: record("1999 a close")},
 		{rule: "a client that goes on does not", lock: watchedLock, record: record(""),
 			finds: "mutual-exclusion bug: b/1 was granted l at 2.004s while a/1 believed to hold it\n" +
-				"lease bug: a/1 believed to hold l until 90.000s, and was not told that the hold was gone"},
+				"lease bug: a/1 believed to hold l until 90.000s; the hold had ended at 2.001s, and the lease that a/1 knew of, counted from the request that it sent at 0.000s, at 30.000s"},
 	})
 }
 

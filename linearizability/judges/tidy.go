@@ -77,7 +77,7 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 				Detail: Ghost{}}
 			if o := last[who]; o != nil {
 				f.Ops = []OpRef{refOf(o)}
-				f.Detail = Ghost{Call: o.Action, Outcome: o.Outcome, ReturnNs: o.ReturnedNs()}
+				f.Detail = Ghost{Call: o.Action, Outcome: answerOf(o), ReturnNs: o.ReturnedNs()}
 				f.Excuses = append(f.Excuses, r.couldNotLeave(o)...)
 				if c := queued[who]; c != nil && c.Call() != nil && c.Call() != o {
 					f.Excuses = append(f.Excuses, r.couldNotLeave(c.Call())...) // an earlier call put it there

@@ -90,10 +90,7 @@ func detail(f judges.Finding) string {
 	who, lock, when := f.Thread, f.Lock, at(f.AtNs)
 	switch d := f.Detail.(type) {
 	case judges.Overlap:
-		did, not := "was granted", ""
-		if d.Extended {
-			did = "extended its hold on"
-		}
+		did, not := answers[d.Answer], ""
 		if who == d.Later {
 			not = "; " + who + " did not hold it by then"
 		}
@@ -105,9 +102,10 @@ func detail(f judges.Finding) string {
 		}
 		return fmt.Sprintf("%s of %s (%s, sent at %s) %s the hold of %s on %s at %s", d.Verb, named(d.Threads), d.Command, at(d.SentNs), did, d.Owner, lock, when)
 	case judges.Unplaceable:
+		if d.Closed {
+			return d.Lock + ": " + d.Reason.Refused.Op.Text(at) + ", but the lock was closed"
+		}
 		return d.Lock + ": " + History(d.Reason, at)
-	case judges.BlindOnly:
-		return "the history of " + d.Lock + " is broken when checked blind and not when settled: " + History(d.Reason, at)
 	case judges.Miscount:
 		return fmt.Sprintf("at %s, after its %s, the server counts %d for %s on %s, and its calls add up to %d", when, d.After, d.Counted, who, lock, d.Levels)
 	case judges.Overtaken:
@@ -139,6 +137,9 @@ func detail(f judges.Finding) string {
 	case judges.Untold:
 		return fmt.Sprintf("%s believed to hold %s until %s, and was not told that the hold was gone, although nothing disturbed it from %s on; the bound is %v",
 			who, lock, at(d.BelievedNs), at(d.CalmNs), d.Bound)
+	case judges.ToldLate:
+		return fmt.Sprintf("%s believed to hold %s until %s; the hold had ended at %s, and the lease that %s knew of, counted from the request that it sent at %s, at %s",
+			who, lock, at(d.BelievedNs), at(d.EndedNs), who, at(d.SentNs), at(d.LeaseNs))
 	case judges.Misled:
 		known := ""
 		if d.LeaseNs >= 0 {
@@ -211,6 +212,15 @@ func detail(f judges.Finding) string {
 		return text + together(d.Together)
 	}
 	panic(fmt.Sprintf("sentence: there is no sentence about a %T", f.Detail))
+}
+
+// answers say how a thread came to believe that it holds a lock, by the answer of its call.
+var answers = map[model.Outcome]string{
+	model.Granted:   "was granted",
+	model.Extended:  "extended its hold on",
+	model.StillHeld: "kept a level of",
+	model.Released:  "kept a level of",
+	model.Failed:    "failed to give up",
 }
 
 // Goroutine describes a goroutine that is left over: a noun with its place, or a clause about a Close

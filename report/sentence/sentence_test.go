@@ -15,7 +15,7 @@ func TestEachDetailHasASentence(t *testing.T) {
 	seen := map[string]string{}
 	for _, d := range judges.Details {
 		switch d.(type) {
-		case judges.Unplaceable, judges.BlindOnly, judges.Unmet, judges.Defect: // its sentence consists of its values
+		case judges.Unplaceable, judges.Unmet, judges.Defect: // its sentence consists of its values
 			continue
 		}
 		got := sentence.Finding(judges.Finding{Facts: model.Facts{Lock: "orders", Thread: "a/1"}, Detail: d})
