@@ -612,13 +612,20 @@ func (r *runner) renewsUnsaid(rec *model.Record) string {
 		return ""
 	}
 	sent, last := map[int]model.Event{}, map[string]*model.LockState{}
+	extending := map[string]int{} // by process, the extensions under way, for which a goroutine of the client may have sent it
 	for _, e := range rec.Events {
 		switch e.Kind {
+		case model.KindInvoke, model.KindReturn:
+			if e.Action == model.ActExtend && e.Kind == model.KindInvoke {
+				extending[e.Process]++
+			} else if e.Action == model.ActExtend {
+				extending[e.Process]--
+			}
 		case model.KindSend:
 			sent[e.Msg] = e
 		case model.KindState:
 			before, by := last[e.Lock], sent[e.Msg]
-			if e.Msg > 0 && by.Op == 0 && before.Held() && e.State.Owner == before.Owner && e.State.ExpiresMs > before.ExpiresMs && before.ExpiresMs >= 0 {
+			if e.Msg > 0 && by.Op == 0 && extending[by.Process] == 0 && before.Held() && e.State.Owner == before.Owner && e.State.ExpiresMs > before.ExpiresMs && before.ExpiresMs >= 0 {
 				return fmt.Sprintf("it is not Renewed, and a command that no call sent (%s, sent at %.3fs) prolonged a hold; set Renewed: true", by.Command, time.Duration(by.AtNs).Seconds())
 			}
 			last[e.Lock] = e.State

@@ -23,6 +23,7 @@ type tested struct {
 	unsimulated []string
 	drawn       play.Service        // the part of service that drawn schedules showed
 	skipped     map[string][]string // the stories that were not played, by the reason
+	anonymous   bool                // a client wrote requests of which nobody knows for which thread of its process they are
 	left        *model.Goroutine    // the first goroutine that a story left over; nil: none did
 	reasons     []string            // the keys of skipped, in the order in which they came
 }
@@ -34,6 +35,7 @@ func (x *tested) run(v play.Verdict) {
 			x.left = d.Goroutine
 		}
 	}
+	x.anonymous = x.anonymous || v.Played.Trace != nil && len(v.Played.Trace.Anonymous) > 0
 	x.service.Add(v.Service)
 	x.unsimulated = append(x.unsimulated, v.Unsimulated...)
 }
@@ -110,6 +112,10 @@ func (r *runner) untried() (lines []string) {
 		lines = append(lines, fmt.Sprintf("%s: Subject.Promises switches the judge off (%s)", judge, off[judge]))
 	}
 	x := &r.tested
+	if x.anonymous {
+		lines = append(lines, fmt.Sprintf("several threads in one process: the client writes the requests of several threads in a goroutine of its own, and nobody says whose each is (Process.Asks), "+
+			"so these judges were not asked about runs in which that shows: %s", strings.Join(judges.NeedThreads, ", ")))
+	}
 	switch {
 	case x.service.Asked > 0 && x.service.Followers == 0:
 		lines = append(lines, "a hand-over: nobody asked for a lock after the hold of another was over, before the first fault of a run")

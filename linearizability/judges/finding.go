@@ -90,6 +90,13 @@ var judgeTable = []struct {
 	{JudgeHarness, alone(judgeDefects)}, {model.JudgeWorkload, judgeWorkload},
 }
 
+// NeedThreads are the judges that need to know for which thread a process sends a request. They are not asked
+// about a run with anonymous processes, see [trace.Run].
+var NeedThreads = []string{
+	model.JudgeMutualExclusion, model.JudgeMisdelete, model.JudgeLinearizable, model.JudgeHoldCount, model.JudgeFIFO, model.JudgeLease,
+	model.JudgeLiveness, model.JudgeFencing, model.JudgeTraffic, model.JudgeTidy,
+}
+
 // alone returns a judge that asks for no rules of resources.
 func alone(judge func(*run) []Finding) func(*run, []Resource) []Finding {
 	return func(r *run, _ []Resource) []Finding { return judge(r) }
@@ -111,6 +118,9 @@ func JudgeBy(names []string, t *trace.Run, resources []Resource) Judgement {
 	r := newRun(t)
 	var found []Finding
 	for _, row := range judgeTable {
+		if len(t.Anonymous) > 0 && slices.Contains(NeedThreads, row.name) {
+			continue
+		}
 		if names == nil || slices.Contains(names, row.name) {
 			found = append(found, row.judge(r, resources)...)
 		}

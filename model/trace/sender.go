@@ -130,3 +130,58 @@ func (r *Run) nameRenewals() {
 		call.Changes = slices.DeleteFunc(call.Changes, func(c *Change) bool { return c.By == m })
 	}
 }
+
+// findAnonymous notes the processes in which the client writes the requests of several threads in one goroutine. A
+// call shows it whose answer no request of its own explains, and that answers with what a request of another thread
+// did meanwhile, which that thread's own call does not answer with.
+func (r *Run) findAnonymous() {
+	if !r.Record.Params.PerGrant {
+		return
+	}
+	for _, o := range r.Calls {
+		if o.Return == nil || slices.Contains(r.Anonymous, o.Process) {
+			continue
+		}
+		foreign := false
+		for _, c := range r.ChangesWithin(o.Lock, o.AtNs, o.ReturnedNs()) {
+			if !c.answers(o) {
+				continue
+			}
+			if m := c.By; m == nil || m.speaksFor(o.Caller) {
+				foreign = false
+				break // the call explains its answer, or nobody knows what does
+			}
+			foreign = foreign || c.By.foreignTo(o, c)
+		}
+		if foreign {
+			r.Anonymous = append(r.Anonymous, o.Process)
+		}
+	}
+	slices.Sort(r.Anonymous)
+}
+
+// foreignTo reports whether a command counts as that of another thread of a call's process, whose call does not
+// answer with a change that the command made.
+func (m *Command) foreignTo(o *Call, c *Change) bool {
+	switch {
+	case m.Process != o.Process || len(m.Threads) == 0:
+		return false
+	case o.Outcome == model.Granted:
+		return m.Call == nil || m.Call.Lock != c.Lock || m.Call.Outcome != model.Granted
+	}
+	return slices.Contains(m.carried, holding{c.Lock, o.Caller})
+}
+
+// answers reports whether a change may be what a call answered: a hold of its process that began, or its own hold
+// that went on or ended.
+func (c *Change) answers(o *Call) bool {
+	switch o.Outcome {
+	case model.Granted:
+		return c.Started() && model.ProcessOf(c.After.Owner) == o.Process
+	case model.Extended:
+		return c.Before.Owner == o.Caller && c.renews()
+	case model.Released, model.StillHeld:
+		return c.Before.Owner == o.Caller && (c.Ended() || c.Gain(o.Caller) < 0)
+	}
+	return false
+}

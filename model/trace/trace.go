@@ -32,6 +32,11 @@ type Run struct {
 	Resources  []*model.Event // reads and writes of resources
 	Defects    []*model.Event // what went wrong with the harness itself
 
+	// Anonymous are the processes of which it is unknown for which of their threads they sent some requests, in
+	// order: a goroutine of their client writes the requests of several threads, and nobody told the world whose
+	// each is.
+	Anonymous []string
+
 	CalmNs  int64 // when every fault was over; Never if the run did not come to it
 	LeaveNs int64 // when all left; Never if the run did not come to it
 
@@ -85,6 +90,7 @@ func New(rec *model.Record) *Run {
 		r.nameRenewals()
 	}
 	r.fallBehind()
+	r.findAnonymous()
 	for _, m := range r.Commands {
 		if len(m.Hits) > 0 {
 			r.Hit = append(r.Hit, m)
