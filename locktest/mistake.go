@@ -20,10 +20,11 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 	if text := s.otherOwner(f.Lock, run); text != "" {
 		return text
 	}
-	if text := s.otherLease(run); text != "" {
+	if text := s.otherLease(run, s.slack(f)); text != "" {
 		return text
 	}
-	if _, ok := f.Detail.(judges.Unrenewed); ok && !renews(run) {
+	_, unrenewed := f.Detail.(judges.Unrenewed)
+	if unrenewed && !renews(run) || s.Renewed && leaseEnded(f) && !triesToRenew(run) {
 		return fmt.Sprintf("the subject is Renewed, and in this run nothing renewed a hold, each of which lasts for %v; if the lock leaves that to its holder, take Renewed away", longestHold(run.Record).Round(time.Millisecond))
 	}
 	return ""
@@ -50,11 +51,26 @@ func (s Subject) otherOwner(lock string, run *trace.Run) string {
 	return ""
 }
 
-// otherLease says that holds last for another time than the Lease, by more than a server that counts time in ticks
-// may add or take.
-func (s Subject) otherLease(run *trace.Run) string {
+// slack returns the time by which holds may last longer or shorter than the Lease without a hint: what a clock in
+// milliseconds may add or take, where a finding is about the end of a lease, and else what a server may that counts
+// time in ticks.
+func (s Subject) slack(f judges.Finding) time.Duration {
+	if _, long := f.Detail.(judges.LongLease); long || leaseEnded(f) {
+		return 5 * time.Millisecond
+	}
+	return s.Lease/20 + 100*time.Millisecond
+}
+
+// leaseEnded reports whether a finding is about two holders, since the lease of one had ended.
+func leaseEnded(f judges.Finding) bool {
+	d, ok := f.Detail.(judges.Overlap)
+	return ok && d.Ending.Cause == model.LossExpired && len(d.Ending.Before) == 0
+}
+
+// otherLease says that holds last for another time than the Lease, by more than the slack.
+func (s Subject) otherLease(run *trace.Run, slack time.Duration) string {
 	longest := longestHold(run.Record)
-	if s.Lease == 0 || longest == 0 || (longest-s.Lease).Abs() <= s.Lease/20+100*time.Millisecond {
+	if s.Lease == 0 || longest == 0 || (longest-s.Lease).Abs() <= slack {
 		return ""
 	}
 	return fmt.Sprintf("the subject's Lease is %v, and State shows holds that last for %v; if the lock asks for that, give the subject this Lease", s.Lease, longest.Round(10*time.Millisecond))
@@ -68,6 +84,11 @@ func longestHold(rec *model.Record) (longest time.Duration) {
 		}
 	}
 	return longest
+}
+
+// triesToRenew reports whether a request was sent to renew a hold.
+func triesToRenew(run *trace.Run) bool {
+	return slices.ContainsFunc(run.Commands, func(m *trace.Command) bool { return m.Script == model.RoleRenew })
 }
 
 // renews reports whether a request that belongs to no call prolonged a hold.

@@ -10,6 +10,8 @@ func TestMistakesOfASubjectAreTold(t *testing.T) {
 	for name, want := range map[string]string{
 		"says a lot more than its lease":    "says a lot more than its lease cannot be judged: its Lease is 7s, and its State shows holds that last for 5s; give it the Lease for which the lock asks",
 		"says a little more than its lease": "hint: the subject's Lease is 6.2s, and State shows holds that last for 5s; if the lock asks for that, give the subject this Lease\n",
+		"says hardly more than its lease":   "hint: the subject's Lease is 5.2s, and State shows holds that last for 5s; if the lock asks for that, give the subject this Lease\n",
+		"says hardly less than its lease":   "hint: the subject's Lease is 4.8s, and State shows holds that last for 5s; if the lock asks for that, give the subject this Lease\n",
 		"says less than its lease":          "hint: the subject's Lease is 4.5s, and State shows holds that last for 5s; if the lock asks for that, give the subject this Lease\n",
 		"says that it renews":               "hint: the subject is Renewed, and in this run nothing renewed a hold, each of which lasts for 5s; if the lock leaves that to its holder, take Renewed away\n",
 		"names another owner":               "which no request of this run carried; the request that took the lock was SET orders ",
@@ -21,6 +23,9 @@ func TestMistakesOfASubjectAreTold(t *testing.T) {
 				t.Errorf("it passed:\n%s", text)
 			}
 			mustContain(t, text, want)
+			if first := strings.Index(text, " breaks "); first >= 0 && !strings.Contains(text[first:][:strings.Index(text[first:], "fingerprint: ")], "hint: ") {
+				t.Errorf("the first failure has no hint:\n%s", text)
+			}
 		})
 	}
 	text, _ := outcome(t, t.TempDir(), "exists-then-set", nil, "-lockstep.runs=20")

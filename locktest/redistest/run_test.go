@@ -846,6 +846,8 @@ func init() {
 	add("has another lease", func(s *locktest.Subject) { s.Lease = time.Minute })
 	add("says a little more than its lease", func(s *locktest.Subject) { s.Lease = lease + 1200*time.Millisecond })
 	add("says a lot more than its lease", func(s *locktest.Subject) { s.Lease = lease + 2*time.Second })
+	add("says hardly more than its lease", func(s *locktest.Subject) { s.Lease = lease + 200*time.Millisecond })
+	add("says hardly less than its lease", func(s *locktest.Subject) { s.Lease = lease - 200*time.Millisecond })
 	add("says less than its lease", func(s *locktest.Subject) { s.Lease = lease - 500*time.Millisecond })
 	add("says that it renews", func(s *locktest.Subject) { s.Renewed = true })
 	named := subjectOf("names another owner", true)
