@@ -28,6 +28,7 @@ func reportOf(v play.Verdict, replay string) report.Run {
 
 // explained is reportOf with the cause of the first finding.
 func explained(a *frame.App, v play.Verdict, replay string) report.Run {
+	v.ShowLimits(a.Host)
 	r := reportOf(v, replay)
 	r.Cause = causeOf(a, v)
 	return r

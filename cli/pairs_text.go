@@ -48,6 +48,7 @@ func printWhy(a *frame.App, v play.Verdict) {
 	if !v.AsExpected && !v.Names() && len(v.Findings) > 0 {
 		fmt.Fprint(a.Out, report.Wrap(fmt.Sprintf("%s does not name the lock %s. Nothing is expected of such a lock but that it keeps its promises, and it did not:", v.Scenario.Name, v.Lock.Name), "    ", 100))
 	}
+	v.ShowLimits(a.Host)
 	printFindings(a, v)
 	if len(v.Findings) > 0 || v.Why != "" && v.Word != play.VerdictNotApplicable {
 		fmt.Fprintf(a.Out, "    replay: %s\n", commandToReplay(v))
@@ -66,11 +67,8 @@ func printFindings(a *frame.App, v play.Verdict) {
 			label += " (limit)"
 		}
 		fmt.Fprint(a.Out, report.Wrap(label+": "+sentence.Finding(f), "    ", 100))
-		for _, e := range f.Excuses {
-			if f.Class == judges.ClassLimit {
-				fmt.Fprint(a.Out, report.Wrap("not promised here: "+sentence.Excuse(e), "      ", 100))
-				break
-			}
+		if excused := sentence.NotPromised(f); excused != "" {
+			fmt.Fprint(a.Out, report.Wrap("not promised here: "+excused, "      ", 100))
 		}
 	}
 }

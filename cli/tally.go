@@ -75,7 +75,7 @@ func printTally(a *frame.App, o explore.Tally, small []explore.Shrunk, dir strin
 		case g.Defect != "":
 			cause = ", " + defectText(g.Defect)
 		case g.Excuse != "":
-			cause = ", excused: " + g.Excuse
+			cause = ", excused: " + small[i].Excused()
 		}
 		fmt.Fprintf(a.Out, "%s %s at %s, with %s\n", a.Paint(word, fmt.Sprintf("%-5s", word)), g.Judge, g.Op, g.FaultWords())
 		fmt.Fprint(a.Out, report.Wrap(fmt.Sprintf("%d of %d runs, first seed %d; %s %s%s",

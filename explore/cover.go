@@ -111,6 +111,7 @@ func shrunk(h *sim.Host, p Plan, t ShrinkTask, f failure.Failure, expired func()
 	}
 	n := failure.NewNamer(h, small.Verdict)
 	s.Origin, s.Cause = failure.OriginOf(n, small.Finding)
+	s.Control = small.Verdict.Shown(h, small.Finding)
 	s.Parting = failure.PartingOf(n, small.Finding)
 	var b bytes.Buffer
 	comment := []string{

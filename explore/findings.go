@@ -18,6 +18,7 @@ import (
 	"lockstep/internal/counted"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
+	"lockstep/report/sentence"
 	"lockstep/scenarios"
 )
 
@@ -232,7 +233,7 @@ func (g jsonGroup) soon(t retold) string {
 func (g jsonGroup) where(t retold) string {
 	faults := failure.Group{Faults: g.Faults}.FaultWords()
 	if g.Excuse != "" {
-		faults = fmt.Sprintf("%s (%s)", faults, g.Excuse)
+		faults = fmt.Sprintf("%s (%s)", faults, sentence.Join(g.Excuse, sentence.Control(g.Control)))
 	}
 	shown := causeText(g.Cause, g.Parting)
 	if shown != "" {

@@ -185,7 +185,12 @@ type Failed struct {
 	failure.Origin
 	Why  string `json:"why"`
 	Size int    `json:"size_events"`
+	// Control says what the controls show about the smallest limit of its group; zero for any other failure.
+	Control judges.Control `json:"control,omitzero"`
 }
+
+// Excused says what excuses a limit, and what the controls show about it.
+func (f Failed) Excused() string { return sentence.Join(f.Excuse, sentence.Control(f.Control)) }
 
 // Fingerprint names the group of the failure as it was found.
 func (f Failed) Fingerprint() string { return f.Folder(f.Origin) }
@@ -303,6 +308,9 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (r Run, e
 		// the smallest failure of all is asked, after it has been made smaller.
 		if !x.Known() {
 			x.Group, _ = needs(h, failure.Failure{Verdict: v, Finding: x.finding, Seeded: p.seeded()}, fewer)
+		}
+		if x.Class == judges.ClassLimit && f.smallest(x.Failed) {
+			x.Control = v.Shown(h, x.finding)
 		}
 		r.Failures = append(r.Failures, x.Failed)
 	}

@@ -18,6 +18,8 @@ import (
 	"lockstep/explore/shrink"
 	"lockstep/internal/counted"
 	"lockstep/known"
+	"lockstep/linearizability/judges"
+	"lockstep/report/sentence"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -43,12 +45,14 @@ type Shrunk struct {
 	Cause *known.Cause `json:"cause,omitempty"`
 	// Parting says what parted server and clients in the recording, for people; "" for
 	// any failure but a bug without a name.
-	Parting   string `json:"parting,omitempty"`
-	Size      int    `json:"size_events"`
-	Runs      int    `json:"runs"` // runs that shrinking took
-	Why       string `json:"why"`
-	Seed      uint64 `json:"seed"`
-	Recording string `json:"recording"`
+	Parting string `json:"parting,omitempty"`
+	Size    int    `json:"size_events"`
+	Runs    int    `json:"runs"` // runs that shrinking took
+	Why     string `json:"why"`
+	// Control says what the controls show about a limit; zero for any other failure.
+	Control   judges.Control `json:"control,omitzero"`
+	Seed      uint64         `json:"seed"`
+	Recording string         `json:"recording"`
 	// Seeded reports whether the scenario in the recording shows the failure
 	// with its seeds alone, so that run plays it too.
 	Seeded bool `json:"seeded,omitempty"`
@@ -64,7 +68,7 @@ type Shrunk struct {
 func (t ShrinkTask) asFound(p Plan, recording string) Shrunk {
 	f := t.Failed
 	return Shrunk{
-		Run: t.Run.Index, Group: f.Group, Origin: f.Origin, Size: f.Size, Why: f.Why, Seed: t.Run.Seed, Seeded: p.seeded(), Recording: recording, Unfinished: true,
+		Run: t.Run.Index, Group: f.Group, Origin: f.Origin, Size: f.Size, Why: f.Why, Control: f.Control, Seed: t.Run.Seed, Seeded: p.seeded(), Recording: recording, Unfinished: true,
 	}
 }
 
@@ -80,6 +84,9 @@ func (s Shrunk) Shrinking() string {
 	}
 	return fmt.Sprintf("after %s of shrinking", counted.Of(s.Runs, "run"))
 }
+
+// Excused says what excuses a limit, and what the controls show about it.
+func (s Shrunk) Excused() string { return sentence.Join(s.Excuse, sentence.Control(s.Control)) }
 
 // CauseText returns the cause of the failure for people, or "" if nobody knows it.
 func (s Shrunk) CauseText() string { return causeText(s.Cause, s.Parting) }

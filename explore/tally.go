@@ -167,6 +167,8 @@ type jsonGroup struct {
 	FirstSeed  uint64 `json:"first_seed"`
 	Size       int    `json:"size_events"`
 	Why        string `json:"why"`
+	// Control is Shrunk.Control.
+	Control judges.Control `json:"control,omitzero"`
 	// Parting is Shrunk.Parting.
 	Parting   string `json:"parting,omitempty"`
 	Recording string `json:"recording,omitempty"`
@@ -205,7 +207,7 @@ func (o Tally) WriteJSON(w io.Writer, small []Shrunk) error {
 		s := small[i]
 		err := enc.Encode(jsonGroup{
 			Group: g.folder(), Judge: g.Judge, Class: g.Class, Op: g.Op, Faults: g.Faults, Origin: g.Origin, Cause: s.Cause, Runs: g.Count,
-			MedianRuns: o.Medians[g.Defect], FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Parting: s.Parting, Recording: g.Recording(s),
+			MedianRuns: o.Medians[g.Defect], FirstSeed: g.First.Seed, Size: s.Size, Why: s.Why, Control: s.Control, Parting: s.Parting, Recording: g.Recording(s),
 			Seeded: s.Seeded, Unfinished: s.Unfinished, TooLong: s.TooLong,
 		})
 		if err != nil {
@@ -281,7 +283,7 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 		case g.Defect != "":
 			class += "; known: " + g.Defect + ", " + known.Title(g.Defect)
 		case g.Excuse != "":
-			class += ": " + g.Excuse
+			class += ": " + s.Excused()
 		}
 		faults := strings.Join(g.Faults, ", ")
 		switch {

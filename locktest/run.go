@@ -732,12 +732,13 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 		}
 		r.errorf(t, "locktest: %s is %s: %s", r.s.Name, v.Word, r.why(v))
 	case play.VerdictLimit:
+		v.ShowLimits(r.host(t))
 		for _, f := range v.Findings {
 			var excuses []string
 			for _, e := range f.Excuses {
 				excuses = append(excuses, sentence.Excuse(e))
 			}
-			t.Logf("limit, %s: %s. Not promised here: %s", f.Judge, sentence.Finding(f), strings.Join(excuses, "; "))
+			t.Logf("limit, %s: %s. Not promised here: %s", f.Judge, sentence.Finding(f), sentence.Join(strings.Join(excuses, "; "), sentence.Control(f.Control)))
 		}
 	}
 }
@@ -869,7 +870,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	}
 	for _, g := range total.Groups {
 		if g.Class != judges.ClassBug {
-			t.Logf("limit, %s (%s): %s. Not promised here: %s", g.Judge, counted.Of(g.Count, "run"), g.Why, g.Excuse)
+			t.Logf("limit, %s (%s): %s. Not promised here: %s", g.Judge, counted.Of(g.Count, "run"), g.Why, g.Excused())
 			continue
 		}
 		if r.limit.late() && g.Least.Recording != "" {

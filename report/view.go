@@ -807,9 +807,7 @@ func (b *builder) findings() {
 		if _, ok := f.Detail.(judges.Traffic); ok {
 			b.addCounted(&x)
 		}
-		if f.Class == judges.ClassLimit && len(f.Excuses) > 0 {
-			x.Excuse = sentence.Excuse(f.Excuses[0])
-		}
+		x.Excuse = sentence.NotPromised(f)
 		slices.Sort(x.Locks)
 		x.Locks = slices.Compact(x.Locks)
 		if len(x.Locks) == 0 && len(b.v.Locks) == 1 {

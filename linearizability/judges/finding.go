@@ -42,6 +42,9 @@ type Finding struct {
 	// Convicted reports whether a replay without the excuses also broke the promise, which makes
 	// the finding a bug.
 	Convicted bool
+	// Control says what the controls of the lock show about the limit. If it is ControlKept, the
+	// finding is a bug.
+	Control Control
 	// Doubt is why a broken promise of a live run is undecided; zero for all others.
 	Doubt Doubt
 	model.Facts

@@ -23,6 +23,9 @@ func Finding(f judges.Finding) string {
 	if names := removable(f.Excuses); f.Convicted && names != "" {
 		text += "; it happens without " + names + ", too"
 	}
+	if f.Control.Word == judges.ControlKept {
+		text += "; " + Control(f.Control)
+	}
 	switch {
 	case f.Doubt.Uncertainty > 0:
 		text = fmt.Sprintf("within the uncertainty of %v: %s", Uncertainty(f.Doubt.Uncertainty), text)
@@ -346,6 +349,39 @@ func removable(excuses []model.Excuse) string {
 	}
 	slices.Sort(names)
 	return strings.Join(slices.Compact(names), " and ")
+}
+
+// NotPromised says why a limit is no bug: its first excuse, and what the controls show. It returns "" for any
+// other finding.
+func NotPromised(f judges.Finding) string {
+	if f.Class != judges.ClassLimit || len(f.Excuses) == 0 {
+		return ""
+	}
+	return Join(Excuse(f.Excuses[0]), Control(f.Control))
+}
+
+// Join joins an excuse and what the controls show about it, which may be "".
+func Join(excuse, shown string) string {
+	if shown == "" {
+		return excuse
+	}
+	return excuse + "; " + shown
+}
+
+// Control says what the controls of a lock show about a limit. It returns "" if none was played.
+func Control(c judges.Control) string {
+	run := fmt.Sprintf("(seed %d, watchdog timeout %v)", c.Seed, c.Watchdog)
+	switch c.Word {
+	case judges.ControlBroke:
+		return fmt.Sprintf("shown: %s breaks it, too %s", c.Lock, run)
+	case judges.ControlKept:
+		return fmt.Sprintf("%s keeps it under the same faults %s", c.Lock, run)
+	case judges.ControlUnmet:
+		return "not shown: too few runs of the controls met the same circumstance"
+	case judges.ControlMissing:
+		return "not shown: there is no control of this kind"
+	}
+	return ""
 }
 
 // Excuse writes the fault that excuses a finding, with its time.

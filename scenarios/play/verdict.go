@@ -147,6 +147,7 @@ func Judge(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64,
 	j := judges.Judge(p.Trace, Rules(sc))
 	j.Findings = faithful(p.Record, j.Findings)
 	replays := convict(h, sc, l, p, &j, nil)
+	contrast(h, sc, l, p, &j)
 	v := Decide(sc, l, seed, p, j)
 	v.replays = replays
 	return v
