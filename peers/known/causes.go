@@ -27,6 +27,7 @@ var (
 	oneKeyTaken    = defect.NewKind("one-key-taken", "the attempt ended at the key that the first command had set, although no majority was taken")
 	unasked        = defect.NewKind("unasked-unlock", "the unlock sent nothing, and the server held the lock for its thread")
 	deletedFirst   = defect.NewKind("deleted-first", "the client deleted the keys before it told the holder")
+	toldAfterLease = defect.NewKind("told-after-lease", "the lease ended, and the client had not told the holder")
 	connectedAnew  = defect.NewKind("connected-anew", "the call had to make a connection")
 	endsUnheard    = defect.NewKind("ends-unheard", "the client refused a session that it had, since the server knew less than the client")
 	otherSession   = defect.NewKind("other-session", "the unlock asked a session that did not have the lock")
@@ -534,6 +535,33 @@ func deletedBefore(c *defect.Case) *defect.Cause {
 		}
 	}
 	return nil
+}
+
+// toldLate finds the end of the lease that led to the finding, if the holder was not told of it by then.
+func toldLate(c *defect.Case) *defect.Cause {
+	loss := c.Finding.Loss
+	if !loss.Expired() {
+		return nil
+	}
+	changes := c.Changes(loss.Lock)
+	ended := slices.IndexFunc(changes, func(s *trace.Change) bool {
+		return s.Ended() && s.AtNs == loss.AtNs && s.By == nil && s.Fault == 0 && s.Before.Owner == loss.Thread
+	})
+	if ended < 0 {
+		return nil
+	}
+	began := int64(0)
+	for _, s := range changes[:ended] {
+		if s.Started() && s.After.Owner == loss.Thread {
+			began = s.AtNs
+		}
+	}
+	for _, e := range c.Told(loss.Lock) {
+		if e.ThreadName() == loss.Thread && began <= e.AtNs && e.AtNs <= loss.AtNs {
+			return nil
+		}
+	}
+	return defect.ByChange(toldAfterLease, changes[ended])
 }
 
 // connects finds the command with which a connection begins, during the call that was late.

@@ -15,6 +15,7 @@ import (
 const (
 	since = 6
 	wider = 8
+	told  = 9
 )
 
 // among returns a function that reports whether a lock has one of these names. The program that
@@ -223,6 +224,15 @@ var Defects = []defect.Defect{
 		Since:   since,
 	},
 	{
+		ID:      "RUEIDISLOCK-told-late",
+		Title:   "a holder whose extension is held up is told after its lease",
+		Story:   "An extension may wait for its answer until the end of the lease that it asks for (rueidis 1.0.79, rueidislock/lock.go, function script). The lease that the holder has ends half a KeyValidity earlier. So a holder that is cut off, or whose extension or its answer is late, works on while another has the lock. The library is to blame: it must end the context of the hold with the lease that it has, counted from the sending.",
+		Judges:  []string{model.JudgeMutualExclusion, model.JudgeWorkload},
+		Applies: among("rueidislock-1", "rueidislock-2", "rueidislock-patient"),
+		Cause:   toldLate,
+		Since:   told,
+	},
+	{
 		ID:      "RUEIDISLOCK-connects-in-a-try",
 		Title:   "a single try that finds its connection broken makes a new one, and is late",
 		Story:   "A try has its time bounded by that of its caller, but not the connection that it makes: some five round trips. The library is to blame for the little that it is.",
@@ -250,6 +260,15 @@ var Defects = []defect.Defect{
 		Applies: among("etcd-mutex"),
 		Cause:   leftBehind,
 		Since:   since,
+	},
+	{
+		ID:      "ETCD-told-late",
+		Title:   "a holder that is cut off is told after its lease",
+		Story:   "The client counts the lease from the answer to a keepalive, and looks only now and then whether it is over (client/v3 3.7.3, lease.go, functions recvKeepAlive and deadlineLoop). The server counts it from the request. So the channel Done of a session whose keepalives are held up is closed up to a second after the lease, and another may have the lock. The library is to blame: it must count from the sending.",
+		Judges:  []string{model.JudgeMutualExclusion, model.JudgeWorkload},
+		Applies: among("etcd-mutex"),
+		Cause:   toldLate,
+		Since:   told,
 	},
 
 	// ZooKeeper.

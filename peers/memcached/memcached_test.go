@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"lockstep/locktest"
+	_ "lockstep/locktest/redistest" // the controls
 )
 
 const stories = "testdata/*/*.yaml"

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"lockstep/locktest"
+	_ "lockstep/locktest/redistest" // the controls
 	"lockstep/scenarios/subject"
 )
 

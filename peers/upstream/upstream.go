@@ -40,7 +40,7 @@ func Register() {
 		},
 		upstream.Library{
 			Name: "rueidislock", Tracker: "github.com/redis/rueidis", Form: upstream.Plain, Source: source("rueidislock"), Needs: needsRedis, Protocol: true, Refuse: true,
-			Defects: []string{"RUEIDISLOCK-own-key", "RUEIDISLOCK-gives-a-try-up", "RUEIDISLOCK-one-key", "RUEIDISLOCK-deletes-first", "RUEIDISLOCK-connects-in-a-try"},
+			Defects: []string{"RUEIDISLOCK-own-key", "RUEIDISLOCK-gives-a-try-up", "RUEIDISLOCK-one-key", "RUEIDISLOCK-deletes-first", "RUEIDISLOCK-told-late", "RUEIDISLOCK-connects-in-a-try"},
 			Modules: []string{"github.com/redis/rueidis/rueidislock", "github.com/redis/rueidis"},
 		},
 		upstream.Library{
@@ -56,7 +56,7 @@ func Register() {
 		upstream.Library{
 			Name: "the client of etcd", Tracker: "github.com/etcd-io/etcd", Source: source("etcdmutex"), Places: true,
 			Form:    upstream.Form{Expected: "What did you expect to happen?", Actual: "What happened?", Steps: "How can we reproduce it (as minimally and precisely as possible)?", Server: "Etcd version", Library: "Client version", Configuration: "Etcd configuration"},
-			Defects: []string{"ETCD-unchecked-unlock", "ETCD-key-stays"}, Modules: []string{"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3"},
+			Defects: []string{"ETCD-unchecked-unlock", "ETCD-key-stays", "ETCD-told-late"}, Modules: []string{"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3"},
 		},
 		upstream.Library{
 			Name: "go-zookeeper", Tracker: "github.com/go-zookeeper/zk", Form: upstream.Plain, Source: source("zk"), Protocol: true, Places: true,
