@@ -399,6 +399,15 @@ steps:
 faults:
   - {when: {process: d, direction: request, script: acquire, nth: 1}, do: delay, for: 6s}
 `},
+	{"R-wall-clock-wait", "wait-bound", "redisson@3.21.3, redisson-fair@4.7.0", `
+network: {latency: 1ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: x}, {sleep: 10s}, {unlock: x}]
+  b/1: [{at: 1s}, {try_lock: {name: x, wait: 2s}}]
+faults:
+  - {at: 2s, wall_clock: b, step: -3s}
+`},
 	{"R-zero-wait", "traffic", "redisson@3.4.2, redisson@3.21.3, redisson@4.7.0", `
 network: {latency: 10us}
 processes: {a: {}, b: {}}

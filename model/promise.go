@@ -77,7 +77,6 @@ const (
 	CauseFaultLast  CauseKind = "fault-last" // Fault, last at ToNs
 	CauseForced     CauseKind = "forced"     // Thread forced the lock open at AtNs
 	CauseClocks     CauseKind = "clocks"     // the wall clocks of the processes differ
-	CauseClock      CauseKind = "clock"      // the wall clock of the process Thread is not the server's
 	CauseClosed     CauseKind = "closed"     // the client of Thread closed at AtNs
 	CauseOwnClosed  CauseKind = "own-closed" // the client of the finding's thread closed at AtNs
 	CauseInterrupt  CauseKind = "interrupt"  // Thread was interrupted at AtNs
@@ -136,8 +135,8 @@ func (t Traits) Implies(judge string) (p Promise, ok bool) {
 		}
 		return p, true
 	case JudgeWaitBound:
-		return Promise{Unless: []Circumstance{ClocksApart, ServerClockStepped},
-			Source: "a timed try is over when its wait is, but for the round trip under way; a process may measure it with its wall clock"}, true
+		return Promise{Unless: []Circumstance{ServerClockStepped},
+			Source: "a timed try is over when its wait is, measured on a monotonic clock, but for the round trip under way"}, true
 	case JudgeFencing:
 		return Promise{Unless: []Circumstance{HoldRemoved, ServerClockStepped},
 			Source: "the token grows with every hold (Kleppmann, How to do distributed locking); a server that loses the count begins anew"}, t.Fenced

@@ -61,6 +61,8 @@ const (
 	SleepsUnqueued   Kind = "sleeps-unqueued"
 	SendsAgain       Kind = "sends-again"
 	ToldZero         Kind = "told-zero"
+	ClockStepped     Kind = "clock-stepped"
+	ClockDrifts      Kind = "clock-drifts"
 
 	// The queue.
 	KeptPlace    Kind = "kept-place"
@@ -138,6 +140,8 @@ var texts = map[Kind]string{
 	SleepsForever:    "the answer told a negative time",
 	SleepsUnqueued:   "the attempt queued its thread, which lost its place while it slept on the answer",
 	SendsAgain:       "the attempt had no answer in time, and its client waits to send it again",
+	ClockStepped:     "the wall clock that measures the wait stepped",
+	ClockDrifts:      "the wall clock that measures the wait runs slowly",
 	ToldZero:         "the answers, from the first to the last of these, told to wait 0 ms",
 
 	KeptPlace:    "the call ended without a grant, and its thread stayed in the queue",

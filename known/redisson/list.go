@@ -597,4 +597,13 @@ var Defects = []defect.Defect{
 		Applies: locks(upTo("3.12.4")),
 		Cause:   only((*defect.Case).LeaseEnded, timerTooLong),
 	},
+	{
+		ID:      "R-wall-clock-wait",
+		Title:   "a timed try measures its wait on the wall clock",
+		Story:   "tryLock takes what is left of its wait from System.currentTimeMillis. A clock that is put back during the try, or that runs slowly, makes the try return late by as much, and nobody else is to blame: Java's System.nanoTime does not step. All releases do so.",
+		Judges:  []string{model.JudgeWaitBound},
+		Applies: locks(),
+		Cause:   wallClock,
+		Since:   10,
+	},
 }

@@ -337,6 +337,26 @@ func toldNothing(c *defect.Case) *defect.Cause {
 	return defect.ByCommands(defect.ToldZero, told[0], told[len(told)-1])
 }
 
+// wallClock finds the step back of the caller's wall clock during the call. If there was none, it finds a clock
+// that runs slowly.
+func wallClock(c *defect.Case) *defect.Cause {
+	o := c.Call
+	if o == nil {
+		return nil
+	}
+	for _, f := range c.Faults {
+		if f.Spec.Kind == model.FaultWallClock && f.Process == o.Process && f.Spec.Step < 0 && o.AtNs <= f.FromNs && f.FromNs <= o.ReturnedNs() {
+			return defect.ByFault(defect.ClockStepped, f)
+		}
+	}
+	for _, p := range c.Verdict.Scenario.Processes {
+		if p.Name == o.Process && p.WallDriftPPM < 0 {
+			return defect.ByCall(defect.ClockDrifts, o)
+		}
+	}
+	return nil
+}
+
 // toldZero finds attempts of the call that were told to wait 0 ms. It looks at the second
 // after the instant of the finding. It returns nil if the call sent too many other commands,
 // or if a row of such attempts took 1.1 ms or longer.

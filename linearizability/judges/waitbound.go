@@ -30,11 +30,6 @@ func judgeWaitBound(r *run) []Finding {
 		}
 		f := Finding{Judge: model.JudgeWaitBound, Verdict: Broken, AtNs: o.ReturnedNs(), Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
 			Detail: LateReturn{CallNs: o.AtNs, Wait: time.Duration(o.WaitNs), Late: time.Duration(late), Trips: trips, Trip: time.Duration(r.roundTrip(o.Process))}}
-		for _, p := range r.Record.Params.Processes {
-			if p.Name == o.Process && p.Skew >= time.Millisecond {
-				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.ClocksApart, Clocks: true, Cause: model.Cause{Kind: model.CauseClock, Thread: p.Name}})
-			}
-		}
 		// A client that asks the server for the time may get one that is too late.
 		f.Excuses = append(f.Excuses, r.clockSteps(0, o.ReturnedNs())...)
 		out = append(out, f)

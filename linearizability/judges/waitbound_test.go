@@ -85,6 +85,6 @@ func TestWaitBound(t *testing.T) {
 			4990 a/1 releases
 			5000 b/1 gets
 			9000 server leave`},
-		{rule: "a wall clock that is apart is a limit", lock: skewed, finds: "wait-bound limit (wall clocks apart): returned at 0.700s", record: tries("700")},
+		{rule: "a wall clock that is apart excuses nothing", lock: skewed, finds: "wait-bound bug: returned at 0.700s", record: tries("700")},
 	})
 }

@@ -399,8 +399,6 @@ func Excuse(e model.Excuse) string {
 		return c.Thread + " forced it open at " + at(c.AtNs)
 	case model.CauseClocks:
 		return "wall clocks that differ"
-	case model.CauseClock:
-		return "the wall clock of " + c.Thread + " is not the server's"
 	case model.CauseClosed:
 		return "the client of " + c.Thread + " closed at " + at(c.AtNs)
 	case model.CauseOwnClosed:

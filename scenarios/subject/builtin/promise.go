@@ -13,8 +13,8 @@ func redissonPromises(t model.Traits) model.Promises {
 		model.JudgeHoldCount: {Source: "as many unlocks as locks give the lock up (RLock.getHoldCount)"},
 		model.JudgeLease: {Unless: []model.Circumstance{model.ServerClockStepped},
 			Source: "a hold ends with its lease and not before, and a renewal ends with its hold (lockWatchdogTimeout)"},
-		model.JudgeWaitBound: {Unless: []model.Circumstance{model.ClocksApart, model.ServerClockStepped},
-			Source: "a timed try is over when its wait is, but for the round trip under way (RLock.tryLock), which the client measures with its wall clock"},
+		model.JudgeWaitBound: {Unless: []model.Circumstance{model.ServerClockStepped},
+			Source: "a timed try is over when its wait is, but for the round trip under way (RLock.tryLock)"},
 		model.JudgeTidy: {Unless: []model.Circumstance{model.WaiterAway, model.WaiterGone, model.HoldRemoved, model.ServerClockStepped},
 			Source: "a thread that no longer waits leaves the queue (RedissonFairLock, acquireFailed), and what is left has an end; the queue itself has no time to live, and the dead stay in it until somebody asks again"},
 	}
