@@ -92,8 +92,8 @@ func (c *controls) show(f judges.Finding) judges.Control {
 
 func (c *controls) try(f judges.Finding) judges.Control {
 	tried, met := 0, false
+	sc := c.scenario()
 	for _, control := range subject.Controls(c.lock) {
-		sc := c.scenario(control)
 		if tried == mostControls || Plays(sc, control) != nil {
 			continue
 		}
@@ -129,7 +129,7 @@ func (c *controls) try(f judges.Finding) judges.Control {
 
 // scenario returns the scenario with the lease of the lock as the watchdog timeout, so that the holds of a
 // control last as long as those of the lock.
-func (c *controls) scenario(control *subject.Subject) *scenarios.Scenario {
+func (c *controls) scenario() *scenarios.Scenario {
 	sc := *c.sc
 	sc.Watchdog = c.lock.Timing(c.sc.Watchdog).Watchdog
 	return &sc

@@ -1,6 +1,7 @@
 package builtin_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -8,6 +9,33 @@ import (
 )
 
 // The message about an unknown lock names the lock that may be meant.
+// Each control is of its own kind, and a lock has only controls of its kind.
+func TestControlsAreOfTheKindOfTheLock(t *testing.T) {
+	find := func(name string) *subject.Subject {
+		l, err := subject.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	for name, want := range map[string][]string{
+		"reference": {"reference"}, "reference-fair": {"reference-fair"}, "reference-fair-handle": {"reference-fair-handle"},
+		"reference-watched": {"reference-watched", "reference-handle"}, "reference-handle": {"reference-handle", "reference-watched"},
+		"redisson@4.7.0": {"reference"}, "redisson-fair@4.7.0": {"reference-fair"}, "redisson-handle@4.7.0": {"reference-handle", "reference-watched"},
+		"redisson@4.7.0+replicas":  nil, // several servers
+		"setnx-cad":                nil, // nothing renews a hold
+		"planted/unlock-by-anyone": {"reference"},
+	} {
+		var got []string
+		for _, c := range subject.Controls(find(name)) {
+			got = append(got, c.Name)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("the controls of %s are %v, want %v", name, got, want)
+		}
+	}
+}
+
 func TestTheMessageOfAnUnknownLockNamesTheNearest(t *testing.T) {
 	for _, c := range []struct{ rule, name, want string }{
 		{"a letter too many", "setnx-dell", "setnx-del"},
