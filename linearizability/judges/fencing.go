@@ -1,6 +1,8 @@
 package judges
 
 import (
+	"slices"
+
 	"lockstep/model"
 	"lockstep/model/trace"
 )
@@ -71,7 +73,7 @@ func (r *run) staleTokens(lock string) []Finding {
 		if kept := r.grantsKept(o); len(kept) > 0 {
 			x.grant = kept[0]
 		}
-		again := !r.Record.Params.Uncounted && believer(beliefs, o.Caller, o.AtNs) != nil
+		again := !r.Record.Params.Uncounted && believer(beliefs, o.Caller, o.AtNs) != nil || r.Record.Params.Idempotent && r.heldThroughout(o)
 		if x.grant != nil {
 			again = !x.grant.Started()
 		}
@@ -95,6 +97,12 @@ func (r *run) staleTokens(lock string) []Finding {
 			Detail: StaleToken{Token: b.o.Return.Token, Before: last.o.Caller, BeforeToken: last.o.Return.Token}})
 	}
 	return out
+}
+
+// heldThroughout reports whether the servers held the lock of a call for its caller from the call to the return.
+func (r *run) heldThroughout(o *trace.Call) bool {
+	return r.StateAt(o.Lock, o.AtNs).Owner == o.Caller &&
+		!slices.ContainsFunc(r.ChangesWithin(o.Lock, o.AtNs, o.ReturnedNs()), func(c *trace.Change) bool { return c.Started() || c.Ended() })
 }
 
 // countLost returns the excuses for a token that is not greater than an earlier one: a

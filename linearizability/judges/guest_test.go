@@ -470,6 +470,8 @@ func TestTheTokenOfAHandle(t *testing.T) {
 	fenced.Fenced = true
 	counted := fenced
 	counted.Uncounted = false
+	idempotent := fenced
+	idempotent.Idempotent = true
 	// late is a grant at 1 ms that a/1 receives when b/1 already has the lock.
 	late := func(first, second string) string {
 		return `
@@ -516,6 +518,16 @@ func TestTheTokenOfAHandle(t *testing.T) {
 			0    a/1 takes token=7
 			500  a/1 takes token=7 -> a/1 2 30501
 			4000 server leave`},
+		{rule: "nor does a holder who is granted at once what it has", lock: idempotent, record: `
+			0    a/1 takes token=7
+			500  a/1 takes token=7 -> a/1 1 30501
+			4000 server leave`},
+		{rule: "but its next hold does", lock: idempotent, record: `
+			0    a/1 takes token=7
+			500  a/1 releases
+			1000 a/1 takes token=7
+			4000 server leave`,
+			finds: "fencing bug: a/1 was told the token 7 with the grant of l at 1.002s, and a/1 had been told 7 with an earlier grant"},
 		{rule: "nor where nobody knows what the server holds", lock: stateless(counted), record: `
 			0    a/1 invoke lock
 			2    a/1 return granted token=7
