@@ -30,7 +30,7 @@ type Library struct {
 	// gostory.Library; nil: there is no test.
 	Source fs.FS
 	// The following say which fields of the gostory.Library are set.
-	Protocol, Refuse, Places, TimeToLive bool
+	Protocol, Refuse, Places, TimeToLive, Delete bool
 	// Needs is the end of a sentence, and says what a test needs beside Go. Lacks says why there is no test; "" if
 	// there is one.
 	Needs, Lacks string

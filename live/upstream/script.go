@@ -262,7 +262,7 @@ func (s *scripted) faults(f scenarios.Fault) (all []gostory.FaultPart, err error
 			all = append(all, gostory.FaultPart{Do: "cut", Client: p, AtMs: ms(f.At), ForMs: ms(f.For), Servers: f.Servers})
 		}
 		return all, nil
-	case f.Kind == model.FaultKey && library == nil && f.KeyDo == "delete":
+	case f.Kind == model.FaultKey && f.KeyDo == "delete" && (library == nil || library.Delete):
 		return []gostory.FaultPart{{Do: "delete", Key: f.Key, AtMs: ms(f.At)}}, nil
 	case f.Kind == model.FaultServer && library != nil && f.Server == "restart":
 		return []gostory.FaultPart{{Do: "restart", AtMs: ms(f.At), KeepData: f.KeepData, Servers: f.Servers}}, nil

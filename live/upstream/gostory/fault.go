@@ -124,6 +124,18 @@ func (s *Story) Restart(at time.Duration, keepData bool, servers ...int) {
 	})
 }
 
+// Delete removes the keys that match a glob from all servers.
+func (s *Story) Delete(at time.Duration, glob string) {
+	s.Thread("", func(t *Thread) {
+		t.At(at)
+		for _, x := range s.servers {
+			if err := s.library.Delete(x.Addr(), glob); err != nil {
+				s.t.Errorf("delete %s: %v; the test did not work", glob, err)
+			}
+		}
+	})
+}
+
 // CountRequests notes the requests that each client sends while one of its threads acquires a lock.
 func (n *Network) CountRequests() {
 	acquiring := n.s.During("acquire")

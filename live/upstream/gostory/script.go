@@ -198,6 +198,8 @@ func (s *Story) meet(n *Network, f FaultPart) {
 		n.Crash(f.Client, length(f.AtMs))
 	case f.Do == "restart":
 		s.Restart(length(f.AtMs), f.KeepData, f.Servers...)
+	case f.Do == "delete":
+		s.Delete(length(f.AtMs), f.Key)
 	default:
 		panic("no fault is called " + f.Do)
 	}

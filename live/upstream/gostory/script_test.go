@@ -53,16 +53,21 @@ func TestAScriptIsPlayed(t *testing.T) {
 			{"do": "at", "ms": 20}, {"do": "repeat", "times": 2, "steps": [{"do": "acquire", "lock": "x", "try": true, "steps": [{"do": "unlock", "lock": "x"}]}]},
 			{"do": "acquire", "lock": "x", "wait_ms": 30}, {"do": "acquire", "lock": "x"}]},
 		{"name": "b/2", "steps": [{"do": "at", "ms": 60}, {"do": "interrupt", "thread": "b/1"}]}],
+		"faults": [{"do": "delete", "at_ms": 40, "key": "x*"}],
 		"check": {"that": "a call is not", "thread": "b/1", "call": 3, "outcome": "busy"}}`
 	synctest.Test(t, func(t *testing.T) {
 		var x Script
 		if err := json.Unmarshal([]byte(text), &x); err != nil {
 			t.Fatal(err)
 		}
-		lock := make(slot, 1)
+		lock, deleted := make(slot, 1), ""
 		s := NewStory(t, Library{
 			Serve: func(*testing.T) Server { return nowhere{} },
 			Open:  func([]string) (func(string) Lock, error) { return func(string) Lock { return lock }, nil },
+			Delete: func(_, glob string) error {
+				deleted += glob
+				return nil
+			},
 		}, x.Servers)
 		x.play(s)
 		var got []string
@@ -79,6 +84,9 @@ func TestAScriptIsPlayed(t *testing.T) {
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("the calls are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+		if deleted != "x*" {
+			t.Errorf("deleted is %q, want x* once", deleted)
 		}
 		if s.now() != 400*time.Millisecond {
 			t.Errorf("the story took %v, and all threads have ended at 400ms", s.now())

@@ -21,11 +21,12 @@ type Library struct {
 
 	// The following are nil if no story needs them. Protocol is that of the servers. Refuse answers a request with an
 	// error. Places counts the places that the server keeps for a lock. TimeToLive returns the time after which
-	// the server ends the hold of a lock.
+	// the server ends the hold of a lock. Delete removes the keys that match a glob, as an operator does.
 	Protocol   Protocol
 	Refuse     func(text string) func(m *Message) bool
 	Places     func(addr, lock string) (int, error)
 	TimeToLive func(addr, lock string) (time.Duration, error)
+	Delete     func(addr, glob string) error
 }
 
 // A Server is a program that the test starts.

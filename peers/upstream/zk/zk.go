@@ -64,7 +64,7 @@ func zkWith(closing bool) Library {
 			<-begun
 			return func(name string) Lock { return &node{c: c, name: name, closing: closing, lost: lost} }, nil
 		},
-		Protocol: zkProtocol, Places: zkPlaces,
+		Protocol: zkProtocol, Places: zkPlaces, Delete: zkDelete,
 	}
 }
 
@@ -159,6 +159,23 @@ func zkPlaces(addr, lock string) (int, error) {
 	defer c.Close()
 	nodes, _, err := c.Children("/" + lock)
 	return len(nodes), err
+}
+
+// zkDelete removes the nodes of a lock, such as those of x for the glob x/*.
+func zkDelete(addr, glob string) error {
+	c, _, err := zk.Connect([]string{addr}, 10*time.Second, zk.WithLogger(quiet{}))
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	parent := "/" + strings.TrimSuffix(glob, "/*")
+	nodes, _, err := c.Children(parent)
+	for _, n := range nodes {
+		if e := c.Delete(parent+"/"+n, -1); !errors.Is(e, zk.ErrNoNode) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
 }
 
 // libraryOf returns the lock of a name.
