@@ -119,10 +119,12 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 		}
 	}
 	for _, m := range r.CommandsFrom(x.Process) {
-		if m.Op != x.Op && m.Op > 0 {
-			continue
-		}
+		others := m.Op != x.Op && m.Op > 0
 		for _, h := range m.Hits {
+			// A connection that carries nothing more may be that of all threads of the process.
+			if others && h.Do != "half_open" {
+				continue
+			}
 			if first.AtNs <= h.AtNs && h.AtNs <= c.AtNs {
 				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Cause: faultIs(r.Fault(h.Fault).Text)})
 			}

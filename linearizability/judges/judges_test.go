@@ -1343,6 +1343,16 @@ func TestFIFO(t *testing.T) {
 			500  b/1 send acquire
 			500  b/1 hit 1 acquire
 			500  b/1 lost acquire request dropped`},
+		{rule: "a waiter whose process has a connection that carries nothing", lock: fairLock, finds: "fifo limit (waiter away when its turn came)", record: evicted + `
+			500  b/2 invoke unlock
+			500  b/2 send unlock
+			500  b/2 hit 1 unlock half_open
+			500  b/2 lost unlock request dropped`},
+		{rule: "a message of another thread was lost", lock: fairLock, finds: "fifo bug", record: evicted + `
+			500  b/2 invoke unlock
+			500  b/2 send unlock
+			500  b/2 hit 1 unlock
+			500  b/2 lost unlock request dropped`},
 		{rule: "a failover gave back a place in front", lock: fairLock, finds: `
 			fifo limit (hold removed by another hand)
 			tidy bug: c/1 stands in the queue`, record: `
