@@ -2,8 +2,8 @@ package mysqltest_test
 
 import (
 	"context"
-	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -15,27 +15,40 @@ import (
 	"lockstep/peers/mysqltest"
 )
 
-// doLock is a userLock that releases by a statement which MySQL has and the engine has not.
-type doLock struct{ userLock }
+// byStatement is a userLock that releases by another statement.
+type byStatement struct {
+	*userLock
+	statement string // with a %s in the place of the name
+}
 
-func (l *doLock) Unlock(ctx context.Context) error {
+func (l byStatement) Unlock(ctx context.Context) error {
 	if l.conn == nil {
 		return locktest.ErrNotHeld
 	}
 	conn := l.conn
 	l.conn = nil
 	defer func() { _ = conn.Close() }()
-	_, err := conn.ExecContext(ctx, "DO RELEASE_LOCK(?)", l.name)
+	_, err := conn.ExecContext(ctx, fmt.Sprintf(l.statement, l.name))
 	if _, refused := errors.AsType[*mysql.MySQLError](err); refused {
 		return nil // as a library does that takes a statement for granted
 	}
 	return err
 }
 
-type doClient struct{ *sql.DB }
+type statementClient struct {
+	*userClient
+	statement string
+}
 
-func (c doClient) Lock(name string) (locktest.Lock, error) {
-	return &doLock{userLock{db: c.DB, name: inShop(name)}}, nil
+func (c statementClient) Lock(name string) (locktest.Lock, error) {
+	l, err := c.userClient.Lock(name)
+	return byStatement{l.(*userLock), c.statement}, err
+}
+
+// statements release a user lock. MariaDB has each of them.
+var statements = map[string]string{
+	"do":      "DO RELEASE_LOCK('%s')",
+	"execute": "EXECUTE IMMEDIATE 'DO RELEASE_LOCK(''%s'')'", // the engine does not know it
 }
 
 const judged = "LOCKSTEP_TEST_SUBJECT"
@@ -43,12 +56,15 @@ const judged = "LOCKSTEP_TEST_SUBJECT"
 // TestJudged judges the lock that another test asks for.
 func TestJudged(t *testing.T) {
 	s := userLocks
-	switch os.Getenv(judged) {
-	case "":
+	name := os.Getenv(judged)
+	if name == "" {
 		t.Skip("n/a: another test runs this one")
-	case "do":
-		s.Name = "do"
-		s.Open = func(p *locktest.Process) (locktest.Client, error) { return doClient{mysqltest.NewDB(p)}, nil }
+	}
+	if statement, ok := statements[name]; ok {
+		s.Name = name
+		s.Open = func(p *locktest.Process) (locktest.Client, error) {
+			return statementClient{&userClient{DB: mysqltest.NewDB(p)}, statement}, nil
+		}
 	}
 	locktest.Run(t, s, locktest.Options{Runs: 3, Faults: "none"})
 }
@@ -61,8 +77,9 @@ func TestAStatementThatTheEngineDoesNotKnowIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	for subject, want := range map[string]string{
-		"do":     "do cannot be judged: a server of the world met the statement DO RELEASE_LOCK(?), which it does not simulate and the real one has",
-		"select": "",
+		"execute": "execute cannot be judged: a server of the world met the statement EXECUTE IMMEDIATE ?, which it does not simulate and the real one has",
+		"do":      "",
+		"select":  "",
 	} {
 		cmd := exec.Command(self, "-test.run=^TestJudged$")
 		cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "GITHUB_ACTIONS=", judged+"="+subject)

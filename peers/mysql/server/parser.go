@@ -10,7 +10,8 @@ import (
 	ast "github.com/dolthub/vitess/go/vt/sqlparser"
 )
 
-// parser is the parser of the engine, which knows less syntax than MySQL. It notes the statements that it refuses.
+// parser is the parser of the engine, which knows less syntax than MySQL. It adds the statement DO, and notes the
+// statements that it refuses.
 type parser struct {
 	sql.Parser
 	server *Server
@@ -18,30 +19,68 @@ type parser struct {
 
 // ParseSimple implements sql.Parser.
 func (p parser) ParseSimple(query string) (ast.Statement, error) {
-	statement, err := p.Parser.ParseSimple(query)
+	statement, err := p.Parser.ParseSimple(known(query))
 	p.note(query, err)
-	return statement, err
+	return done(query, statement), err
 }
 
 // Parse implements sql.Parser.
 func (p parser) Parse(ctx *sql.Context, query string, multi bool) (ast.Statement, string, string, error) {
-	statement, parsed, rest, err := p.Parser.Parse(ctx, query, multi)
+	statement, parsed, rest, err := p.Parser.Parse(ctx, known(query), multi)
 	p.note(query, err)
-	return statement, parsed, rest, err
+	return done(query, statement), asked(query, parsed), rest, err
 }
 
 // ParseWithOptions implements sql.Parser.
 func (p parser) ParseWithOptions(ctx context.Context, query string, delimiter rune, multi bool, options ast.ParserOptions) (ast.Statement, string, string, error) {
-	statement, parsed, rest, err := p.Parser.ParseWithOptions(ctx, query, delimiter, multi, options)
+	statement, parsed, rest, err := p.Parser.ParseWithOptions(ctx, known(query), delimiter, multi, options)
 	p.note(query, err)
-	return statement, parsed, rest, err
+	return done(query, statement), asked(query, parsed), rest, err
 }
 
 // ParseOneWithOptions implements sql.Parser.
 func (p parser) ParseOneWithOptions(ctx context.Context, query string, options ast.ParserOptions) (ast.Statement, int, error) {
-	statement, end, err := p.Parser.ParseOneWithOptions(ctx, query, options)
+	text := known(query)
+	statement, end, err := p.Parser.ParseOneWithOptions(ctx, text, options)
 	p.note(query, err)
-	return statement, end, err
+	return done(query, statement), end - len(text) + len(query), err
+}
+
+// do matches the beginning of a statement DO, which evaluates expressions and returns nothing.
+var do = regexp.MustCompile(`(?i)^\s*DO\b`)
+
+const selects = "SELECT"
+
+// known returns a statement that the parser of the engine knows. A DO becomes a SELECT of its expressions.
+func known(query string) string {
+	if m := do.FindString(query); m != "" {
+		return selects + query[len(m):]
+	}
+	return query
+}
+
+// asked returns the text of a parsed statement as the client sent it.
+func asked(query, parsed string) string {
+	if m := do.FindString(query); m != "" {
+		return m + parsed[min(len(selects), len(parsed)):]
+	}
+	return parsed
+}
+
+// done returns the statement that stands for a query. A DO sets a variable of the session to each of its
+// expressions in turn: the engine evaluates them, and returns no rows.
+func done(query string, statement ast.Statement) ast.Statement {
+	s, ok := statement.(*ast.Select)
+	if !ok || !do.MatchString(query) {
+		return statement
+	}
+	set := &ast.Set{}
+	for _, e := range s.SelectExprs {
+		if e, ok := e.(*ast.AliasedExpr); ok {
+			set.Exprs = append(set.Exprs, &ast.SetVarExpr{Scope: ast.SetScope_User, Name: ast.NewColName("do"), Expr: e.Expr})
+		}
+	}
+	return set
 }
 
 // literal matches a string in a statement.
