@@ -238,6 +238,9 @@ func printSurvey(a *frame.App, s survey.Survey, dir string) {
 		if l.Advice != "" {
 			fmt.Fprint(a.Out, report.Wrap(l.Advice, "    ", 100))
 		}
+		if l.Policy != "" {
+			fmt.Fprint(a.Out, report.Wrap("policy: "+l.Policy, "    ", 100))
+		}
 	}
 	if dir != "" {
 		fmt.Fprintf(a.Out, "tables and recordings: %s\n", filepath.Join(dir, survey.MarkdownFile))

@@ -27,6 +27,9 @@ type Subject struct {
 	About string // one line for people
 	// Advice says in a sentence or two when to take the lock and when not. A survey shows it.
 	Advice string
+	// Policy says in a sentence what the code around the library does where the library leaves it open:
+	// which session a hold has, what is tried again, and what follows a failure. A survey shows it.
+	Policy string
 	// OnlySimulated reports whether no program starts the servers of the lock, which exist only in
 	// the world.
 	OnlySimulated bool
@@ -327,7 +330,7 @@ func (s Subject) renewEvery() time.Duration {
 func (s Subject) compile(offers offers) *subject.Subject {
 	servers := &servers{of: s}
 	out := &subject.Subject{
-		Name: s.Name, About: s.About, Advice: s.Advice, OnlySimulated: s.OnlySimulated,
+		Name: s.Name, About: s.About, Advice: s.Advice, Policy: s.Policy, OnlySimulated: s.OnlySimulated,
 		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, Idempotent: s.Idempotent, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends, Endless: s.Lease == 0},
 		Times: func(time.Duration) model.Timing {
 			return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.renewEvery(), Recovery: s.Recovery, Reconnect: s.Reconnect, Waits: s.Waits}

@@ -2,6 +2,7 @@ package survey
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +26,28 @@ func lockOf(name string, cost Cost, but map[string]Word) Lock {
 		}
 	}
 	return l
+}
+
+// A survey shows the policy of a lock that has one.
+func TestASurveyShowsThePolicy(t *testing.T) {
+	open := lockOf("open", Cost{}, nil)
+	open.Policy = "Each thread has a session."
+	for _, c := range []struct {
+		locks []Lock
+		want  int
+	}{{[]Lock{open, lockOf("closed", Cost{}, nil)}, 1}, {[]Lock{lockOf("closed", Cost{}, nil)}, 0}} {
+		var markdown, page bytes.Buffer
+		s := Survey{Locks: c.locks}
+		if err := errors.Join(s.WriteMarkdown(&markdown), s.WritePage(&page)); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(markdown.String(), "*Policy:* "+open.Policy); got != c.want || strings.Count(markdown.String(), "*Policy:*") != c.want {
+			t.Errorf("the policy is %d times in the text, want %d:\n%s", got, c.want, markdown.String())
+		}
+		if got := strings.Count(page.String(), "<i>Policy:</i> "+open.Policy); got != c.want || strings.Count(page.String(), "Policy:") != c.want {
+			t.Errorf("the policy is %d times in the page, want %d", got, c.want)
+		}
+	}
 }
 
 // The cells and the costs of a lock say which needs it meets.

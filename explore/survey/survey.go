@@ -139,6 +139,7 @@ type Lock struct {
 	Name   string `json:"lock"`
 	About  string `json:"about"`
 	Advice string `json:"advice,omitempty"` // when to use the lock and when not
+	Policy string `json:"policy,omitempty"` // how the lock is used where its library leaves it open
 	Cells  []Cell `json:"cells"`            // by campaign, then by promise
 	Cost   Cost   `json:"cost"`
 	// ServerFaults are the faults of the class server that the lock could meet. The list is nil in
@@ -235,7 +236,7 @@ func halved(runs int, each, all time.Duration) int {
 // Of surveys one lock in this process. The lock must be registered. spent returns the
 // processor time of this process so far; it may be nil if the options have no limit of it.
 func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) (Lock, error) {
-	out := Lock{Name: l.Name, About: l.About, Advice: l.Advice, ServerFaults: draw.ServerFaults(l), Recordings: map[string]string{}}
+	out := Lock{Name: l.Name, About: l.About, Advice: l.Advice, Policy: l.Policy, ServerFaults: draw.ServerFaults(l), Recordings: map[string]string{}}
 	runs, err := fitting(h, l, o, spent)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", l.Name, err)

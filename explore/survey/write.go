@@ -227,6 +227,9 @@ func (l Lock) markdown(b *bufio.Writer, campaigns []string) {
 	if l.Advice != "" {
 		fmt.Fprintf(b, " %s", l.Advice)
 	}
+	if l.Policy != "" {
+		fmt.Fprintf(b, "\n\n*Policy:* %s", l.Policy)
+	}
 	fmt.Fprint(b, "\n\n")
 	names := append([]string{"promise"}, campaigns...)
 	row(b, names)

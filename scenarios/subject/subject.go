@@ -30,6 +30,9 @@ type Subject struct {
 	// Advice says in a sentence or two when to take the lock and when not. A survey shows
 	// it.
 	Advice string
+	// Policy says in a sentence how the lock is used where its library leaves it open: which session a
+	// hold has, what is tried again, and what follows a failure. A survey shows it. "": nothing is open.
+	Policy string
 	// OnlySimulated reports whether no program starts the servers of the lock, which exist only in
 	// the world.
 	OnlySimulated bool
