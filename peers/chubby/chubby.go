@@ -45,6 +45,7 @@ const closing = 2 * time.Second
 func subject(name, about string, delay time.Duration, servers locktest.Servers) locktest.Subject {
 	return locktest.Subject{
 		Name: name, About: about, OnlySimulated: true, Servers: servers, Lease: server.SessionLease, Renewed: true, RenewEvery: server.SessionLease - server.AnswerBefore, Recovery: recovery, State: state,
+		Policy: "Each thread has a session per lock, which goes on after an unlock, and which is closed after an acquire that failed or an unlock whose outcome is unknown.",
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			return &cell{p: p, delay: delay, closed: make(chan struct{})}, nil
 		},

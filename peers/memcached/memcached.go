@@ -68,11 +68,12 @@ var CAS = subject("memcached-cas", "Memcached: add with an expiry, gets and cas"
 // subject returns the lock with this lease that release gives up.
 func subject(name, about string, lease time.Duration, tells bool, release func(*lock) error) locktest.Subject {
 	return locktest.Subject{
-		Name: name, About: about, Servers: server.Servers(1), Lease: lease, State: server.Value,
+		Name: name, About: about, Servers: server.Servers(1), Lease: lease, Waits: pause, State: server.Value,
+		Policy: "The lock has no session, an acquire that failed is not tried again and leaves its item until the expiry, and an unlock that failed may be called again.",
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			c := memcache.New(p.Addr(0))
 			c.DialContext = p.DialContext
-			return client{c, lease, tells, release}, nil
+			return client{c, lease, tells, release, make(chan struct{})}, nil
 		},
 	}
 }
@@ -82,6 +83,26 @@ type client struct {
 	lease   time.Duration
 	tells   bool // tells the holder a second before the expiry
 	release func(*lock) error
+	closed  chan struct{} // closed by Close
+}
+
+// errClosed is the error of an acquire after Close. The client of the library would connect again.
+var errClosed = errors.New("memcached: the client is closed")
+
+// Close ends the connections. No acquire is granted after it.
+func (c client) Close() error {
+	close(c.closed)
+	return c.Client.Close()
+}
+
+// isClosed reports whether the client is closed.
+func (c client) isClosed() bool {
+	select {
+	case <-c.closed:
+		return true
+	default:
+		return false
+	}
 }
 
 func (c client) Lock(name string) (locktest.Lock, error) {
@@ -99,10 +120,16 @@ type lock struct {
 }
 
 func (l *lock) TryLock(context.Context) (bool, error) {
+	if l.c.isClosed() {
+		return false, errClosed
+	}
 	value := rand.Text()
 	err := l.c.Add(&memcache.Item{Key: l.name, Value: []byte(value), Expiration: int32(l.c.lease / time.Second)})
 	if errors.Is(err, memcache.ErrNotStored) {
 		return false, nil
+	}
+	if err == nil && l.c.isClosed() {
+		return false, errClosed // the item stays until its expiry
 	}
 	if err == nil {
 		l.value, l.held = value, true

@@ -16,18 +16,31 @@ type held struct {
 	conn *sql.Conn // nil: not held, as far as the handle knows
 	// unclear: the session of the last hold was closed, and the server may not know it yet.
 	unclear bool
+	// open ends when the client is closed.
+	open context.Context
+	shut context.CancelFunc
+}
+
+func newHeld(db *sql.DB, name string) *held {
+	l := &held{db: db, name: name}
+	l.open, l.shut = context.WithCancel(context.Background())
+	return l
 }
 
 // errUnclear is the error of an unlock that follows an unlock of unknown outcome.
 var errUnclear = errors.New("the session was closed before, and the server may not know yet")
 
-// acquire takes the lock by try, on a new connection.
-func (l *held) acquire(ctx context.Context, try func(*sql.Conn) error) error {
+// acquire takes the lock by try, on a new connection. It ends when the client is closed, which does not end
+// a statement that waits.
+func (l *held) acquire(ctx context.Context, try func(context.Context, *sql.Conn) error) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	defer context.AfterFunc(l.open, end)()
 	c, err := l.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
-	switch err := try(c); {
+	switch err := try(ctx, c); {
 	case err == nil:
 		l.conn, l.unclear = c, false
 		return nil
@@ -47,14 +60,14 @@ func drop(c *sql.Conn) {
 }
 
 func (l *held) Lock(ctx context.Context) error {
-	return l.acquire(ctx, func(c *sql.Conn) error {
+	return l.acquire(ctx, func(ctx context.Context, c *sql.Conn) error {
 		return again(ctx, func() (bool, error) { return get(ctx, c, l.name, wait) })
 	})
 }
 
 // TryLock implements locktest.TryLocker.
 func (l *held) TryLock(ctx context.Context) (bool, error) {
-	err := l.acquire(ctx, func(c *sql.Conn) error { return once(get(ctx, c, l.name, 0)) })
+	err := l.acquire(ctx, func(ctx context.Context, c *sql.Conn) error { return once(get(ctx, c, l.name, 0)) })
 	if errors.Is(err, locktest.ErrBusy) {
 		return false, nil
 	}
@@ -89,6 +102,7 @@ func (l *held) Unlock(ctx context.Context) error {
 }
 
 func (l *held) leave() {
+	l.shut()
 	if l.conn != nil {
 		drop(l.conn)
 		l.conn = nil

@@ -32,9 +32,10 @@ const (
 // told that its session is over.
 var GetLock = locktest.Subject{
 	Name: "mysql-get-lock", About: "MySQL: GET_LOCK on a connection of its own",
+	Policy:  "A hold has a connection of its own from its first GET_LOCK, which goes back to the pool after an unlock, and which is closed after an acquire or an unlock that failed.",
 	Servers: mysqltest.Servers(), State: mysqltest.UserLock(nil),
 	Open: func(p *locktest.Process) (locktest.Client, error) {
-		return &client{DB: mysqltest.NewDB(p), handle: func(c *client, name string) handle { return &held{db: c.DB, name: name} }}, nil
+		return &client{DB: mysqltest.NewDB(p), handle: func(c *client, name string) handle { return newHeld(c.DB, name) }}, nil
 	},
 }
 
@@ -42,6 +43,7 @@ var GetLock = locktest.Subject{
 // common mistake: raystack/frontier issue 1918, jackc/tern issue 146.
 var GetLockPool = locktest.Subject{
 	Name: "mysql-get-lock-pool", About: "MySQL: GET_LOCK and RELEASE_LOCK through the pool",
+	Policy:  "Each statement goes to any connection of the pool, nothing is tried again, and an unlock that failed may be called again.",
 	Servers: mysqltest.Servers(), State: mysqltest.UserLock(nil),
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		return &client{DB: mysqltest.NewDB(p), handle: func(c *client, name string) handle { return &pooled{db: c.DB, name: name} }}, nil
@@ -61,7 +63,8 @@ var GetLockPool = locktest.Subject{
 // its renewals fail, before the lease is over, and the counter grows as long as the row is kept.
 var RowLock = locktest.Subject{
 	Name: "mysql-row", About: "MySQL: a row with an owner, an expiry and a token",
-	Servers: mysqltest.Servers(), Lease: lease, Renewed: true, RenewEvery: lease / 3, State: mysqltest.Row(nil),
+	Policy:  "The lock has no session, an acquire that failed is not tried again and leaves its row until the expiry, a renewal that failed is tried again when the next one is due, and an unlock that failed ends the renewals and may be called again.",
+	Servers: mysqltest.Servers(), Lease: lease, Renewed: true, RenewEvery: lease / 3, Waits: pause, State: mysqltest.Row(nil),
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		return &client{DB: mysqltest.NewDB(p), handle: func(c *client, name string) handle {
 			return &rowLock{p: p, db: c.DB, name: name, tries: p.Sim().Instant(), renewals: p.Sim().Instant()}

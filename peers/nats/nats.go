@@ -72,7 +72,8 @@ func subject(name, about string, w way) locktest.Subject {
 		b.TTL, b.LimitMarkerTTL = 0, time.Second
 	}
 	return locktest.Subject{
-		Name: name, About: about, Servers: natstest.Servers(b), Lease: lease, Renewed: true, RenewEvery: lease / 3, State: natstest.Value(nil),
+		Name: name, About: about, Servers: natstest.Servers(b), Lease: lease, Renewed: true, RenewEvery: lease / 3, Waits: pause, State: natstest.Value(nil),
+		Policy: "Each thread has a connection per lock, an acquire that failed is not tried again and leaves its key until the TTL, a renewal that failed is tried again every 250 ms, and an unlock that failed ends the renewals and may be called again.",
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			return client{natstest.NewClient(p, bucket), w}, nil
 		},

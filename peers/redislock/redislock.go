@@ -18,11 +18,15 @@ import (
 	"lockstep/locktest/redistest"
 )
 
-const lease = 8 * time.Second
+const (
+	lease = 8 * time.Second
+	pause = 100 * time.Millisecond // between two tries
+)
 
 // Subject is redislock's lock with its linear back-off of 100 ms.
 var Subject = locktest.Subject{
-	Name: "redislock", About: "redislock's lock with a back-off of 100 ms", Servers: redistest.Servers(1), Lease: lease, State: redistest.Value(nil),
+	Name: "redislock", About: "redislock's lock with a back-off of 100 ms", Servers: redistest.Servers(1), Lease: lease, Waits: pause, State: redistest.Value(nil),
+	Policy: "The lock has no session, an acquire that failed is not tried again and leaves its key until the lease ends, and an unlock that failed may be called again.",
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		return client{redislock.New(redistest.NewClient(p, 0))}, nil
 	},
@@ -57,7 +61,7 @@ func (l *lock) TryLock(ctx context.Context) (bool, error) {
 }
 
 func (l *lock) Lock(ctx context.Context) error {
-	return l.obtain(ctx, redislock.LinearBackoff(100*time.Millisecond))
+	return l.obtain(ctx, redislock.LinearBackoff(pause))
 }
 
 // Extend implements locktest.Extender.

@@ -58,7 +58,8 @@ func pause(int) time.Duration {
 
 func subject(name, about string, servers int, options ...redsync.Option) locktest.Subject {
 	return locktest.Subject{
-		Name: name, About: about, Servers: redistest.Servers(servers), Lease: 8 * time.Second, State: redistest.Value(nil),
+		Name: name, About: about, Servers: redistest.Servers(servers), Lease: 8 * time.Second, Waits: maxPauseMs * time.Millisecond, State: redistest.Value(nil),
+		Policy: "The lock has no session, the library deletes the keys of an acquire that failed, the adapter tries nothing again, and an unlock that failed may be called again.",
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			pools := make([]rs.Pool, servers)
 			for i := range pools {

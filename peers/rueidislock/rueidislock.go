@@ -54,6 +54,7 @@ func subject(name, about string, majority int, tryNextAfter time.Duration) lockt
 	return locktest.Subject{
 		Name: name, About: about, Servers: redistest.Servers(1),
 		Parts: 2*majority - 1, Lease: validity, Renewed: true, RenewEvery: renewEvery, State: redistest.Majority(2*majority-1, func(i int, lock string) string { return fmt.Sprintf("rueidislock:%d:%s", i, lock) }),
+		Policy: "A process has one locker, the library tries an acquire again when it hears of a change and deletes the keys of a hold that ends, and an unlock, which says nothing of its outcome, is called once.",
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 				KeyMajority: int32(majority), TryNextAfter: tryNextAfter, NoLoopTracking: true, ClientOption: rueidistest.Options(p, 0), ClientBuilder: rueidistest.Builder(p),

@@ -34,15 +34,17 @@ const timeout = 10 * time.Second
 
 // Lock is the lock as its documentation shows it: a failed call is tried again in the same session.
 // Nothing tells a holder that its session has ended, and nothing ends a wait.
-var Lock = subject("zookeeper", "ZooKeeper: the Lock of go-zookeeper/zk", false)
+var Lock = subject("zookeeper", "ZooKeeper: the Lock of go-zookeeper/zk", false,
+	"Each thread has a session per lock that lasts as long as its client, nothing is tried again, and after a call that failed the session goes on and the caller may call again.")
 
 // Closing is the lock for callers that close the session after a failed call, so that its nodes
 // end, and that give a hold up as soon as the connection is lost.
-var Closing = subject("zookeeper-closing", "ZooKeeper: the Lock of go-zookeeper/zk, in a session that ends with the first failure", true)
+var Closing = subject("zookeeper-closing", "ZooKeeper: the Lock of go-zookeeper/zk, in a session that ends with the first failure", true,
+	"Each thread has a session per lock, which goes on after an unlock, and which is closed after an acquire or an unlock that failed.")
 
-func subject(name, about string, closing bool) locktest.Subject {
+func subject(name, about string, closing bool, policy string) locktest.Subject {
 	return locktest.Subject{
-		Name: name, About: about, Servers: zookeepertest.Servers(), Lease: zookeepertest.Lease(timeout), Renewed: true, RenewEvery: zookeepertest.RenewEvery(timeout),
+		Name: name, About: about, Policy: policy, Servers: zookeepertest.Servers(), Lease: zookeepertest.Lease(timeout), Renewed: true, RenewEvery: zookeepertest.RenewEvery(timeout),
 		State: zookeepertest.First(nil),
 		Kept:  func(lock string) []string { return []string{"/" + lock} },
 		Open: func(p *locktest.Process) (locktest.Client, error) {

@@ -125,8 +125,9 @@ func number(n Node) string {
 type Client struct {
 	p *locktest.Process
 
-	mu  sync.Mutex // held for moments only
-	all []*Sessions
+	mu     sync.Mutex // held for moments only
+	all    []*Sessions
+	closed bool
 }
 
 // NewClient returns a client of p. The caller closes it, or embeds it in a [locktest.Client], whose
@@ -138,15 +139,16 @@ func NewClient(p *locktest.Process) *Client { return &Client{p: p} }
 func (c *Client) ForLock(name string) *Sessions {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := &Sessions{p: c.p, lock: name, number: len(c.all)}
+	s := &Sessions{c: c, lock: name, number: len(c.all)}
 	c.all = append(c.all, s)
 	return s
 }
 
-// Close closes the sessions that are open.
+// Close closes the sessions that are open. No session begins after it.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	all := c.all
+	c.closed = true
 	c.mu.Unlock()
 	for _, s := range all {
 		s.Close()
@@ -156,7 +158,7 @@ func (c *Client) Close() error {
 
 // Sessions are the sessions of one thread for one lock, of which one is open at a time.
 type Sessions struct {
-	p      *locktest.Process
+	c      *Client
 	lock   string
 	number int // among those of the client
 
@@ -177,21 +179,28 @@ func (quiet) Printf(string, ...any) {}
 
 // Connect returns the connection of the session that is open. If none is open, it begins a session of
 // this timeout, and told hears the events of the session. told may be nil. Close of s ends the session;
-// do not call Close of the connection.
+// do not call Close of the connection. When the client is closed, the error is zk.ErrClosing.
 func (s *Sessions) Connect(timeout time.Duration, told zk.EventCallback) (*zk.Conn, error) {
+	s.c.mu.Lock()
+	closed := s.c.closed
+	s.c.mu.Unlock()
+	if closed {
+		return nil, zk.ErrClosing
+	}
 	if conn := s.Conn(); conn != nil {
 		return conn, nil
 	}
 	begun := &connection{}
 	var err error
-	s.p.Serves(s.lock, func() {
-		begun.Conn, _, err = zk.Connect([]string{s.p.Addr(0)}, timeout, zk.WithLogger(quiet{}), zk.WithLogInfo(false),
+	p := s.c.p
+	p.Serves(s.lock, func() {
+		begun.Conn, _, err = zk.Connect([]string{p.Addr(0)}, timeout, zk.WithLogger(quiet{}), zk.WithLogInfo(false),
 			zk.WithDialer(func(network, addr string, _ time.Duration) (net.Conn, error) {
-				c, err := s.p.DialContext(context.Background(), network, addr)
+				c, err := p.DialContext(context.Background(), network, addr)
 				if err != nil {
 					// A real dial takes time to fail. Meanwhile the caller hands its request over. Without the
 					// yield it would race with the library, which then fails the requests that it has.
-					s.p.Sim().Yield(s.number)
+					p.Sim().Yield(s.number)
 				}
 				return socket{c, &begun.closing}, err
 			}),
