@@ -48,13 +48,19 @@ type Reader[V any] interface {
 	Left() ([]string, error)
 }
 
+// A Deleter is a Reader of a server with an operator who deletes the keys that match a glob.
+type Deleter interface {
+	Delete(glob string) error
+}
+
 // variable tells a process of this program which server it is.
 const variable = "LOCKSTEP_LIVE_SERVER"
 
 // question and answer go between the run and the process of the server.
 type question struct {
-	Locks []string
-	Left  bool
+	Locks  []string
+	Left   bool
+	Delete string // a glob; "": nothing
 }
 
 type answer[V any] struct {
@@ -118,10 +124,15 @@ func (k *Kind[V]) run(in io.Reader, out io.Writer, dir, addr, config string) err
 			return nil
 		}
 		var a answer[V]
-		if q.Left {
+		switch d, deletes := r.(Deleter); {
+		case q.Left:
 			a.Left, err = r.Left()
-		} else {
+		case q.Delete == "":
 			a.Views, err = r.Look(q.Locks)
+		case deletes:
+			err = d.Delete(q.Delete)
+		default:
+			err = fmt.Errorf("no operator removes keys: %s", q.Delete)
 		}
 		if err != nil {
 			a.Err = err.Error()
@@ -327,8 +338,9 @@ func (p *process[V]) Show(server sim.Server, view any, _ int64) { p.k.View(serve
 func (p *process[V]) Changed() <-chan struct{} { return p.changed }
 
 // Strike implements live.Observed.
-func (*process[V]) Strike(f model.FaultSpec) error {
-	return fmt.Errorf("no operator removes keys: %s", f)
+func (p *process[V]) Strike(f model.FaultSpec) error {
+	_, err := p.ask(question{Delete: f.Key})
+	return err
 }
 
 // Left implements live.Observed.

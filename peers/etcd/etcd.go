@@ -4,6 +4,8 @@
 // The lock is a key under the name of the lock, one for each session. The session whose key
 // was created first has the lock, and the others wait until the keys before theirs are
 // gone. A session is a lease that its client keeps alive.
+//
+// Mutex has a session for each acquire, and OneSession has one for each process.
 package etcd
 
 import (
@@ -42,6 +44,7 @@ const lease = 8 * time.Second
 //     it. It is the one of Header (mutex.go, line 158).
 var Mutex = locktest.Subject{
 	Name: "etcd-mutex", About: "etcd: concurrency.Mutex, with a session for each acquire",
+	Policy:  "Each acquire has a session of its own, which is closed after an unlock, and which is left to its lease after an acquire or an unlock that failed.",
 	Servers: etcdtest.Servers(), Lease: lease, Recovery: etcdtest.Recovery, Reconnect: etcdtest.Reconnect, Renewed: true, RenewEvery: etcdtest.RenewEvery(lease), Fair: true,
 	// The first key belongs to the holder, the others to waiters. A key is known by its session.
 	State: etcdtest.Oldest(func(lock string) string { return lock + "/" }),

@@ -75,14 +75,25 @@ func Key(key func(lock string) string) func(locktest.Snapshot, string) *locktest
 // the others wait in the order of their age. A key is known by the part after the prefix. prefix
 // returns the prefix of a lock, which ends with a separator.
 func Oldest(prefix func(lock string) string) func(locktest.Snapshot, string) *locktest.State {
+	return oldest(prefix, func(e Entry) string { return e.Key })
+}
+
+// OldestCreated is Oldest for a key that comes again when its caller asks again, such as the key of a session
+// that several holds share. A key is known by the part after the prefix and the revision at which it was created.
+func OldestCreated(prefix func(lock string) string) func(locktest.Snapshot, string) *locktest.State {
+	return oldest(prefix, func(e Entry) string { return e.Key + "." + strconv.FormatInt(e.CreateRevision, 10) })
+}
+
+// oldest returns the State of Oldest. name returns the name of a key.
+func oldest(prefix func(lock string) string, name func(Entry) string) func(locktest.Snapshot, string) *locktest.State {
 	return func(s locktest.Snapshot, lock string) *locktest.State {
 		var st *locktest.State
 		for _, e := range Entries(s, prefix(lock)) {
 			if st != nil {
-				st.Queue = append(st.Queue, e.Key)
+				st.Queue = append(st.Queue, name(e))
 				continue
 			}
-			st = hold(s, e, e.Key)
+			st = hold(s, e, name(e))
 		}
 		return st
 	}

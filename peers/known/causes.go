@@ -31,6 +31,7 @@ var (
 	connectedAnew  = defect.NewKind("connected-anew", "the call had to make a connection")
 	endsUnheard    = defect.NewKind("ends-unheard", "the client refused a session that it had, since the server knew less than the client")
 	otherSession   = defect.NewKind("other-session", "the unlock asked a session that did not have the lock")
+	placeGone      = defect.NewKind("place-gone", "another hand removed the place of the thread, whose call was granted all the same")
 	sessionOfOther = defect.NewKind("session-of-other", "the command ran in the session of the holder, for another thread")
 )
 
@@ -664,6 +665,39 @@ func newerThanServer(c *defect.Case) *defect.Cause {
 	return nil
 }
 
+// grantedWithoutPlace finds the change in which another hand removed the hold or the place of a call, which
+// was granted all the same: nothing gave it another one. The finding names the call, or is due to its answer.
+func grantedWithoutPlace(c *defect.Case) *defect.Cause {
+	for _, o := range c.CallsOn(c.Lock) {
+		if !o.Action.Acquires() || o.Outcome != model.Granted || o.AtNs > c.Until() {
+			continue
+		}
+		var removed *trace.Change
+		for _, s := range c.ChangesWithin(c.Lock, o.AtNs, o.ReturnedNs()) {
+			switch {
+			case has(s.After, o.Caller):
+				removed = nil
+			case has(s.Before, o.Caller) && !s.MadeFor(o.Caller):
+				removed = s
+			}
+		}
+		if removed != nil && (names(c, o) || c.DueToAnswer(o)) {
+			return defect.ByChange(placeGone, removed)
+		}
+	}
+	return nil
+}
+
+// names reports whether a finding names a call.
+func names(c *defect.Case, o *trace.Call) bool {
+	for _, r := range c.Finding.Ops {
+		if model.ThreadName(r.Process, r.Thread) == o.Caller && r.CallNs == o.AtNs {
+			return true
+		}
+	}
+	return false
+}
+
 // unlockedElsewhere finds an unlock that was told that the lock is not held. The server held it for
 // the thread of the unlock.
 func unlockedElsewhere(c *defect.Case) *defect.Cause {
@@ -695,6 +729,33 @@ func sharedSession(c *defect.Case) *defect.Cause {
 				continue
 			}
 			if owner := m.Before(c.Lock).Owner; owner != "" && owner != o.Caller && model.ProcessOf(owner) == o.Process {
+				return defect.ByCommands(sessionOfOther, m)
+			}
+		}
+	}
+	return nil
+}
+
+// sharedPlace is sharedSession for a lock with a queue. It also finds a call that was granted without a hold of
+// its own, by its last attempt, if the server held the lock for another thread of the process when it returned.
+// The two had one place in the queue.
+func sharedPlace(c *defect.Case) *defect.Cause {
+	if cause := sharedSession(c); cause != nil {
+		return cause
+	}
+	for _, o := range c.CallsOn(c.Lock) {
+		if !o.Action.Acquires() || o.Outcome != model.Granted || o.ReturnedNs() > c.Until() {
+			continue
+		}
+		if slices.ContainsFunc(o.Changes, func(s *trace.Change) bool { return s.After.Owner == o.Caller }) {
+			continue
+		}
+		owner := c.StateAt(c.Lock, o.ReturnedNs()).Owner
+		if owner == "" || owner == o.Caller || model.ProcessOf(owner) != o.Process {
+			continue
+		}
+		for _, m := range slices.Backward(o.Sent) {
+			if m.Executed != nil && m.Script == model.RoleAcquire {
 				return defect.ByCommands(sessionOfOther, m)
 			}
 		}

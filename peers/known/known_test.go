@@ -28,7 +28,7 @@ import (
 
 var locks = []locktest.Subject{
 	redsync.Subject(1), redsync.Subject(5), redsync.SetOnExtend, rueidislock.Subject(1), rueidislock.Subject(2), rueidislock.Patient,
-	memcached.Add, memcached.AddForever, memcached.CAS, zookeeper.Lock, zookeeper.Closing, etcd.Mutex,
+	memcached.Add, memcached.AddForever, memcached.CAS, zookeeper.Lock, zookeeper.Closing, etcd.Mutex, etcd.OneSession,
 	nats.KV, nats.OnTime, nats.Blind, nats.KeyTTL, mysql.GetLock, mysql.GetLockPool, mysql.RowLock,
 }
 

@@ -10,12 +10,12 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// since is the version of the list of defects at which most of these were added, and wider the one at
-// which causes were added to some of them.
+// since is the version of the list of defects at which most of these were added, wider the one at
+// which causes were added to some of them, and newest the one at which the last were added.
 const (
-	since = 6
-	wider = 8
-	told  = 9
+	since  = 6
+	wider  = 8
+	newest = 9
 )
 
 // among returns a function that reports whether a lock has one of these names. The program that
@@ -25,6 +25,7 @@ func among(names ...string) func(*subject.Subject) bool {
 }
 
 var (
+	etcdLocks  = []string{"etcd-mutex", "etcd-mutex-one-session"}
 	natsLocks  = []string{"nats-kv", "nats-kv-on-time", "nats-kv-blind", "nats-kv-key-ttl"}
 	zookeepers = []string{"zookeeper", "zookeeper-closing"}
 )
@@ -230,7 +231,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeMutualExclusion, model.JudgeWorkload},
 		Applies: among("rueidislock-1", "rueidislock-2", "rueidislock-patient"),
 		Cause:   toldLate,
-		Since:   told,
+		Since:   newest,
 	},
 	{
 		ID:      "RUEIDISLOCK-connects-in-a-try",
@@ -248,27 +249,36 @@ var Defects = []defect.Defect{
 		Title:   "an unlock after the end of the lease returns no error",
 		Story:   "Mutex.Unlock deletes its key and does not look whether there was one. The caller is told that it gave the lock up, although its lease had ended before. The library is to blame.",
 		Judges:  []string{model.JudgeLinearizable},
-		Applies: among("etcd-mutex"),
+		Applies: among(etcdLocks...),
 		Cause:   deletedNothing,
-		Since:   since,
+		Since:   newest,
 	},
 	{
 		ID:      "ETCD-key-stays",
 		Title:   "an acquire that is given up in its transaction leaves its key",
 		Story:   "If Lock or TryLock is given up while its transaction is under way, the key may be written, and is not deleted: Mutex.Lock cleans up after a wait that failed, and not after a transaction that failed. Everybody waits behind the key until its session is over. The library is to blame.",
 		Judges:  onServer,
-		Applies: among("etcd-mutex"),
+		Applies: among(etcdLocks...),
 		Cause:   leftBehind,
-		Since:   since,
+		Since:   newest,
+	},
+	{
+		ID:      "ETCD-shared-session",
+		Title:   "threads that share a session both get the lock, and one unlocks for the other",
+		Story:   "The key of a Mutex has the name of its session. A second Lock or TryLock in the session that has the lock finds that key and is granted, and Unlock of either deletes it. A TryLock that is refused deletes the key with which another thread of the session waits. The documents say that two calls with one lease are a single acquisition, so the lock is to blame: its threads must ask one by one, or have a session each.",
+		Judges:  []string{model.JudgeMutualExclusion, model.JudgeLinearizable, model.JudgeMisdelete, model.JudgeFencing, model.JudgeLease, model.JudgeWorkload},
+		Applies: among("etcd-mutex-one-session"),
+		Cause:   sharedPlace,
+		Since:   newest,
 	},
 	{
 		ID:      "ETCD-told-late",
 		Title:   "a holder that is cut off is told after its lease",
 		Story:   "The client counts the lease from the answer to a keepalive, and looks only now and then whether it is over (client/v3 3.7.3, lease.go, functions recvKeepAlive and deadlineLoop). The server counts it from the request. So the channel Done of a session whose keepalives are held up is closed up to a second after the lease, and another may have the lock. The library is to blame: it must count from the sending.",
 		Judges:  []string{model.JudgeMutualExclusion, model.JudgeWorkload},
-		Applies: among("etcd-mutex"),
+		Applies: among(etcdLocks...),
 		Cause:   toldLate,
-		Since:   told,
+		Since:   newest,
 	},
 
 	// ZooKeeper.
@@ -309,6 +319,16 @@ var Defects = []defect.Defect{
 		Applies: among(zookeepers...),
 		Cause:   unlockedInVain,
 		Since:   since,
+	},
+
+	{
+		ID:      "ZK-own-node",
+		Title:   "a Lock whose node was deleted is granted without a node",
+		Story:   "Lock waits until no child has a lower number than its own node, and never looks whether its own node is among the children. If an operator deletes the queue while it waits, it is granted as soon as the nodes before its own are gone. The server keeps nothing for this hold, so that others get the lock beside it. The library is to blame: it must look for its own node, as etcd's concurrency.Mutex does.",
+		Judges:  []string{model.JudgeMutualExclusion, model.JudgeLinearizable, model.JudgeWorkload},
+		Applies: among(zookeepers...),
+		Cause:   grantedWithoutPlace,
+		Since:   newest,
 	},
 
 	// MySQL.

@@ -67,6 +67,8 @@ func Locks() []locktest.Subject {
 			"Stop the work when the connection is lost, and let the guarded resource check a token if a pause may outlast the session."),
 		advise(etcd.Mutex, "Take it where waiters must be served in order and a crashed holder may block others for a session. "+
 			"Check the revision at whatever the lock guards: a pause gives two owners."),
+		advise(etcd.OneSession, "Take it where at most one goroutine of a process asks for a lock, or where a local mutex lets them ask one by one. "+
+			"Do not take it where two goroutines may ask: the session is the owner, so that both have the lock, and one unlocks for the other."),
 		advise(nats.KV, "Take it where NATS is there anyway, and check the revision at whatever the lock guards. "+
 			"Do not take it in a bucket that may lose its data: a revision then comes again, and an old holder overwrites the hold of the next."),
 		advise(nats.OnTime, "Take it where NATS is there anyway, and check the revision at whatever the lock guards. "+

@@ -59,9 +59,9 @@ func Register() {
 			Defects: []string{"ETCD-unchecked-unlock", "ETCD-key-stays", "ETCD-told-late"}, Modules: []string{"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/server/v3"},
 		},
 		upstream.Library{
-			Name: "go-zookeeper", Tracker: "github.com/go-zookeeper/zk", Form: upstream.Plain, Source: source("zk"), Protocol: true, Places: true,
+			Name: "go-zookeeper", Tracker: "github.com/go-zookeeper/zk", Form: upstream.Plain, Source: source("zk"), Protocol: true, Places: true, Delete: true,
 			Needs:   ", with `java` on the PATH and the package `zookeeper` of Debian",
-			Defects: []string{"ZK-server-behind", "ZK-229", "ZK-close-unsent", "ZK-unlock-forgotten"}, Modules: []string{"github.com/go-zookeeper/zk"},
+			Defects: []string{"ZK-server-behind", "ZK-229", "ZK-close-unsent", "ZK-unlock-forgotten", "ZK-own-node"}, Modules: []string{"github.com/go-zookeeper/zk"},
 		},
 		upstream.Library{
 			Name: "MariaDB", Tracker: "jira.mariadb.org", Form: upstream.Plain, Source: source("userlock"), Places: true,

@@ -157,10 +157,11 @@ func TestAFaultThatAServerLacksIsRefused(t *testing.T) {
 		{memcached, "{at: 1s, key: \"*\", do: delete}", ""},
 		{memcached, "{at: 1s, key: orders, do: expire}", ""},
 		{memcached, "{when: {process: a}, do: half_open}", "server 1 of memcached-cas takes messages one by one"},
-		{etcd, "{at: 1s, server: restart}", "server 1 of etcd-mutex does not start again as the same member without its data; it has a restart with its data"},
+		{etcd, "{at: 1s, server: restart}", "server 1 of etcd-mutex does not start again as the same member without its data; it has a restart with its data and the deletion of keys"},
 		{etcd, "{at: 1s, server: stall, for: 1s}", "server 1 of etcd-mutex has timers of its own"},
 		{etcd, "{at: 1s, server: wall_clock, step: 1h}", "server 1 of etcd-mutex has no wall clock"},
-		{etcd, "{at: 1s, key: \"*\", do: delete}", "server 1 of etcd-mutex has no operator who removes keys; it has"},
+		{etcd, "{at: 1s, key: \"*\", do: delete}", ""},
+		{etcd, "{at: 1s, key: \"*\", do: expire}", "server 1 of etcd-mutex has no operator who ends a lease; it has"},
 		{etcd, "{when: {process: a}, do: error, with: x}", "server 1 of etcd-mutex speaks a stream that is not taken apart"},
 		{etcd, "{when: {command: GET}, do: drop}", "server 1 of etcd-mutex speaks a stream that is not taken apart"},
 		{etcd, "{when: {process: a, nth: 9}, do: half_open}", ""},
@@ -279,6 +280,14 @@ func TestEachLockSaysWhenToTakeIt(t *testing.T) {
 	for _, s := range programs.Locks() {
 		if s.Advice == "" {
 			t.Errorf("%s says nothing", s.Name)
+		}
+	}
+}
+
+func TestEachLockHasAPolicyOfOneSentence(t *testing.T) {
+	for _, s := range programs.Locks() {
+		if !strings.HasSuffix(s.Policy, ".") || strings.Count(s.Policy, ". ") > 0 {
+			t.Errorf("the policy of %s is no sentence: %q", s.Name, s.Policy)
 		}
 	}
 }

@@ -92,3 +92,6 @@ func (o *observer) Look([]string) (views []view, err error) {
 
 // Left implements embedded.Reader.
 func (o *observer) Left() ([]string, error) { return o.m.keys() }
+
+// Delete implements embedded.Deleter.
+func (o *observer) Delete(glob string) error { return o.m.delete(glob) }

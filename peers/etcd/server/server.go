@@ -20,6 +20,7 @@ import (
 	"unsafe"
 
 	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/config"
 	"go.etcd.io/etcd/server/v3/etcdserver"
@@ -199,10 +200,10 @@ func (s *Server) Stop() {
 
 // Lacks implements sim.StreamServer.
 func (*Server) Lacks(f model.FaultSpec) string {
-	const has = "; it has a restart with its data"
+	const has = "; it has a restart with its data and the deletion of keys"
 	switch {
-	case f.Kind == model.FaultKey:
-		return "has no operator who removes keys" + has
+	case f.Kind == model.FaultKey && f.KeyDo != "delete":
+		return "has no operator who ends a lease" + has
 	case f.Server == model.ServerRestart && !f.KeepData:
 		return "does not start again as the same member without its data" + has
 	case f.Server == model.ServerFailover:
@@ -217,10 +218,18 @@ func (*Server) Lacks(f model.FaultSpec) string {
 func (*Server) Describe(f model.FaultSpec) string { return f.String() }
 
 // Strike implements sim.StreamServer: a crash, after which the server starts again with
-// what it had written to its directory.
-func (s *Server) Strike(int64, model.FaultSpec, *sim.Effects) {
+// what it had written to its directory, or an operator who deletes keys. A server that is down has nobody
+// who could delete them.
+func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
 	s.mu.Lock()
 	old := s.now
+	if f.Kind == model.FaultKey {
+		s.mu.Unlock()
+		if old != nil {
+			go func() { _ = old.delete(f.Key) }() // it fails if the server is stopped meanwhile
+		}
+		return
+	}
 	s.now = nil
 	s.mu.Unlock()
 	if old == nil {
@@ -319,6 +328,26 @@ func (s *Server) Leftovers(out *sim.Effects) {
 	for _, key := range keys {
 		out.Record(model.Event{Kind: model.KindLeft, Key: key})
 	}
+}
+
+// delete deletes the keys that match a glob, all in one transaction.
+func (m *member) delete(glob string) error {
+	keys, err := m.keys()
+	if err != nil {
+		return err
+	}
+	txn := &etcdserverpb.TxnRequest{}
+	for _, key := range keys {
+		if sim.Match(glob, key) {
+			op := &etcdserverpb.RequestOp_RequestDeleteRange{RequestDeleteRange: &etcdserverpb.DeleteRangeRequest{Key: []byte(key)}}
+			txn.Success = append(txn.Success, &etcdserverpb.RequestOp{Request: op})
+		}
+	}
+	if len(txn.Success) == 0 {
+		return nil
+	}
+	_, err = m.etcd.Txn(context.Background(), txn)
+	return err
 }
 
 // keys returns all keys, in order.
