@@ -139,7 +139,7 @@ func foundDeleted(c *defect.Case) *defect.Cause {
 
 // misled finds the last request of a try that was told that the lock is taken, although no request of the
 // try found it taken before the try returned. There are two cases. The last request had no answer when
-// the try returned. Or the first request still found the mark that an earlier unlock had left, and the
+// the try returned. Or the first request still found the mark that the end of an earlier hold had left, and the
 // mark had ended when the last request came.
 func misled(c *defect.Case, o *trace.Call) *defect.Cause {
 	if o == nil || !o.Action.Acquires() || o.Return == nil || o.Return.Outcome != model.Busy {
@@ -147,7 +147,7 @@ func misled(c *defect.Case, o *trace.Call) *defect.Cause {
 	}
 	var deleted *trace.Change
 	for _, s := range c.ChangesUpTo(c.Lock, o.AtNs) {
-		if s.Ended() && s.By != nil {
+		if s.Ended() {
 			deleted = s
 		}
 	}

@@ -75,11 +75,11 @@ var Defects = []defect.Defect{
 	{
 		ID:      "NATS-create-finds-deleted",
 		Title:   "Create says that a key exists that was deleted",
-		Story:   "The first request of Create is refused if the key was there before and was deleted. Create then asks for the last message, and writes again if that marks a deletion. If the second request has no answer, since the time of the caller is over or the connection is lost, Create returns the error of the first one: ErrKeyExists. It does so, too, if the time to live of the mark ends between its requests. The client library is to blame. Nothing is left behind.",
+		Story:   "The first request of Create is refused if the key was there before and was deleted, or ended with a time to live of its own. Create then asks for the last message, and writes again if that marks a deletion. If the second request has no answer, since the time of the caller is over or the connection is lost, Create returns the error of the first one: ErrKeyExists. It does so, too, if the time to live of the mark ends between its requests. The client library is to blame. Nothing is left behind.",
 		Judges:  []string{model.JudgeLinearizable},
 		Applies: among(natsLocks...),
 		Cause:   foundDeleted,
-		Since:   wider,
+		Since:   shared,
 	},
 	{
 		ID:      "NATS-revision-again",
@@ -131,9 +131,9 @@ var Defects = []defect.Defect{
 		Title:   "the key of a hold that its holder counts as lost stays until its time to live is over",
 		Story:   "The holder counts its time from before the request that took or prolonged the hold, and the server from its arrival. If that request was late, and no later renewal arrives, the holder is told that the hold is lost while the server still has the key. Its unlock deletes nothing, since another hold might have the revision. The lock is to blame: everybody waits for the rest of the time to live.",
 		Judges:  []string{model.JudgeLiveness},
-		Applies: among("nats-kv", "nats-kv-on-time"),
+		Applies: among("nats-kv", "nats-kv-on-time", "nats-kv-key-ttl"),
 		Cause:   unaskedUnlock,
-		Since:   wider,
+		Since:   shared,
 	},
 	{
 		ID:      "NATS-update-takes-ttl",
