@@ -69,7 +69,7 @@ var CAS = subject("memcached-cas", "Memcached: add with an expiry, gets and cas"
 func subject(name, about string, lease time.Duration, tells bool, release func(*lock) error) locktest.Subject {
 	return locktest.Subject{
 		Name: name, About: about, Servers: server.Servers(1), Lease: lease, Waits: pause, State: server.Value,
-		Policy: "The lock has no session, an acquire that failed is not tried again and leaves its item until the expiry, and an unlock that failed may be called again.",
+		Policy: "The lock has no session, an acquire that failed is not tried again and leaves the item that it may have stored, and an unlock that failed may be called again.",
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			c := memcache.New(p.Addr(0))
 			c.DialContext = p.DialContext
