@@ -188,6 +188,7 @@ func (*socket) SetWriteDeadline(time.Time) error { return nil }
 // SetReadDeadline implements net.Conn. The deadline is an event of the
 // scheduler, so that it does not count while the process is paused.
 func (s *socket) SetReadDeadline(t time.Time) error {
+	t = s.p.deadline(t)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.deadline, s.expired = t, false

@@ -89,6 +89,7 @@ func (w *World) strike(f model.FaultSpec) {
 		p := w.process(f.Processes[0])
 		w.mu.Lock()
 		p.jump += f.Step
+		p.seat.ahead += int64(f.Step)
 		w.mu.Unlock()
 	case model.FaultKey, model.FaultServer:
 		if f.Server == model.ServerIsolate {

@@ -183,6 +183,7 @@ func (h *Host) enter(w *World, alive *pulse) {
 	if h.traced {
 		w.writers = map[int][]string{}
 	}
+	w.beginSeats()
 	if h.Chance || w.lineage != nil {
 		beginChance(w.chooser, w.lineage)
 		alive.seeded.Store(true)

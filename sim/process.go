@@ -42,6 +42,7 @@ type Process struct {
 	cutUntil    []int64 // by node, the end of a partition; guarded by w.mu
 	held        []func()
 	jump        time.Duration // steps of the wall clock so far
+	seat        seatProcess
 	close       func()
 	dial        Dialer        // of a process that is in no world, see NewOutside
 	turns       chan struct{} // see TakesTurns; nil: nobody waits for a turn
@@ -177,6 +178,7 @@ func (p *Process) runClose() {
 			w.bell.ring()
 		}
 	}()
+	p.sit(p.cfg.Name + " closes")
 	p.closer.Store(ownNumber())
 	p.close()
 	p.closer.Store(0)
@@ -496,6 +498,7 @@ func (p *Process) pause(d int64) {
 	}
 	p.pauses = append(p.pauses, [2]int64{w.now(), until})
 	p.pausedUntil = until
+	p.seat.pausedUntil, p.seat.held = w.start.UnixNano()+until, 0
 	w.sched.add(until, classFault, func() {
 		if w.now() < p.pausedUntil {
 			return
@@ -616,6 +619,7 @@ func (t *Thread) enter(s threadState) {
 func (t *Thread) Start(body func()) {
 	t.enter(threadStepping)
 	go func() {
+		t.p.sit(t.name)
 		t.p.w.lineage.register(t)
 		t.step(func(done func()) { done() })
 		defer t.recovered()

@@ -103,6 +103,7 @@ type World struct {
 	leaving   bool
 	// orphans are the calls of dead processes' threads that are open when all leave.
 	orphans   []*call
+	seats     uint64 // the seed of the keys of seats
 	alive     *pulse
 	over      bool  // connections are gone, nothing is recorded
 	faultsDue int   // timed faults that have not ended
@@ -223,11 +224,12 @@ func newWorld(cfg Config) *World {
 func (w *World) begin(noShortcuts bool) {
 	for _, n := range w.nodes {
 		if n.stream != nil {
-			n.stream.boot(w.setupOf(n, noShortcuts), w.bell.ring, w.instant)
+			runIn(seat{key: w.seatKey("server " + n.Addr), draw: true}, func() { n.stream.boot(w.setupOf(n, noShortcuts), w.bell.ring, w.instant) })
 			synctest.Wait()
 		}
 	}
 	w.start = time.Now()
+	w.setClocks()
 	for _, n := range w.nodes {
 		if n.stream != nil && n.stream.failed != nil {
 			w.record(&model.Event{Kind: model.KindDefect, Text: fmt.Sprintf("the server at %s did not start: %v", n.Addr, n.stream.failed)})
@@ -256,7 +258,7 @@ func (w *World) setupOf(n *node, noShortcuts bool) Setup {
 func (w *World) now() int64 { return w.nowNs }
 
 // Now returns the simulated time since the start. Any goroutine.
-func (w *World) Now() time.Duration { return time.Since(w.start) }
+func (w *World) Now() time.Duration { return since(w.start) }
 
 // readClock makes now return the present time. The scheduler calls it after time may have passed, which is
 // when it slept.

@@ -66,7 +66,9 @@ func Open(sc *scenarios.Scenario, l *subject.Subject, p *sim.Process, addrs []st
 
 // open calls the lock's Open. It returns an error if Open returns no client.
 func open(l *subject.Subject, p *sim.Process, o subject.Options) (lockimpl.Client, error) {
-	client, err := l.Open(p, o)
+	var client lockimpl.Client
+	var err error
+	p.Within(func() { client, err = l.Open(p, o) })
 	if err == nil && client == nil {
 		err = errors.New("neither a client nor an error came from Open")
 	}

@@ -1,0 +1,44 @@
+//go:build lockstep_overlay
+
+package sim
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+	_ "unsafe" // for linkname
+
+	overlay "overlay_missing_use_simrun_test"
+)
+
+// Overlaid reports that the program was built with the overlay of package overlay. In its worlds a goroutine
+// that waits for a mutex lets time pass, all chance of the standard library repeats, and time.Now and the
+// timers of a process have its wall clock and its pauses.
+const Overlaid = true
+
+// An overlay is made of the files of one release, and would put these in place of those of another one.
+func init() {
+	if overlay.Release != runtime.Version() {
+		fmt.Fprintf(os.Stderr, "lockstep: the overlay is made for %s, and this program is built with %s; make it anew: simrun overlay, or simrun test\n",
+			overlay.Release, runtime.Version())
+		os.Exit(2)
+	}
+}
+
+//go:linkname overlayBegin
+func overlayBegin(seed uint64)
+
+//go:linkname overlaySwap
+func overlaySwap(*seat)
+
+//go:linkname overlayNow
+func overlayNow() (now int64, ok bool)
+
+// since returns the time of the world since its start. time.Now is the wall clock of the caller's process.
+func since(start time.Time) time.Duration {
+	if now, ok := overlayNow(); ok {
+		return time.Duration(now - start.UnixNano())
+	}
+	return time.Since(start)
+}
