@@ -65,6 +65,7 @@ func Commands(a *frame.App) (groups []frame.Group, parts []*cobra.Command) {
 		{Title: "Scenarios:", Commands: []*cobra.Command{listCommand(a), runCommand(a), matrixCommand(a)}},
 		{Title: "Recordings and results:", Commands: []*cobra.Command{replayCommand(a), reportCommand(a), serveCommand(a), shrinkCommand(a)}},
 		{Title: "Random runs and campaigns:", Commands: append([]*cobra.Command{exploreCommand(a), mergeCommand(a)}, append(farmCommands(a), surveyCommand(a), repeatCommand(a))...)},
+		{Title: "Tests of your own:", Commands: []*cobra.Command{overlayCommand(a), testCommand(a)}},
 		{Title: "On real servers:", Commands: []*cobra.Command{liveCommand(a)}},
 		{Title: "Histories and the tool itself:", Commands: []*cobra.Command{checkCommand(a), a.VersionCommand()}},
 	}

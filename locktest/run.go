@@ -424,6 +424,10 @@ func (r *runner) read(t *testing.T, file string) (*play.Recording, *scenarios.Sc
 		}
 		return r.lock, nil
 	})
+	var overlaid *play.OtherOverlayError
+	if errors.As(err, &overlaid) {
+		t.Fatalf("locktest: %v; replay it with: %s", err, r.replayWith(!sim.Overlaid, file))
+	}
 	var other *play.WrongWorldError
 	if err != nil && !(errors.As(err, &other) && other.Loads) {
 		t.Fatal("locktest:", err)
@@ -933,7 +937,20 @@ func (r *runner) unshown(t *testing.T, g explore.Found) {
 
 // replayOf returns the command that replays a recording.
 func (r *runner) replayOf(file string) string {
-	return fmt.Sprintf("go test %s-run '%s' -lockstep.replay=%s", testedPackage(), patternOf(r.t.Name()), file)
+	return r.replayWith(sim.Overlaid, file)
+}
+
+// replayWith is replayOf for a test that is built with the overlay, or without it.
+func (r *runner) replayWith(overlaid bool, file string) string {
+	return fmt.Sprintf("%s %s-run '%s' -lockstep.replay=%s", testCommand(overlaid), testedPackage(), patternOf(r.t.Name()), file)
+}
+
+// testCommand returns the command that builds a test with the overlay, or without it, and runs it.
+func testCommand(overlaid bool) string {
+	if overlaid {
+		return "simrun test"
+	}
+	return "go test"
 }
 
 // longMost is the largest share of schedules that may take too many steps: one in so many.
@@ -1196,7 +1213,7 @@ func (r *runner) keep(f failure) (file string, err error) {
 	var b bytes.Buffer
 	comment := []string{
 		fmt.Sprintf("Lockstep recording of %s: %s", r.s.Name, f.finding.Judge), sentence.Finding(f.finding),
-		"go test replays it. Remove it when the lock is not to be judged in this schedule any more.",
+		testCommand(sim.Overlaid) + " replays it. Remove it when the lock is not to be judged in this schedule any more.",
 	}
 	if err := f.verdict.Recording().Write(&b, comment); err != nil {
 		return "", err

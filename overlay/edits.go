@@ -30,16 +30,17 @@ var edits = map[string][]edit{
 		{"\t\tj := cheaprandn(uint32(norder + 1))\n", "\t\tj := lockstepCase(gp, uint32(norder+1))\n"},
 	},
 	"runtime/rand.go": {
-		{"func rand32() uint32 {\n\treturn uint32(rand())\n", "func rand32() uint32 {\n\treturn uint32(lockstepRand())\n"},
-		{"func maps_rand() uint64 {\n\treturn rand()\n", "func maps_rand() uint64 {\n\treturn lockstepRand()\n"},
+		{"func rand() uint64 {\n", "func rand() uint64 {\n\tif gp := getg(); gp.lockstep.draw {\n\t\treturn gp.bubble.lockstep // see lockstep.go\n\t}\n"},
+		{"func legacy_fastrand() uint32 {\n", "func legacy_fastrand() uint32 {\n\tif n, ok := lockstepDraw(0); ok {\n\t\treturn uint32(n)\n\t}\n"},
+		{"func legacy_fastrandn(n uint32) uint32 {\n", "func legacy_fastrandn(n uint32) uint32 {\n\tif x, ok := lockstepDraw(0); ok {\n\t\treturn uint32(uint64(uint32(x)) * uint64(n) >> 32)\n\t}\n"},
+		{"func legacy_fastrand64() uint64 {\n", "func legacy_fastrand64() uint64 {\n\tif n, ok := lockstepDraw(0); ok {\n\t\treturn n\n\t}\n"},
 	},
 	"runtime/alg.go": {
 		{"\t\thashkey[i] = uintptr(bootstrapRand())\n", "\t\thashkey[i] = uintptr(lockstepHashKey(i))\n"},
 		{"\t\tkey[i] = bootstrapRand()\n", "\t\tkey[i] = lockstepHashKey(i)\n"},
 	},
-	"internal/sync/hashtriemap.go": {
-		{"\tht.seed = uintptr(runtime_rand())\n", "\tht.seed = uintptr(lockstepRand())\n"},
-		{"//go:linkname runtime_rand runtime.rand\nfunc runtime_rand() uint64\n", "//go:linkname lockstepRand\nfunc lockstepRand() uint64\n"},
+	"os/tempfile.go": {
+		{"//go:linkname runtime_rand runtime.rand\nfunc runtime_rand() uint64\n", "//go:linkname runtime_rand runtime.fastrand64\nfunc runtime_rand() uint64\n"},
 	},
 	"hash/maphash/maphash_runtime.go": {
 		{"func randUint64() uint64 {\n", "//go:linkname lockstepDraw\nfunc lockstepDraw(seeded uint64) (uint64, bool)\n\nfunc randUint64() uint64 {\n\tif n, ok := lockstepDraw(0); ok {\n\t\treturn n\n\t}\n"},
@@ -62,6 +63,7 @@ var edits = map[string][]edit{
 		{"func (c *ChaCha8) Seed(seed [32]byte) {\n", "func (c *ChaCha8) Seed(seed [32]byte) {\n\tc.lockstep = lockstepWorld()\n"},
 		{"func (c *ChaCha8) UnmarshalBinary(data []byte) error {\n", "func (c *ChaCha8) UnmarshalBinary(data []byte) error {\n\tc.lockstep = lockstepWorld()\n"},
 		{"func (c *ChaCha8) Uint64() uint64 {\n", "func (c *ChaCha8) Uint64() uint64 {\n\tif n, ok := lockstepDraw(c.lockstep); ok {\n\t\treturn n\n\t}\n"},
+		{"\tif c.readLen > 0 {\n\t\tn = copy", "\tif _, ok := lockstepDraw(c.lockstep); ok {\n\t\tc.readLen = 0\n\t}\n\tif c.readLen > 0 {\n\t\tn = copy"},
 	},
 	"math/rand/rng.go": {
 		{"\tvec  [rngLen]int64 // current feedback register\n", "\tvec  [rngLen]int64 // current feedback register\n\n\tlockstep uint64 // the world in which the source was seeded; 0: in none\n"},
@@ -69,6 +71,7 @@ var edits = map[string][]edit{
 		{"func (rng *rngSource) Uint64() uint64 {\n", "func (rng *rngSource) Uint64() uint64 {\n\tif n, ok := lockstepDraw(rng.lockstep); ok {\n\t\treturn n\n\t}\n"},
 	},
 	"math/rand/rand.go": {
+		{"\trng, _ := src.(*rngSource)\n\tfor n", "\trng, _ := src.(*rngSource)\n\tif rng != nil {\n\t\tif _, ok := lockstepDraw(rng.lockstep); ok {\n\t\t\tpos = 0\n\t\t}\n\t}\n\tfor n"},
 		{"// runtimeSource is an implementation of Source64 that uses the runtime\n",
 			"//go:linkname lockstepDraw\nfunc lockstepDraw(seeded uint64) (uint64, bool)\n\n//go:linkname lockstepWorld\nfunc lockstepWorld() uint64\n\n// runtimeSource is an implementation of Source64 that uses the runtime\n"},
 	},

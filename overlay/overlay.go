@@ -28,6 +28,10 @@ const Tag = "lockstep_overlay"
 // without the overlay ends with its name before anything compiles.
 const marker = "overlay_missing_use_simrun_test"
 
+// Version is the version of what the overlay has for package sim, which knows the version that it needs. It is
+// raised by hand whenever package sim needs another overlay, or the same decisions give another record with it.
+const Version = 1
+
 // Known are the oldest and the newest release with which the overlay is known to work.
 var Known = [2]string{"go1.26.0", "go1.26.8"}
 
@@ -77,7 +81,7 @@ func (e *UnknownReleaseError) Error() string {
 func (t Toolchain) files() (map[string][]byte, error) {
 	all := map[string][]byte{
 		"runtime/lockstep.go":  runtimeFile,
-		marker + "/release.go": fmt.Appendf(nil, "package %s\n\nconst Release = %q\n", marker, t.Release),
+		marker + "/release.go": fmt.Appendf(nil, "package %s\n\nconst (\n\tRelease = %q\n\tVersion = %d\n)\n", marker, t.Release, Version),
 	}
 	for _, name := range slices.Sorted(maps.Keys(edits)) {
 		path := filepath.Join(t.Root, "src", filepath.FromSlash(name))

@@ -228,6 +228,9 @@ func TestAHungWorldOfAGuestPanics(t *testing.T) {
 		}}, "without an end"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if Overlaid && c.name == "mutex" {
+				t.Skip("with the overlay a goroutine may wait for a mutex")
+			}
 			asStranger(t, func() {
 				stop.Store(false)
 				hung := hangs(t, c.bodies)
@@ -321,7 +324,7 @@ func TestAHostThatOwnsTheProgramDrawsNoChance(t *testing.T) {
 	if _, drew := recorder.Drawn["chance"]; drew {
 		t.Error("the chooser was asked for chance")
 	}
-	if slices.Equal(one, two) {
+	if !Overlaid && slices.Equal(one, two) {
 		t.Errorf("chance repeats: %v", one)
 	}
 }

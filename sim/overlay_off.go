@@ -9,6 +9,9 @@ import "time"
 // timers of a process have its wall clock and its pauses.
 const Overlaid = false
 
+// OverlayVersion is the version of the overlay with which the program was built; 0: without one.
+const OverlayVersion = 0
+
 func overlayBegin(uint64) {}
 
 func overlaySwap(*seat) {}

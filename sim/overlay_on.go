@@ -17,13 +17,25 @@ import (
 // timers of a process have its wall clock and its pauses.
 const Overlaid = true
 
+// needsOverlay is the version of the overlay with which this package works.
+const needsOverlay = 1
+
+// OverlayVersion is the version of the overlay with which the program was built; 0: without one.
+const OverlayVersion = overlay.Version
+
 // An overlay is made of the files of one release, and would put these in place of those of another one.
 func init() {
-	if overlay.Release != runtime.Version() {
+	switch {
+	case overlay.Release != runtime.Version():
 		fmt.Fprintf(os.Stderr, "lockstep: the overlay is made for %s, and this program is built with %s; make it anew: simrun overlay, or simrun test\n",
 			overlay.Release, runtime.Version())
-		os.Exit(2)
+	case overlay.Version != needsOverlay:
+		fmt.Fprintf(os.Stderr, "lockstep: the overlay has version %d, and the lockstep of this module needs %d; make it with the simrun of this module: go run lockstep/cmd/simrun test\n",
+			overlay.Version, needsOverlay)
+	default:
+		return
 	}
+	os.Exit(2)
 }
 
 //go:linkname overlayBegin

@@ -53,7 +53,10 @@ type Late interface{ Slack() time.Duration }
 // its threads. prefix comes before the name of each lock when the client is asked for it.
 func Open(sc *scenarios.Scenario, l *subject.Subject, p *sim.Process, addrs []string, prefix string, at Place) (run func(Thread), err error) {
 	i := slices.IndexFunc(sc.Processes, func(x scenarios.Process) bool { return x.Name == p.Name() })
-	client, err := open(l, p, subject.Options{Addrs: addrs, Watchdog: sc.Watchdog, ClientOptions: sc.Processes[i].ClientOptions})
+	var client lockimpl.Client
+	p.Within(func() {
+		client, err = open(l, p, subject.Options{Addrs: addrs, Watchdog: sc.Watchdog, ClientOptions: sc.Processes[i].ClientOptions})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -66,9 +69,7 @@ func Open(sc *scenarios.Scenario, l *subject.Subject, p *sim.Process, addrs []st
 
 // open calls the lock's Open. It returns an error if Open returns no client.
 func open(l *subject.Subject, p *sim.Process, o subject.Options) (lockimpl.Client, error) {
-	var client lockimpl.Client
-	var err error
-	p.Within(func() { client, err = l.Open(p, o) })
+	client, err := l.Open(p, o)
 	if err == nil && client == nil {
 		err = errors.New("neither a client nor an error came from Open")
 	}

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -37,6 +39,34 @@ type Recording struct {
 	Decisions sim.Decisions `json:"decisions"` // by stream
 	// Orders is the mode of the world; nil for a world with latencies.
 	Orders *sim.Orders `json:"orders,omitempty"`
+	// Overlay is the version of the overlay of the standard library with which the run was made; 0: without one.
+	Overlay int `json:"overlay,omitempty"`
+}
+
+// OtherOverlayError reports a recording of a program that was built with another overlay of the standard
+// library, or without one, so that the same decisions give another record.
+type OtherOverlayError struct {
+	File       string
+	Made, Here int // versions of the overlay; 0: without one
+}
+
+// Error says which program can play the recording.
+func (e *OtherOverlayError) Error() string {
+	switch {
+	case e.Here == 0:
+		return fmt.Sprintf("%s: the recording was made with the overlay of the standard library, and this program is built without it", e.File)
+	case e.Made == 0:
+		return fmt.Sprintf("%s: the recording was made without the overlay of the standard library, and this program is built with it, "+
+			"so that pauses and wall clocks, of which its scenario has some, do something else", e.File)
+	}
+	return fmt.Sprintf("%s: the recording was made with version %d of the overlay of the standard library, and this program has version %d; make it anew", e.File, e.Made, e.Here)
+}
+
+// overlayMatters reports whether a scenario has something that happens differently with the overlay, although no
+// lock draws chance or waits for a mutex.
+func overlayMatters(sc *scenarios.Scenario) bool {
+	return slices.ContainsFunc(sc.Processes, func(p scenarios.Process) bool { return p.WallOffset != 0 || p.WallDriftPPM != 0 }) ||
+		slices.ContainsFunc(sc.Faults, func(f scenarios.Fault) bool { return f.Kind == model.FaultPause || f.Kind == model.FaultWallClock })
 }
 
 // WrongWorldError reports a recording of another world version.
@@ -58,7 +88,7 @@ func (v Verdict) Recording() *Recording {
 	return &Recording{
 		Format: recordingFormat, World: sim.Version, Lock: v.Lock.Name, Strategy: cmp.Or(v.Played.Strategy, strategyRandom), Seed: v.Seed, Verdict: v.Word,
 		Digest: v.Digest(), File: v.Scenario.File, Scenario: v.Scenario.Text, Decisions: v.Played.Decisions,
-		Orders: v.Played.Orders,
+		Orders: v.Played.Orders, Overlay: sim.OverlayVersion,
 	}
 }
 
@@ -83,7 +113,7 @@ func IsRecording(text []byte) bool {
 }
 
 // ReadRecording reads a recording, its scenario and its lock, which is registered. Errors
-// are *scenarios.FileError, or *WrongWorldError for one that is whole but of another world.
+// are *scenarios.FileError, *OtherOverlayError, or *WrongWorldError for one that is whole but of another world.
 func ReadRecording(file string, text []byte) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
 	return ReadRecordingOf(file, text, func(name string) (*subject.Subject, error) {
 		l, err := subject.Find(name)
@@ -151,6 +181,8 @@ func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.
 		return fail(begin, "%v", findErr)
 	case parseErr != nil:
 		return fail(begin, "the scenario in the recording: %v", parseErr)
+	case r.Overlay != sim.OverlayVersion && (r.Overlay != 0 || overlayMatters(sc)):
+		return nil, nil, nil, &OtherOverlayError{File: file, Made: r.Overlay, Here: sim.OverlayVersion}
 	}
 	return &r, sc, l, nil
 }
