@@ -125,9 +125,10 @@ var rooms = map[string]room{
 		"bench", "explore/spread", "internal/evidence", "known", "known/defect", "live", "live/upstream", "lockmain", "locktest", "locktest/redistest", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}},
 	"bench": {imports: []string{
 		"explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim"}},
+	"overlay": {modules: none, words: []*regexp.Regexp{locks, servers, roles}},
 	"cli": {imports: []string{
 		"cli/frame", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/spread", "explore/strategy", "explore/survey",
-		"internal", "internal/counted", "known", "linearizability", "linearizability/judges", "model", "report", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
+		"internal", "internal/counted", "known", "linearizability", "linearizability/judges", "model", "overlay", "report", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"cli/frame": {imports: []string{"explore", "explore/spread", "internal", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, words: []*regexp.Regexp{locks, roles}},
 	"lockmain":  {imports: []string{"cli", "cli/frame", "explore/spread", "locktest", "scenarios", "scenarios/play", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"internal/evidence": {imports: []string{

@@ -375,6 +375,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 // open makes the client of a process. For astray see Process.
 func (s Subject) open(p *sim.Process, addrs []string, astray func(addr string)) (lockimpl.Client, error) {
 	process := &Process{p: p, addrs: addrs, astray: astray, rand: p.Rand()}
+	p.Astray(astray)
 	a := &adapter{opened: make(chan struct{}), handles: map[handleKey]Lock{}}
 	var stack []byte // of a panic; it does not repeat, so calls do without
 	go func() {

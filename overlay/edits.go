@@ -78,6 +78,12 @@ var edits = map[string][]edit{
 	"crypto/internal/sysrand/rand.go": {
 		{"func Read(b []byte) {\n", "//go:noescape\n//go:linkname lockstepFill\nfunc lockstepFill(b []byte) bool\n\nfunc Read(b []byte) {\n\tif lockstepFill(b) {\n\t\treturn\n\t}\n"},
 	},
+	// Dials.
+	"net/dial.go": {
+		{"func (d *Dialer) DialContext(ctx context.Context, network, address string) (Conn, error) {\n",
+			"func (d *Dialer) DialContext(ctx context.Context, network, address string) (Conn, error) {\n\tif lockstepDial != nil {\n" +
+				"\t\tif c, ours, err := lockstepDial(ctx, network, address); ours {\n\t\t\treturn c, err\n\t\t}\n\t}\n"},
+	},
 	// Clocks.
 	"time/time.go": {
 		{"func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n\tif mono == 0 {\n",

@@ -16,7 +16,9 @@ import (
 	"maps"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -35,8 +37,16 @@ const Version = 1
 // Known are the oldest and the newest release with which the overlay is known to work.
 var Known = [2]string{"go1.26.0", "go1.26.8"}
 
-//go:embed files/runtime.go.txt
-var runtimeFile []byte
+// These are the files that the overlay adds to packages. SIM stands for the path of package sim.
+var (
+	//go:embed files/runtime.go.txt
+	runtimeFile []byte
+	//go:embed files/net.go.txt
+	netFile []byte
+)
+
+// simPath is the path of package sim, which is beside this package.
+var simPath = path.Join(path.Dir(reflect.TypeFor[Toolchain]().PkgPath()), "sim")
 
 // A Toolchain is a Go that is installed.
 type Toolchain struct {
@@ -80,31 +90,41 @@ func (e *UnknownReleaseError) Error() string {
 // files returns the files of the overlay, by their path below GOROOT/src.
 func (t Toolchain) files() (map[string][]byte, error) {
 	all := map[string][]byte{
-		"runtime/lockstep.go":  runtimeFile,
+		"runtime/lockstep.go":  bytes.ReplaceAll(runtimeFile, []byte("SIM"), []byte(simPath)),
+		"net/lockstep.go":      bytes.ReplaceAll(netFile, []byte("SIM"), []byte(simPath)),
 		marker + "/release.go": fmt.Appendf(nil, "package %s\n\nconst (\n\tRelease = %q\n\tVersion = %d\n)\n", marker, t.Release, Version),
 	}
 	for _, name := range slices.Sorted(maps.Keys(edits)) {
-		path := filepath.Join(t.Root, "src", filepath.FromSlash(name))
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, fmt.Errorf("GOROOT cannot be read, and the overlay is made from its files: %w; go env GOROOT says where it is looked for", err)
-		}
-		for _, e := range edits[name] {
-			if n := bytes.Count(text, []byte(e.old)); n != 1 {
-				return nil, &UnknownReleaseError{Release: t.Release, File: path, Text: e.old, Times: n}
-			}
-			text = bytes.Replace(text, []byte(e.old), []byte(e.new), 1)
-		}
-		if all[name], err = format.Source(text); err != nil {
-			return nil, fmt.Errorf("the overlay does not know %s: %s: %w", t.Release, path, err)
+		var err error
+		if all[name], err = t.edited(name); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
 }
 
+// edited returns a file of the standard library with its edits.
+func (t Toolchain) edited(name string) ([]byte, error) {
+	source := filepath.Join(t.Root, "src", filepath.FromSlash(name))
+	text, err := os.ReadFile(source)
+	if err != nil {
+		return nil, fmt.Errorf("GOROOT cannot be read, and the overlay is made from its files: %w; go env GOROOT says where it is looked for", err)
+	}
+	for _, e := range edits[name] {
+		if n := bytes.Count(text, []byte(e.old)); n != 1 {
+			return nil, &UnknownReleaseError{Release: t.Release, File: source, Text: e.old, Times: n}
+		}
+		text = bytes.Replace(text, []byte(e.old), []byte(e.new), 1)
+	}
+	if text, err = format.Source(text); err != nil {
+		return nil, fmt.Errorf("the overlay does not know %s: %s: %w", t.Release, source, err)
+	}
+	return text, nil
+}
+
 // Write writes the overlay into a folder of its own below dir, unless it is there, and returns the path of the
 // file for "go build -overlay".
-func (t Toolchain) Write(dir string) (path string, err error) {
+func (t Toolchain) Write(dir string) (file string, err error) {
 	all, err := t.files()
 	if err != nil {
 		return "", err
@@ -115,9 +135,9 @@ func (t Toolchain) Write(dir string) (path string, err error) {
 		_, _ = fmt.Fprintf(sum, "%s %s %d\n%s", t.Root, name, len(all[name]), all[name]) // a hash never fails
 	}
 	folder := filepath.Join(dir, fmt.Sprintf("%s-%x", t.Release, sum.Sum(nil)[:8]))
-	path = filepath.Join(folder, "overlay.json")
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
+	file = filepath.Join(folder, "overlay.json")
+	if _, err := os.Stat(file); err == nil {
+		return file, nil
 	}
 	failed := func(err error) (string, error) {
 		return "", fmt.Errorf("the overlay cannot be written: %w; make the folder writable, or name another one by XDG_CACHE_HOME", err)
@@ -132,11 +152,11 @@ func (t Toolchain) Write(dir string) (path string, err error) {
 	defer func() { _ = os.RemoveAll(made) }()
 	replace := map[string]string{}
 	for _, name := range names {
-		file := strings.ReplaceAll(name, "/", "_")
-		if err := os.WriteFile(filepath.Join(made, file), all[name], 0o644); err != nil {
+		flat := strings.ReplaceAll(name, "/", "_")
+		if err := os.WriteFile(filepath.Join(made, flat), all[name], 0o644); err != nil {
 			return failed(err)
 		}
-		replace[filepath.Join(t.Root, "src", filepath.FromSlash(name))] = filepath.Join(folder, file)
+		replace[filepath.Join(t.Root, "src", filepath.FromSlash(name))] = filepath.Join(folder, flat)
 	}
 	text, err := json.MarshalIndent(map[string]any{"Replace": replace}, "", "\t")
 	if err != nil {
@@ -148,7 +168,7 @@ func (t Toolchain) Write(dir string) (path string, err error) {
 	if err := os.Rename(made, folder); err != nil && !errors.Is(err, fs.ErrExist) {
 		return failed(err)
 	}
-	return path, nil
+	return file, nil
 }
 
 // CacheFolder returns the folder of the user's cache in which overlays are kept.

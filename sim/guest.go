@@ -120,7 +120,7 @@ var waits = []struct {
 	does   string
 }{
 	{[]string{"sync.Mutex.Lock", "sync.RWMutex.Lock", "sync.RWMutex.RLock"},
-		"waits for a sync.Mutex or sync.RWMutex, and simulated time does not pass meanwhile; most likely another goroutine holds it over a call of a server or over a sleep. Unlock it before that, or put a channel in its place: make(chan struct{}, 1), made with the client"},
+		"waits for a sync.Mutex or sync.RWMutex, and simulated time does not pass meanwhile; most likely another goroutine holds it over a call of a server or over a sleep. Run the test with simrun test in place of go test, with whose overlay of the standard library time passes; or unlock the mutex before that; or put a channel in its place: make(chan struct{}, 1), made with the client"},
 	{[]string{"IO wait", "syscall"},
 		"waits for the operating system, and simulated time does not pass meanwhile; most likely for a file, a pipe, a process, or a connection that was not dialled through the world"},
 	{[]string{"chan receive", "chan send", "select", "semacquire", "sync.WaitGroup.Wait"},

@@ -3,11 +3,16 @@
 package sim
 
 import (
+	"context"
 	"fmt"
+	"net"
 	"os"
+	"path"
 	"runtime"
+	"runtime/debug"
+	"strings"
 	"time"
-	_ "unsafe" // for linkname
+	"unsafe"
 
 	overlay "overlay_missing_use_simrun_test"
 )
@@ -30,12 +35,37 @@ func init() {
 		fmt.Fprintf(os.Stderr, "lockstep: the overlay is made for %s, and this program is built with %s; make it anew: simrun overlay, or simrun test\n",
 			overlay.Release, runtime.Version())
 	case overlay.Version != needsOverlay:
-		fmt.Fprintf(os.Stderr, "lockstep: the overlay has version %d, and the lockstep of this module needs %d; make it with the simrun of this module: go run lockstep/cmd/simrun test\n",
-			overlay.Version, needsOverlay)
+		fmt.Fprintf(os.Stderr, "lockstep: the overlay has version %d, and the lockstep of this module needs %d; make it with the simrun of this module: go run %s/cmd/simrun test\n",
+			overlay.Version, needsOverlay, path.Dir(here))
 	default:
 		return
 	}
 	os.Exit(2)
+}
+
+func init() { overlaySetDial(dialOfGoroutine) }
+
+//go:linkname overlaySetDial
+func overlaySetDial(func(ctx context.Context, network, addr string) (c net.Conn, ours bool, err error))
+
+//go:linkname overlayProcess
+func overlayProcess() unsafe.Pointer
+
+// dialOfGoroutine dials for a goroutine of a process of a world, which then needs no dialer of the world. ours
+// is false for all other goroutines.
+func dialOfGoroutine(ctx context.Context, network, addr string) (c net.Conn, ours bool, err error) {
+	p := (*seatProcess)(overlayProcess())
+	if p == nil || p.of == nil || !strings.HasPrefix(network, "tcp") {
+		return nil, false, nil
+	}
+	c, err = p.of.DialContext(ctx, network, addr)
+	if err != nil && p.of.w.node(addr) == nil {
+		if p.of.astray != nil {
+			p.of.astray(addr)
+		}
+		err = fmt.Errorf("no server of the world is at %s, which is dialled in\n%s\n%w", addr, LockFrames(string(debug.Stack())), err)
+	}
+	return c, true, err
 }
 
 //go:linkname overlayBegin

@@ -5,13 +5,16 @@ package sim
 import (
 	"context"
 	cryptorand "crypto/rand"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	mathrand "math/rand"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -309,4 +312,32 @@ func TestWhatAPauseHasPutOffIsHereOneByOne(t *testing.T) {
 	if n := len(slices.Compact(slices.Clone(at))); n != 10 || at[0] < 13*time.Second || at[9] > 13*time.Second+time.Millisecond {
 		t.Errorf("%d instants of 10: %v", n, at)
 	}
+}
+
+func TestADialOfItsOwnReachesTheServersOfTheWorld(t *testing.T) {
+	var astray []string
+	play(t, Config{}, []*echo{{}}, map[string]func(*Thread){"a": func(th *Thread) {
+		th.p.Astray(func(addr string) { astray = append(astray, addr) })
+		for name, dial := range map[string]func() (net.Conn, error){
+			"net.Dial": func() (net.Conn, error) { return net.Dial("tcp", addr(1)) },
+			"net.Dialer": func() (net.Conn, error) {
+				return (&net.Dialer{Timeout: time.Second}).DialContext(t.Context(), "tcp4", addr(1))
+			},
+			"DialTimeout": func() (net.Conn, error) { return net.DialTimeout("tcp", addr(1), time.Second) },
+		} {
+			c, err := dial()
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if got := (talker{c, th}).talk("a line\n"); !strings.HasPrefix(got, "a line@") {
+				t.Errorf("%s: the server says %q", name, got)
+			}
+			_ = c.Close()
+		}
+		_, err := net.Dial("tcp", "example.com:80")
+		if !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "no server of the world is at example.com:80") {
+			t.Errorf("the dial of another address: %v", err)
+		}
+	}})
+	equal(t, "the addresses without a server", strings.Join(astray, " "), "example.com:80")
 }

@@ -43,6 +43,7 @@ type Process struct {
 	held        []func()
 	jump        time.Duration // steps of the wall clock so far
 	seat        seatProcess
+	astray      func(addr string) // see Astray
 	close       func()
 	dial        Dialer        // of a process that is in no world, see NewOutside
 	turns       chan struct{} // see TakesTurns; nil: nobody waits for a turn
@@ -127,6 +128,10 @@ func (p *Process) Jitter(thread int64, max time.Duration) time.Duration {
 	}
 	return d
 }
+
+// Astray sets a function that is told of each address that code of the process dials without a dialer of the
+// world and at which no server is. Only a program that is built with the overlay knows of such dials.
+func (p *Process) Astray(f func(addr string)) { p.astray = f }
 
 // TimersLeft registers a function for the end of the run: it reports whether a timer of the bubble
 // may be in a pool that outlives the bubble. Code that makes a client of a library with such a pool

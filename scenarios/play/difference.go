@@ -131,13 +131,33 @@ func (d difference) String() string {
 			break
 		}
 	}
-	b.WriteString("likely causes, and what helps (more in docs/locktest.md, When the lock is nondeterministic):\n")
-	if d.moved {
-		b.WriteString("  a pause of random length, since the two events differ only in their instant: draw the length with the package functions of math/rand, which repeat, and not with those of math/rand/v2\n")
-	}
-	b.WriteString("  a select with several cases ready, of which Go takes any: after it, check the stop channel or ctx.Err() again, before the lock renews\n" +
-		"  chance that cannot be seeded (the package functions of math/rand/v2, hash/maphash): use crypto/rand, or give the value to Process.Value\n" +
-		"  the order of a map: sort the keys\n" +
-		"  goroutines of the lock that race with each other: let one wait for the other")
+	b.WriteString("likely causes, the commonest first, and what helps (more in docs/locktest.md, When the lock is nondeterministic):\n")
+	b.WriteString("  " + strings.Join(d.causes(sim.Overlaid), "\n  "))
 	return b.String()
+}
+
+// causes returns the likely causes, the commonest first, of a program that was built with the overlay of the
+// standard library, or without it.
+func (d difference) causes(overlaid bool) (list []string) {
+	const race = "goroutines of the lock that race with each other: let one wait for the other"
+	if overlaid {
+		return []string{
+			race,
+			"something that outlives a run, such as a package variable or a cache: make it in Open",
+			"a number of the machine, such as an address, a process id or a file: let the lock do without it",
+			"the order of a map whose keys have pointers: sort the keys",
+		}
+	}
+	if d.moved {
+		list = append(list, "a pause of random length, since the two events differ only in their instant: run the test with simrun test in place of go test, "+
+			"or draw the length with the package functions of math/rand, which repeat, and not with those of math/rand/v2")
+	}
+	return append(list,
+		"a select with several cases ready, of which Go takes any: run the test with simrun test, with whose overlay the choice repeats; "+
+			"or, after the select, check the stop channel or ctx.Err() again, before the lock renews",
+		"chance that cannot be seeded (the package functions of math/rand/v2, hash/maphash, a source of math/rand that was made before the world): run the test with simrun test; "+
+			"or use crypto/rand, or give the value to Process.Value",
+		race,
+		"the order of a map: run the test with simrun test, or sort the keys",
+	)
 }
