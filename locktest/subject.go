@@ -226,6 +226,11 @@ func (p *Process) Rand() *rand.Rand { return p.rand }
 // simulated time passes. The caller holds no mutex.
 func (p *Process) Asks(words ...string) { p.p.Asks(words) }
 
+// AsksToSend is Asks for a request whose content says more than its words, such as a message of gRPC, whose
+// word is its method. Goroutines that ask for the same words at one instant go on in the order of the
+// contents. No timeline shows a content.
+func (p *Process) AsksToSend(content string, words ...string) { p.p.AsksToSend(content, words) }
+
 // Keeper returns a function that is Asks for requests that renew the hold of the calling thread on
 // a lock, and belong to no call. It is for clients that renew the holds of all threads in one
 // goroutine. Other requests belong to the goroutines that write them, as long as nobody calls Asks.
@@ -263,6 +268,9 @@ func (p *Process) Keeps(lock string, f func()) { p.p.Keeps(lock, f) }
 // Turn is Asks for requests that belong to no thread. It is for clients of a server that
 // speaks a stream.
 func (p *Process) Turn() { p.p.Turn() }
+
+// TurnToSend is Turn for a request with a content, as in AsksToSend.
+func (p *Process) TurnToSend(content string) { p.p.TurnToSend(content) }
 
 // OnClose adds a function that runs when the process ends in order, after the Close of
 // its client. Only Open may call it.

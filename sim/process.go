@@ -269,6 +269,7 @@ type ask struct {
 	caller Author
 	by     Author // for whom it writes
 	words  string
+	sends  string // the content of the request, which no record shows
 	yields bool
 	rank   int // of a goroutine that yields
 	turn   chan struct{}
@@ -286,9 +287,13 @@ type ask struct {
 // Asks waits until the world lets the caller continue. Goroutines that ask at one instant continue
 // one by one, in the order of their threads, words and calls, whatever woke them. No simulated time
 // passes. Any goroutine but the world's own, without a mutex.
-func (p *Process) Asks(words []string) {
+func (p *Process) Asks(words []string) { p.AsksToSend("", words) }
+
+// AsksToSend is Asks for a request whose content says more than its words. Goroutines that ask for the same
+// words in the same call continue in the order of the contents. No record shows a content.
+func (p *Process) AsksToSend(content string, words []string) {
 	by := p.w.lineage.author(p)
-	p.askForAll(by, by, words)
+	p.askForAll(by, by, content, words)
 }
 
 // Keeper returns a function that is Asks for requests that keep the hold of the calling thread on a
@@ -299,12 +304,17 @@ func (p *Process) Keeper(lock string) func(words []string) {
 	if t := p.w.lineage.caller(); t != nil {
 		by = Author{Thread: t.name, Lock: lock, Kept: true}
 	}
-	return func(words []string) { p.ask(by, by, words) }
+	return func(words []string) { p.ask(by, by, "", words) }
 }
 
 // Turn is Asks for requests that belong to no thread: the segments that are written in the
 // turn have no author.
-func (p *Process) Turn() { p.askForAll(p.w.lineage.author(p), Author{}, nil) }
+func (p *Process) Turn() { p.TurnToSend("") }
+
+// TurnToSend is Turn for a request with a content, as in AsksToSend.
+func (p *Process) TurnToSend(content string) {
+	p.askForAll(p.w.lineage.author(p), Author{}, content, nil)
+}
 
 // Yield lets everything else that can happen at this instant happen first. Goroutines of the process that
 // yield at one instant continue one by one, in the order of their ranks. No simulated time passes. The
@@ -315,17 +325,17 @@ func (p *Process) Yield(rank int) {
 }
 
 // askForAll is ask, after which a request that nobody asked for has no author.
-func (p *Process) askForAll(caller, by Author, words []string) {
+func (p *Process) askForAll(caller, by Author, content string, words []string) {
 	p.w.mu.Lock()
 	p.askedForAll = true
 	p.w.mu.Unlock()
-	p.ask(caller, by, words)
+	p.ask(caller, by, content, words)
 }
 
-// ask waits for the turn of caller, which then writes for by.
-func (p *Process) ask(caller, by Author, words []string) {
+// ask waits for the turn of caller, which then writes a request with a content for by.
+func (p *Process) ask(caller, by Author, content string, words []string) {
 	w := p.w
-	a := &ask{p: p, caller: caller, by: by, words: strings.Join(words, "\x00"), turn: make(chan struct{})}
+	a := &ask{p: p, caller: caller, by: by, words: strings.Join(words, "\x00"), sends: content, turn: make(chan struct{})}
 	w.mu.Lock()
 	if p.asked == nil {
 		p.asked = map[string]Author{}
@@ -388,7 +398,7 @@ func (w *World) nextAsk() bool {
 	}
 	first := slices.MinFunc(w.asks, func(a, b *ask) int {
 		return cmp.Or(cmp.Compare(a.p.index, b.p.index), cmp.Compare(a.caller.Thread, b.caller.Thread), cmp.Compare(a.words, b.words),
-			cmp.Compare(a.caller.Op, b.caller.Op), cmp.Compare(a.rank, b.rank))
+			cmp.Compare(a.caller.Op, b.caller.Op), cmp.Compare(a.rank, b.rank), cmp.Compare(a.sends, b.sends))
 	})
 	w.asks = slices.DeleteFunc(w.asks, func(a *ask) bool { return a == first })
 	w.turn = first

@@ -266,7 +266,7 @@ func TestTurnsOfAThreadGoByItsCalls(t *testing.T) {
 			for _, op := range ops {
 				go func() {
 					by := Author{Thread: "a/1", Op: op}
-					th.p.ask(by, by, nil)
+					th.p.ask(by, by, "", nil)
 					_, _ = c.Write([]byte(strings.Repeat("x", op) + "\n"))
 				}()
 			}
@@ -274,6 +274,31 @@ func TestTurnsOfAThreadGoByItsCalls(t *testing.T) {
 			c.hear()
 		}})
 		equal(t, fmt.Sprint("sent, as asked by ", ops), events(r, model.KindSend), "send SEGMENT 1 bytes@0s, send SEGMENT 3 bytes@0s")
+	}
+}
+
+// Goroutines that ask for the same words in the same call continue by what they send, whichever asked first.
+func TestTurnsOfACallGoByTheContent(t *testing.T) {
+	for _, sends := range [][]string{{"a long line", "b"}, {"b", "a long line"}} {
+		r := playStream(t, Config{Lineage: true}, &stream{}, map[string]func(*Thread){"a": func(th *Thread) {
+			c := mustDial(th, 1)
+			defer c.Close()
+			for _, content := range sends {
+				go func() {
+					th.p.AsksToSend(content, []string{"line"})
+					_, _ = c.Write([]byte(content + "\n"))
+				}()
+				go func() {
+					th.p.TurnToSend(content + " without an author")
+					_, _ = c.Write([]byte(content + " without an author\n"))
+				}()
+			}
+			for range 4 {
+				c.hear()
+			}
+		}})
+		equal(t, fmt.Sprint("sent, as asked by ", sends), events(r, model.KindSend),
+			"send SEGMENT 30 bytes@0s, send SEGMENT 20 bytes@0s, send SEGMENT 12 bytes@0s, send SEGMENT 2 bytes@0s")
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/protobuf/proto"
 
 	"lockstep/locktest"
 	"lockstep/peers/etcd/server"
@@ -161,13 +162,13 @@ func NewClient(p *locktest.Process) (*Client, error) {
 			dialer(p),
 			grpc.WithStatsHandler(delayed{p}),
 			grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-				takeTurn(p, method)
+				takeTurn(p, method, req)
 				return invoke(inOrder(ctx), method, req, reply, cc, opts...)
 			}),
 			grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 				ctx = inOrder(ctx)
 				if method != keepAlive {
-					takeTurn(p, method)
+					takeTurn(p, method, nil)
 					s, err := open(ctx, desc, cc, method, opts...)
 					if err != nil {
 						return nil, err
@@ -177,7 +178,7 @@ func NewClient(p *locktest.Process) (*Client, error) {
 				// The loop that sends renewals and the loop that gives leases up would tick at the
 				// same instants, at which either may be first.
 				own.Wait()
-				takeTurn(p, method)
+				takeTurn(p, method, nil)
 				s, err := open(ctx, desc, cc, method, opts...)
 				if err != nil {
 					return nil, err
@@ -199,14 +200,22 @@ func NewClient(p *locktest.Process) (*Client, error) {
 // takeTurn waits for the turn of the caller to send a request of this method. A new lease belongs
 // to no lock yet, since the key of its session decides the place of a waiter. The stream of
 // renewals is for the sessions of all threads. Requests of a thread that are due at one instant are
-// sent in the order of their methods. A timeline shows a method of etcd without its package, such as
-// KV/Txn.
-func takeTurn(p *locktest.Process, method string) {
+// sent in the order of their methods and contents. A timeline shows a method of etcd without its package,
+// such as KV/Txn. sends is the message; nil: it is not known yet.
+func takeTurn(p *locktest.Process, method string, sends any) {
+	content := ""
+	if m, ok := sends.(proto.Message); ok {
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+		if err != nil {
+			panic("etcdtest: " + err.Error()) // the client could not send it either
+		}
+		content = string(b)
+	}
 	if method == leaseGrant || method == keepAlive {
-		p.Turn()
+		p.TurnToSend(content)
 		return
 	}
-	p.Asks(strings.TrimPrefix(method, "/etcdserverpb."))
+	p.AsksToSend(content, strings.TrimPrefix(method, "/etcdserverpb."))
 }
 
 // delayed takes the turns of requests that waited for a connection. Otherwise they would be sent
@@ -223,7 +232,7 @@ func (delayed) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Conte
 // HandleRPC implements stats.Handler. The goroutine of the request calls it.
 func (d delayed) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	if _, ok := s.(*stats.DelayedPickComplete); ok {
-		takeTurn(d.p, ctx.Value(methodKey{}).(string))
+		takeTurn(d.p, ctx.Value(methodKey{}).(string), nil)
 	}
 }
 
@@ -267,7 +276,7 @@ type asking struct {
 
 // SendMsg implements grpc.ClientStream.
 func (a asking) SendMsg(m any) error {
-	takeTurn(a.p, a.method)
+	takeTurn(a.p, a.method, m)
 	return a.ClientStream.SendMsg(m)
 }
 
