@@ -210,8 +210,9 @@ func (p *Process) Addr(i int) string {
 }
 
 // Now reads the wall clock of the process, which faults of the class clock set apart from the clocks
-// of the servers and of other processes. They do not change time.Now, which is one clock for all
-// processes: a lock that trusts the wall clock of its client must read this one.
+// of the servers and of other processes. In a test that is built without the overlay they do not change
+// time.Now, which is one clock for all processes: a lock that trusts the wall clock of its client must read
+// this one.
 func (p *Process) Now() time.Time { return p.p.Now() }
 
 // Rand returns the source of chance of the process. It repeats with the seed.
