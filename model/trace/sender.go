@@ -147,7 +147,7 @@ func (r *Run) findAnonymous() {
 			if !c.answers(o) {
 				continue
 			}
-			if m := c.By; m == nil || m.speaksFor(o.Caller) {
+			if m := c.By; m == nil || m.SpeaksFor(o.Caller) {
 				foreign = false
 				break // the call explains its answer, or nobody knows what does
 			}

@@ -79,7 +79,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLinearizable},
 		Applies: among(natsLocks...),
 		Cause:   foundDeleted,
-		Since:   shared,
+		Since:   newest,
 	},
 	{
 		ID:      "NATS-revision-again",
@@ -133,7 +133,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLiveness},
 		Applies: among("nats-kv", "nats-kv-on-time", "nats-kv-key-ttl"),
 		Cause:   unaskedUnlock,
-		Since:   shared,
+		Since:   newest,
 	},
 	{
 		ID:      "NATS-update-takes-ttl",
