@@ -89,8 +89,12 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if c.node.stream != nil && by.Op == 0 && by.Lock != "" {
 		by.Thread = w.owners.Whose(by.Lock, words, by.Thread)
 	}
-	if by.Action != model.ActUnlock { // what an unlock writes first is for another thread
-		w.owners.Wrote(by.Thread, words)
+	if by.Action != model.ActUnlock && !by.Guessed { // what an unlock writes first is for another thread
+		in := by.Lock
+		if by.Op == 0 {
+			in = ""
+		}
+		w.owners.Wrote(by.Thread, in, words)
 	}
 	named := by
 	if by.Thread == "" || by.Guessed {

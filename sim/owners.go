@@ -17,12 +17,15 @@ type Owners struct {
 	// unknown has the values whose writer is unknown, with the process that wrote them. Once a call
 	// of the process is granted the lock that has such a value, the value belongs to its thread.
 	unknown map[string]string
+	// guessed has the values whose threads were guessed.
+	guessed map[string]bool
 	// writers has, by word, the thread that first sent a request with the word. If no request led a
 	// server to hold a value, the value belongs to the writer of that word.
 	writers map[string]string
 	// locks has the lock for which each value was written; "" for a value of several locks.
 	locks map[string]string
-	// takes has, by thread and lock, the words of the request with which the thread took the lock last.
+	// takes has, by thread and lock, the words of the request with which the thread took the lock last, or of its
+	// first request for the lock if it has not had the lock.
 	takes map[string]map[string][]string
 	// renewals has, by form, the locks whose holds requests of unknown threads prolonged.
 	renewals map[string]string
@@ -30,19 +33,21 @@ type Owners struct {
 
 // NewOwners returns an Owners that has learned nothing yet.
 func NewOwners() *Owners {
-	return &Owners{threads: map[string]string{}, unknown: map[string]string{}, writers: map[string]string{}, locks: map[string]string{},
+	return &Owners{threads: map[string]string{}, unknown: map[string]string{}, guessed: map[string]bool{}, writers: map[string]string{}, locks: map[string]string{},
 		takes: map[string]map[string][]string{}, renewals: map[string]string{}}
 }
 
 // A Writer is the sender of a request. Thread is "" if only the process is known, and Words is nil if
-// the words of the request are not known.
+// the words of the request are not known. Guessed is that of an Author.
 type Writer struct {
 	Process, Thread string
 	Words           []string
+	Guessed         bool
 }
 
-// Wrote notes that a thread sent a request of these words.
-func (o *Owners) Wrote(thread string, words []string) {
+// Wrote notes that a thread sent a request of these words, in a call on that lock or in none (""). A value of
+// another lock is one of several locks from then on.
+func (o *Owners) Wrote(thread, lock string, words []string) {
 	if o == nil || thread == "" {
 		return
 	}
@@ -50,7 +55,21 @@ func (o *Owners) Wrote(thread string, words []string) {
 		if _, ok := o.writers[word]; !ok {
 			o.writers[word] = thread
 		}
+		if _, ok := o.locks[word]; ok && lock != "" {
+			o.note(lock, word)
+		}
 	}
+	if lock != "" && o.takes[thread][lock] == nil {
+		o.took(thread, lock, words)
+	}
+}
+
+// took notes the words with which a thread takes a lock.
+func (o *Owners) took(thread, lock string, words []string) {
+	if o.takes[thread] == nil {
+		o.takes[thread] = map[string][]string{}
+	}
+	o.takes[thread][lock] = words
 }
 
 func valueKey(lock, value string) string { return lock + "\x00" + value }
@@ -91,7 +110,7 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 		return t
 	}
 	if by != nil && by.Thread != "" && o.unknown[key] == "" {
-		o.threads[key] = by.Thread
+		o.threads[key], o.guessed[key] = by.Thread, by.Guessed
 		return by.Thread
 	}
 	if by != nil && o.unknown[key] == "" {
@@ -104,15 +123,21 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 // the same word, such as 1. If the value of the holder is a word of the request, it belongs to the
 // writer from then on.
 func (o *Owners) Took(lock string, s *model.LockState, by *Writer) {
-	if o == nil || !s.Held() || by == nil || by.Thread == "" || !slices.Contains(by.Words, s.Owner) {
+	if o == nil || !s.Held() || by == nil || !slices.Contains(by.Words, s.Owner) {
+		return
+	}
+	key := valueKey(lock, s.Owner)
+	if by.Thread == "" {
+		if o.guessed[key] && model.ProcessOf(o.threads[key]) == by.Process {
+			delete(o.threads, key)
+			o.unknown[key] = by.Process
+		}
 		return
 	}
 	o.note(lock, s.Owner)
-	o.threads[valueKey(lock, s.Owner)] = by.Thread
-	if o.takes[by.Thread] == nil {
-		o.takes[by.Thread] = map[string][]string{}
-	}
-	o.takes[by.Thread][lock] = by.Words
+	o.threads[key], o.guessed[key] = by.Thread, by.Guessed
+	delete(o.unknown, key)
+	o.took(by.Thread, lock, by.Words)
 }
 
 // note remembers the lock for which a value was written.
@@ -217,7 +242,7 @@ func (o *Owners) Granted(by Writer, lock, value string) bool {
 	if o.unknown[key] != by.Process || o.threads[key] != "" {
 		return false
 	}
-	o.threads[key] = by.Thread
+	o.threads[key], o.guessed[key] = by.Thread, true // by the grant, and not by a request
 	delete(o.unknown, key)
 	return true
 }
@@ -246,5 +271,5 @@ func (m *message) writer() *Writer {
 	if m.author.Action == model.ActUnlock {
 		return &Writer{Process: m.conn.p.cfg.Name, Words: m.request.Words}
 	}
-	return &Writer{Process: m.conn.p.cfg.Name, Thread: m.author.Thread, Words: m.request.Words}
+	return &Writer{Process: m.conn.p.cfg.Name, Thread: m.author.Thread, Words: m.request.Words, Guessed: m.author.Guessed}
 }

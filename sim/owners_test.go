@@ -14,7 +14,7 @@ func TestTheOwnerOfAValueIsWhoTookTheLockWithIt(t *testing.T) {
 	take := func(thread, lock string, words ...string) string {
 		s := &model.LockState{Owner: "1", Count: 1}
 		by := &sim.Writer{Process: model.ProcessOf(thread), Thread: thread, Words: words}
-		o.Wrote(thread, words)
+		o.Wrote(thread, lock, words)
 		o.Took(lock, s, by)
 		return o.Name(lock, s, by).Owner
 	}

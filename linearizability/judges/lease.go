@@ -371,7 +371,7 @@ func (r *run) misled(lock string) []Finding {
 			case c.By.RepliedNs < 0 || c.By.RepliedNs > at:
 			case c.Before.Owner == b.who && c.After.ExpiresMs < c.Before.ExpiresMs:
 				sent = r.attemptBegan(b.grant) // the remaining levels may be as old as that
-			default:
+			case c.After.ExpiresMs != c.Before.ExpiresMs: // a level may be given up without another end of the lease
 				sent = max(sent, c.By.AtNs)
 			}
 		}
@@ -538,19 +538,19 @@ func (r *run) lateRenewals(lock string) []Finding {
 }
 
 // cleansUp reports whether a request with the value of a hold may clean up after a call, and renew nothing: it
-// ended a hold, or it prolonged none and no call was granted the last hold of the thread.
+// ended a hold, or it prolonged none and an acquire of the thread had an unknown outcome after its last grant.
 func (r *run) cleansUp(lock, who string, m *trace.Command) bool {
 	prolongs := func(c *trace.Change) bool { return c.After.Owner == who && c.After.ExpiresMs > c.Before.ExpiresMs }
-	holds := r.HoldsOf(lock, who, 0, m.AtNs)
-	if !r.Record.Params.PerGrant || len(holds) == 0 || slices.ContainsFunc(m.Changes, prolongs) {
+	if !r.Record.Params.PerGrant || slices.ContainsFunc(m.Changes, prolongs) {
 		return false
 	}
-	last := holds[len(holds)-1]
-	began := last.Began.Call()
-	return slices.ContainsFunc(m.Changes, (*trace.Change).Ended) ||
-		began != nil && began.Outcome == model.Unknown && !slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
-			return o.Caller == who && o.Outcome == model.Granted && last.FromNs() <= o.ReturnedNs() && o.ReturnedNs() <= m.AtNs
-		})
+	unknown := false
+	for _, o := range r.CallsOn(lock) {
+		if o.Caller == who && o.Action.Acquires() && o.Return != nil && o.ReturnedNs() <= m.AtNs && (o.Outcome == model.Granted || o.Outcome == model.Unknown) {
+			unknown = o.Outcome == model.Unknown
+		}
+	}
+	return unknown || slices.ContainsFunc(m.Changes, (*trace.Change).Ended)
 }
 
 // renewsAnother reports whether a renewal is of a session other than the one that has the thread's

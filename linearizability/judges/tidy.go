@@ -72,6 +72,9 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 			if open[who] != nil || told[who] == call || r.goneAt(who) <= at {
 				continue
 			}
+			if r.Record.Params.PerGrant && last[who] == nil {
+				continue // a value, and nobody knows which thread waits with it
+			}
 			told[who] = call
 			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(queued[who]), Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
 				Detail: Ghost{}}
