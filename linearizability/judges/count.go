@@ -65,7 +65,9 @@ func (r *run) miscounts(lock string) []Finding {
 				t := of(c.Before.Owner) // it expired, or somebody removed it or took it away
 				t.levels, t.own, t.unheard = 0, 0, 0
 			}
-			if o := c.Call(); r.Record.Params.PerGrant && o != nil && c.Started() && o.Return != nil && o.ReturnedNs() < c.AtNs {
+			o := c.Call()
+			late := r.Record.Params.PerGrant && o != nil && o.Return != nil && o.ReturnedNs() < c.AtNs
+			if late && c.Started() {
 				t := of(c.After.Owner) // nobody tells the owner of a hold that a late request takes
 				t.levels, t.own, t.unheard = c.After.Count, c.After.Count, c.After.Count
 			}
@@ -74,8 +76,8 @@ func (r *run) miscounts(lock string) []Finding {
 				t := of(c.After.Owner)
 				t.levels, t.truth = c.After.Count, c.AtNs
 			}
-			if o := c.Call(); o != nil {
-				if n := c.Gain(o.Caller); uncounted[o.Op] && n != 0 { // more than a place in the queue
+			if o != nil {
+				if n := c.Gain(o.Caller); (uncounted[o.Op] || late && !c.Started()) && n != 0 { // more than a place in the queue
 					delete(uncounted, o.Op)
 					t := of(o.Caller)
 					t.own = max(0, t.own+n)
