@@ -1,0 +1,108 @@
+package judges
+
+import (
+	"strings"
+	"testing"
+
+	"lockstep/model"
+)
+
+// A level that is given up without another end of the lease leaves the lease that its holder counts.
+func TestALeaseEndsWhereItWasSet(t *testing.T) {
+	lock := reentrantLock
+	lock.Watched = true
+	record := `
+			0     a/1 takes
+			10    a/1 takes -> a/1 2 30001
+			25000 a/1 releases -> a/1 1 30001
+			30001 a/1 told
+			30002 server expire -> free
+			90000 server leave`
+	testJudged(t, []judged{
+		{rule: "told at the end", lock: lock, record: record},
+		{rule: "told at the end of a lease that the unlock set anew", lock: lock,
+			record: strings.NewReplacer("-> a/1 1 30001", "-> a/1 1 55001", "30002 server", "55002 server").Replace(record),
+			finds:  "lease bug: a/1 was told at 30.001s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it"},
+	})
+}
+
+// A request that prolongs nothing cleans up if an acquire of the thread ended with an unknown outcome.
+func TestARequestAfterAnUnknownOutcomeCleansUp(t *testing.T) {
+	record := `
+			0     a/1 invoke try_lock
+			0     a/1 send acquire
+			10    a/1 return unknown
+			20    a/1 send renew
+			21    a/1 exec renew
+			22    a/1 deliver renew
+			90000 server leave`
+	testJudged(t, []judged{
+		{rule: "after an unknown outcome, with nothing on the server", lock: anybodys, record: record},
+		{rule: "after a refusal", lock: anybodys, record: "0 b/1 takes\n15 b/1 releases\n" + strings.Replace(strings.Replace(record, "0     a/1", "3     a/1", 2), "return unknown", "return busy", 1),
+			finds: "lease bug: a renewal of l for a/1 was sent at 0.020s, although its try_lock had returned busy at 0.010s"},
+		{rule: "after an unknown outcome and a grant that was given back", lock: anybodys,
+			record: strings.ReplaceAll(record, "20    a/1 send", "12 a/1 takes\n15 a/1 releases\n20    a/1 send"),
+			finds:  "lease bug: a renewal of l for a/1 was sent at 0.020s, although its unlock had returned released"},
+		{rule: "that prolongs a hold", lock: anybodys,
+			record: strings.Replace(record, "21    a/1 exec renew", "19 a/1 exec acquire -> a/1 1 30019\n21    a/1 exec renew -> a/1 1 30021", 1) + "\n30022 server expire -> free",
+			finds:  "lease bug: a renewal of l for a/1 was sent at 0.020s, although its try_lock had returned unknown at 0.010s"},
+	})
+}
+
+// A call that cleans up after earlier ones of unknown outcome may send a request for each.
+func TestTheTrafficOfCleanUps(t *testing.T) {
+	asks := strings.Repeat("100 b/1 send acquire\n100 b/1 exec acquire\n100 b/1 deliver acquire\n", 21)
+	for _, c := range []struct{ outcome, finds string }{
+		{"unknown", ""},
+		{"busy", "traffic bug: b/1 sent 22 commands for l in the second from 0.100s on, 22 more than it was woken; at most 20 more are allowed"},
+	} {
+		record := "0 a/1 takes lease=9000\n" + strings.Repeat("10 b/1 invoke try_lock\n10 b/1 return "+c.outcome+"\n", 2) + "100 b/1 waits lock\n" + asks + "8000 server leave"
+		testJudged(t, []judged{{rule: "after answers that are " + c.outcome, record: record, finds: c.finds}})
+	}
+}
+
+// A request that runs when its call is over changes levels of which nobody hears.
+func TestLateLevelsAreUnheard(t *testing.T) {
+	const record = `
+			0     a/1 takes
+			10    a/1 invoke lock
+			10    a/1 send acquire
+			12    a/1 send acquire
+			13    a/1 exec acquire -> a/1 2 30001
+			14    a/1 return granted
+			20    a/1 invoke unlock
+			20    a/1 send unlock
+			21    a/1 exec unlock -> a/1 1 30001
+			22    a/1 return still_held
+			30    a/1 exec acquire nth=2 -> a/1 2 30001
+			30002 server expire -> free
+			90000 server leave`
+	lock := reentrantLock
+	lock.Promises = nil
+	known := lock
+	known.PerGrant = false
+	testJudged(t, []judged{
+		{rule: "who knows holds by their grants", lock: lock, record: record},
+		{rule: "who knows them by the thread", lock: known, record: record, finds: "hold-count bug: at 0.030s, after its unlock, the server counts 2 for a/1 on l, and its calls add up to 1"},
+	})
+}
+
+// A value in the queue whose thread is unknown may wait for any thread.
+func TestAValueOfAnUnknownThreadMayWait(t *testing.T) {
+	const record = `
+			0     a/1 takes -> a/1 1 30001 queue=v7
+			10    a/1 releases -> free queue=v7
+			20    b/1 waits lock
+			9000  b/1 gets -> b/1 1 39000
+			9100  b/1 releases
+			90000 server leave`
+	fair := anybodys
+	fair.Fair = true
+	fair.Promises = model.Promises{model.JudgeHoldCount: {Waived: true}, model.JudgeFIFO: {Waived: true}, model.JudgeLiveness: {Waived: true}}
+	named := fair
+	named.PerGrant = false
+	testJudged(t, []judged{
+		{rule: "a value", lock: fair, record: record},
+		{rule: "a thread", lock: named, record: record, finds: "tidy bug: v7 stands in the queue of l at 0.001s, and does not wait"},
+	})
+}
