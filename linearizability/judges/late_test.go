@@ -106,3 +106,31 @@ func TestAValueOfAnUnknownThreadMayWait(t *testing.T) {
 		{rule: "a thread", lock: named, record: record, finds: "tidy bug: v7 stands in the queue of l at 0.001s, and does not wait"},
 	})
 }
+
+// A thread cannot leave the queue if a fault met a request of its call that the server did not run.
+func TestARequestThatDidNotRunExcusesAPlaceInTheQueue(t *testing.T) {
+	record := func(last string) string {
+		return `
+			0     a/1 takes
+			10    b/1 invoke lock
+			10    b/1 send acquire
+			11    b/1 exec acquire -> a/1 1 30001 queue=b/1
+			12    b/1 deliver acquire
+			20    b/1 send acquire
+			21    b/1 ` + last + `
+			25    b/1 return busy
+			30    a/1 releases -> free queue=b/1
+			90000 server leave`
+	}
+	lock := anybodys
+	lock.Fair = true
+	lock.Promises = model.Promises{model.JudgeTidy: {Unless: []model.Circumstance{model.WaiterAway}}, model.JudgeHoldCount: {Waived: true}, model.JudgeLinearizable: {Waived: true}}
+	testJudged(t, []judged{
+		{rule: "a fault met it", lock: lock, record: record("hit 1 acquire nth=2\n22 b/1 lost acquire nth=2 request dropped"),
+			finds: "tidy limit (waiter away when its turn came)"},
+		{rule: "no fault met it", lock: lock, record: record("lost acquire nth=2 request dropped"),
+			finds: "tidy bug: b/1 stands in the queue of l at 0.025s, although its lock had returned busy at 0.025s"},
+		{rule: "it ran", lock: lock, record: record("hit 1 acquire nth=2\n22 b/1 exec acquire nth=2\n23 b/1 deliver acquire"),
+			finds: "tidy bug: b/1 stands in the queue of l at 0.025s, although its lock had returned busy at 0.025s"},
+	})
+}
