@@ -45,22 +45,45 @@ type Writer struct {
 	Guessed         bool
 }
 
-// Wrote notes that a thread sent a request of these words, in a call on that lock or in none (""). A value of
-// another lock is one of several locks from then on.
-func (o *Owners) Wrote(thread, lock string, words []string) {
-	if o == nil || thread == "" {
+// Sends notes that an author sends a request of these words, and returns the author with the lock that the
+// request is about. A stream tells no names of commands, and its words are those for which its turn was asked.
+// holder returns the thread that holds a lock; "": nobody does.
+func (o *Owners) Sends(by Author, words []string, stream bool, holder func(lock string) string) Author {
+	switch {
+	case by.Kept:
+		if by.Thread != holder(by.Lock) {
+			by.Lock = ""
+		}
+	case by.Thread != "" && by.Lock == "":
+		if by.Lock = o.About(words); by.Lock == "" && !stream {
+			by.Lock = o.Beside(by.Thread, words)
+		}
+	}
+	if stream && by.Op == 0 && by.Lock != "" {
+		by.Thread = o.Whose(by.Lock, words, by.Thread)
+	}
+	if by.Action != model.ActUnlock && !by.Guessed { // what an unlock writes first is for another thread
+		o.wrote(by, words)
+	}
+	return by
+}
+
+// wrote notes that a thread sent a request of these words. In a call on another lock than that of a value, the
+// value is one of several locks from then on.
+func (o *Owners) wrote(by Author, words []string) {
+	if o == nil || by.Thread == "" {
 		return
 	}
 	for _, word := range words {
 		if _, ok := o.writers[word]; !ok {
-			o.writers[word] = thread
+			o.writers[word] = by.Thread
 		}
-		if _, ok := o.locks[word]; ok && lock != "" {
-			o.note(lock, word)
+		if _, ok := o.locks[word]; ok && by.Op > 0 && by.Lock != "" {
+			o.note(by.Lock, word)
 		}
 	}
-	if lock != "" && o.takes[thread][lock] == nil {
-		o.took(thread, lock, words)
+	if by.Op > 0 && by.Lock != "" && o.takes[by.Thread][by.Lock] == nil {
+		o.took(by.Thread, by.Lock, words)
 	}
 }
 
@@ -262,14 +285,19 @@ func (w *World) granted(t *Thread, lock string) {
 	s.Owner = t.name
 }
 
-// writer returns the sender of a request; nil for no request. An unlock may hand the lock over to another
-// thread of its process. So a value that it writes first belongs to no thread until a call is granted the lock.
+// writer returns the sender of a request; nil for no request.
 func (m *message) writer() *Writer {
 	if m == nil {
 		return nil
 	}
-	if m.author.Action == model.ActUnlock {
-		return &Writer{Process: m.conn.p.cfg.Name, Words: m.request.Words}
+	return m.author.Writer(m.conn.p.cfg.Name, m.request.Words)
+}
+
+// Writer returns the author as the sender of a request of a process. An unlock may hand the lock over to another
+// thread of its process. So a value that it writes first belongs to no thread until a call is granted the lock.
+func (a Author) Writer(process string, words []string) *Writer {
+	if a.Action == model.ActUnlock {
+		return &Writer{Process: process, Words: words}
 	}
-	return &Writer{Process: m.conn.p.cfg.Name, Thread: m.author.Thread, Words: m.request.Words, Guessed: m.author.Guessed}
+	return &Writer{Process: process, Thread: a.Thread, Words: words, Guessed: a.Guessed}
 }

@@ -14,7 +14,7 @@ func TestTheOwnerOfAValueIsWhoTookTheLockWithIt(t *testing.T) {
 	take := func(thread, lock string, words ...string) string {
 		s := &model.LockState{Owner: "1", Count: 1}
 		by := &sim.Writer{Process: model.ProcessOf(thread), Thread: thread, Words: words}
-		o.Wrote(thread, lock, words)
+		o.Sends(sim.Author{Thread: thread, Op: 1, Lock: lock}, words, false, nil)
 		o.Took(lock, s, by)
 		return o.Name(lock, s, by).Owner
 	}
@@ -100,11 +100,11 @@ func TestAValueOfTwoLocks(t *testing.T) {
 	if got := o.About([]string{"EVAL", "x", "v"}); got != "x" {
 		t.Errorf("the value is about %q", got)
 	}
-	o.Wrote("a/1", "", []string{"EVAL", "y", "v"})
+	o.Sends(sim.Author{Thread: "a/1"}, []string{"EVAL", "y", "v"}, false, nil)
 	if got := o.About([]string{"EVAL", "y", "v"}); got != "x" {
 		t.Errorf("a request outside of calls made the value one about %q", got)
 	}
-	o.Wrote("a/1", "y", []string{"EVAL", "y", "y:queue", "v"})
+	o.Sends(sim.Author{Thread: "a/1", Op: 1, Lock: "y"}, []string{"EVAL", "y", "y:queue", "v"}, false, nil)
 	if got := o.About([]string{"EVAL", "y", "v"}); got != "" {
 		t.Errorf("the value of two locks is about %q", got)
 	}
