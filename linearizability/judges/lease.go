@@ -279,6 +279,9 @@ func (r *run) untold(lock string) []Finding {
 				continue
 			}
 			f.AtNs, f.Detail = due, d
+			if h.Ended.By == nil {
+				f.Loss = &model.Loss{Cause: model.LossExpired, Thread: b.who, Lock: lock, AtNs: h.ToNs()}
+			}
 		} else {
 			bound := int64(max(r.Record.Params.Watchdog, time.Duration(b.lease)) + r.Record.Params.Resend + time.Second + r.Record.Params.Uncertainty)
 			for _, x := range inOrder(r.disturbing(model.ProcessOf(b.who))).all {
@@ -298,14 +301,14 @@ func (r *run) untold(lock string) []Finding {
 }
 
 // calmHold returns the last hold of a belief, which has a lease and ended before the belief did. It returns nil
-// if there is none, or if a fault may have begun, shortened or ended the hold.
+// if there is none, or if a fault or a command of another may have begun, shortened or ended the hold.
 func (r *run) calmHold(b belief) *trace.Hold {
 	holds := r.HoldsOf(b.lock, b.who, b.grant.AtNs, b.to)
 	if len(holds) == 0 || r.Record.Params.Endless {
 		return nil
 	}
 	h := holds[len(holds)-1]
-	if h.Ended == nil || len(r.partsLost(b.first.AtNs, h.ToNs())) > 0 || r.Record.Params.Parts > 1 && len(r.clockSteps(b.first.AtNs, h.ToNs())) > 0 {
+	if h.Ended == nil || h.Ended.By != nil && !h.Ended.MadeFor(b.who) || len(r.partsLost(b.first.AtNs, h.ToNs())) > 0 || r.Record.Params.Parts > 1 && len(r.clockSteps(b.first.AtNs, h.ToNs())) > 0 {
 		return nil
 	}
 	for _, c := range append([]*trace.Change{h.Began, h.Ended}, h.Moved...) {
