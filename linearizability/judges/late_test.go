@@ -134,3 +134,25 @@ func TestARequestThatDidNotRunExcusesAPlaceInTheQueue(t *testing.T) {
 			finds: "tidy bug: b/1 stands in the queue of l at 0.025s, although its lock had returned busy at 0.025s"},
 	})
 }
+
+// A hold that a failover brought back is nobody's once its owner has given it up.
+func TestAHoldThatAFailoverBroughtBack(t *testing.T) {
+	record := func(released string) string {
+		return `
+			0     a/1 takes
+			100   ` + released + ` -> free
+			200   server fault 1 failover that loses the last 1 writes -> a/1 1 30001
+			300   a/2 invoke try_lock
+			300   a/2 send acquire
+			301   a/2 exec acquire -> free
+			302   a/2 return unknown
+			90000 server leave`
+	}
+	lock := anybodys
+	lock.Promises = model.Promises{model.JudgeHoldCount: {Waived: true}, model.JudgeLinearizable: {Waived: true}}
+	testJudged(t, []judged{
+		{rule: "its owner gave it up", lock: lock, record: record("a/1 releases")},
+		{rule: "its owner believes in it", lock: lock, record: record("server fault 2 delete of key l"),
+			finds: "misdelete bug: acquire of a/2 (EVAL, sent at 0.300s) ended the hold of a/1 on l at 0.301s"},
+	})
+}
