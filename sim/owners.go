@@ -186,8 +186,8 @@ func (o *Owners) About(words []string) string {
 }
 
 // Beside returns the lock that a request of a thread is about if it has no value, as a renewal by PEXPIRE: the lock
-// that the thread took with a request that has most of its words, but for the name of the command. It returns "" if
-// there is none, or if there are several.
+// that the thread took with a request that has most of its words, and at least half of them, but for the name of the
+// command. It returns "" if there is none, or if there are several.
 func (o *Owners) Beside(thread string, words []string) string {
 	if o == nil || len(words) == 0 {
 		return ""
@@ -201,6 +201,7 @@ func (o *Owners) Beside(thread string, words []string) string {
 			}
 		}
 		switch {
+		case 2*n < len(words)-1:
 		case n > most:
 			best, most = lock, n
 		case n == most:

@@ -155,21 +155,23 @@ func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 	return 0, true
 }
 
-// lostSince reports whether the hold that the call was granted ended before the call
-// returned.
+// lostSince reports whether the hold that the call was granted ended before the call returned. Where threads know holds by
+// their grants, a later request of the call may take the lock again.
 func (r *run) lostSince(o *trace.Call) bool {
 	g := r.grantsKept(o)
 	if len(g) == 0 {
 		return false
 	}
+	lost := false
 	for _, c := range r.ChangesAfter(o.Lock, g[0].AtNs) {
-		if c.AtNs > o.ReturnedNs() {
-			break
-		}
-		if c.Before.Owner == o.Caller && c.After.Owner != o.Caller &&
-			(forced(c) || !c.MadeFor(o.Caller)) {
-			return true
+		switch {
+		case c.AtNs > o.ReturnedNs():
+			return lost
+		case c.Before.Owner == o.Caller && c.After.Owner != o.Caller && (forced(c) || !c.MadeFor(o.Caller)):
+			lost = true
+		case r.Record.Params.PerGrant && c.Call() == o && c.Started():
+			lost = false
 		}
 	}
-	return false
+	return lost
 }

@@ -156,3 +156,26 @@ func TestAHoldThatAFailoverBroughtBack(t *testing.T) {
 			finds: "misdelete bug: acquire of a/2 (EVAL, sent at 0.300s) ended the hold of a/1 on l at 0.301s"},
 	})
 }
+
+// A call whose hold a fault removed counts if a later request of the call took the lock again.
+func TestACallThatTookTheLockAgain(t *testing.T) {
+	const record = `
+			0     a/1 invoke try_lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			2     server fault 1 delete of key l -> free
+			3     a/1 send acquire
+			4     a/1 exec acquire -> a/1 1 30004
+			5     a/1 return unknown
+			30005 server expire -> free
+			90000 server leave`
+	lock := reentrantLock
+	lock.Promises = nil
+	known := lock
+	known.PerGrant = false
+	testJudged(t, []judged{
+		{rule: "it did", lock: lock, record: record},
+		{rule: "it did, for a thread that knows its holds otherwise", lock: known, record: record,
+			finds: "hold-count bug: at 0.005s, after its try_lock, the server counts 1 for a/1 on l, and its calls add up to 0"},
+	})
+}
