@@ -141,7 +141,7 @@ func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 		return 0, true
 	case o.Outcome == model.Unknown:
 		for _, c := range r.Changes(o.Lock) {
-			if c.Call() == o && c.AtNs <= o.ReturnedNs() {
+			if r.mayBeOf(c, o) && c.AtNs <= o.ReturnedNs() {
 				if n := c.Gain(o.Caller); n != 0 {
 					if n > 0 && r.lostSince(o) {
 						n = 0
@@ -153,6 +153,14 @@ func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 		return 0, false
 	}
 	return 0, true
+}
+
+// mayBeOf reports whether a request of a call led to a change, or one that was sent during the call, in no call, for
+// its thread or for an unknown one.
+func (r *run) mayBeOf(c *trace.Change, o *trace.Call) bool {
+	m := c.By
+	return c.Call() == o || m != nil && m.Call == nil && m.Process == o.Process && (len(m.Threads) == 0 || slices.Contains(m.Threads, o.Caller)) &&
+		o.AtNs <= m.AtNs && m.AtNs <= o.ReturnedNs()
 }
 
 // lostSince reports whether the hold that the call was granted ended before the call returned. Where threads know holds by

@@ -467,6 +467,10 @@ func (r *run) lateRenewals(lock string) []Finding {
 		}
 		return owners[who]
 	}
+	var forms map[string]bool
+	if r.Record.Params.PerGrant {
+		forms = r.renewalForms()
+	}
 	var out []Finding
 	told := map[string]bool{}
 	changes := r.Changes(lock)
@@ -521,7 +525,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 				}
 				who := m.Owners[j]
 				k := of(who)
-				if k.levels > 0 || k.lost || k.open != nil || told[who] || r.renewsAnother(lock, who, m) || r.cleansUp(lock, who, m) {
+				if k.levels > 0 || k.lost || k.open != nil || told[who] || r.renewsAnother(lock, who, m) || forms != nil && !forms[m.Form()] {
 					continue
 				}
 				told[who] = true
@@ -540,20 +544,18 @@ func (r *run) lateRenewals(lock string) []Finding {
 	return out
 }
 
-// cleansUp reports whether a request with the value of a hold may clean up after a call, and renew nothing: it
-// ended a hold, or it prolonged none and an acquire of the thread had an unknown outcome after its last grant.
-func (r *run) cleansUp(lock, who string, m *trace.Command) bool {
-	prolongs := func(c *trace.Change) bool { return c.After.Owner == who && c.After.ExpiresMs > c.Before.ExpiresMs }
-	if !r.Record.Params.PerGrant || slices.ContainsFunc(m.Changes, prolongs) {
-		return false
-	}
-	unknown := false
-	for _, o := range r.CallsOn(lock) {
-		if o.Caller == who && o.Action.Acquires() && o.Return != nil && o.ReturnedNs() <= m.AtNs && (o.Outcome == model.Granted || o.Outcome == model.Unknown) {
-			unknown = o.Outcome == model.Unknown
+// renewalForms returns the forms of the commands that prolonged a hold. Where threads know holds by their grants, a
+// request outside of calls renews if it has such a form. Another one cleans up after a call, or asks for something.
+func (r *run) renewalForms() map[string]bool {
+	forms := map[string]bool{}
+	for _, m := range r.Commands {
+		if slices.ContainsFunc(m.Changes, func(c *trace.Change) bool {
+			return c.Before.Owner == c.After.Owner && c.After.ExpiresMs > c.Before.ExpiresMs
+		}) {
+			forms[m.Form()] = true
 		}
 	}
-	return unknown || slices.ContainsFunc(m.Changes, (*trace.Change).Ended)
+	return forms
 }
 
 // renewsAnother reports whether a renewal is of a session other than the one that has the thread's

@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"lockstep/model"
 )
@@ -112,6 +113,19 @@ func (r *Run) asks(process string) bool {
 		}
 	}
 	return false
+}
+
+// Form returns the name and the words of a command without the values of holds.
+func (m *Command) Form() string {
+	var form strings.Builder
+	form.WriteString(m.Command)
+	for _, word := range m.Args {
+		form.WriteByte(0)
+		if _, ok := m.run.values[word]; !ok {
+			form.WriteString(word)
+		}
+	}
+	return form.String()
 }
 
 // SpeaksFor reports whether a command speaks for a thread. A request without a known thread and
