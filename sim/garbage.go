@@ -10,11 +10,8 @@ import (
 
 // garbage controls the garbage collector around the bubbles of this process. A collection during a
 // run would reorder goroutines that are runnable at one instant, so none may begin or be under way
-// during a run. Before a bubble two collections may be needed: a library may keep timers in a
-// package-level sync.Pool, a timer of one bubble kills the next one, and two collections empty the
-// pool. Otherwise there is one: after a second one at once, the runtime would give the memory of the
-// next runs back to the system, since so little is in use.
-var garbage = collector{timers: true, breath: 50 * time.Millisecond}
+// during a run.
+var garbage = collector{breath: 50 * time.Millisecond}
 
 type collector struct {
 	mu      sync.Mutex
@@ -23,7 +20,6 @@ type collector struct {
 	percent int         // the GOGC to restore, while the collector is off
 	limit   int64       // the memory limit to restore, while the collector is off
 	on      *time.Timer // turns the collector on again
-	timers  bool        // a timer of a bubble may be in a pool
 	live    uint64      // bytes after the last collection by this package
 	// breath is the real time after a run within which another may begin without a collection
 	// before it. It has no effect inside a run.
@@ -70,12 +66,13 @@ const (
 	percentMin = 400
 )
 
-// bubbleBegins turns the collector off, and collects before if that is needed.
+// bubbleBegins turns the collector off, collects before if that is needed, and empties the pools.
 func (c *collector) bubbleBegins() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bubbles++
-	needed := c.timers
+	emptyPools()
+	needed := false
 	if !c.off {
 		c.percent = debug.SetGCPercent(-1)
 		c.limit = debug.SetMemoryLimit(memoryMax)
@@ -85,15 +82,14 @@ func (c *collector) bubbleBegins() {
 	if !needed && heap() < c.live+garbageMax {
 		return
 	}
-	collect(c.timers)
-	c.timers, c.live, c.next = false, heap(), 0
+	collect()
+	c.live, c.next = heap(), 0
 }
 
-// collect collects; emptying also empties all pools, by a second collection. New goroutines get stacks
-// of the average size that the last collection found. Without some larger stacks in use during the
-// collection, each of the many goroutines of a run would begin with 2 KiB and move to a larger stack
-// three times.
-func collect(emptying bool) {
+// collect collects. New goroutines get stacks of the average size that the last collection found.
+// Without some larger stacks in use during the collection, each of the many goroutines of a run would
+// begin with 2 KiB and move to a larger stack three times.
+func collect() {
 	var met, gone sync.WaitGroup
 	collected := make(chan struct{})
 	for range 32 {
@@ -107,9 +103,6 @@ func collect(emptying bool) {
 	}
 	met.Wait()
 	runtime.GC()
-	if emptying {
-		runtime.GC()
-	}
 	close(collected)
 	gone.Wait()
 }
@@ -124,11 +117,10 @@ func useStack(f func()) {
 }
 
 // bubbleEnds turns the collector on again, unless another run comes at once.
-func (c *collector) bubbleEnds(timers bool) {
+func (c *collector) bubbleEnds() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bubbles--
-	c.timers = c.timers || timers
 	if c.on == nil {
 		c.on = time.AfterFunc(c.breath, c.turnOn)
 	} else {

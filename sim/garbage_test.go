@@ -2,38 +2,12 @@ package sim
 
 import (
 	"math"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"testing"
 	"time"
 )
-
-func TestTimersThatMayBeLeftAreNoticed(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		body func(*Thread)
-		want bool
-	}{
-		{"nobody dialled", func(*Thread) {}, false},
-		{"nobody says", func(th *Thread) { _ = mustDial(th, 1).Close() }, true},
-		{"its client says so", func(th *Thread) {
-			th.p.TimersLeft(func() bool { return false })
-			th.p.TimersLeft(func() bool { return true })
-			_ = mustDial(th, 1).Close()
-		}, true},
-		{"its clients say no", func(th *Thread) {
-			th.p.TimersLeft(func() bool { return false })
-			_ = mustDial(th, 1).Close()
-		}, false},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			garbage.bubbleBegins() // collects what earlier tests left
-			garbage.bubbleEnds(true)
-			play(t, Config{}, []*echo{{}}, map[string]func(*Thread){"a": c.body})
-			equal(t, "noticed", garbage.timers, c.want)
-		})
-	}
-}
 
 func TestNothingIsCollectedWithinARun(t *testing.T) {
 	var before, within debug.GCStats
@@ -56,20 +30,53 @@ func TestNothingIsCollectedWithinARun(t *testing.T) {
 	}
 }
 
-func TestTwoCollectionsEmptyThePoolsOfTimers(t *testing.T) {
+// A timer that one run left in a pool would kill the next run. On one processor no collection is needed to
+// empty the pools.
+func TestThePoolsAreEmptyWhenARunBegins(t *testing.T) {
 	var pool sync.Pool
-	for _, timers := range []bool{false, true} {
-		play(t, Config{}, nil, nil) // collects what earlier tests left
-		garbage.timers = timers
-		garbage.live = 0 // collects before the next run in any case
-		// Some of these are not kept if the race detector is on.
+	fill := func() {
+		for range 64 { // the race detector lets a pool drop some
+			pool.Put(new(int))
+		}
+	}
+	for range 2 {
+		fill()
+		var before, within debug.GCStats
+		debug.ReadGCStats(&before)
+		play(t, Config{}, nil, map[string]func(*Thread){"a": func(th *Thread) {
+			debug.ReadGCStats(&within)
+			if pool.Get() != nil {
+				t.Error("the run found what an earlier one had put into a pool")
+			}
+			fill()
+			th.Sleep(time.Second)
+			if pool.Get() == nil {
+				t.Error("a pool was emptied within the run")
+			}
+		}})
+		if t.Failed() || within.NumGC == before.NumGC {
+			return
+		}
+	}
+	t.Error("there was a collection before each run")
+}
+
+// With several processors somebody may use a pool, so only collections empty it.
+func TestThePoolsAreEmptiedOnSeveralProcessors(t *testing.T) {
+	var pool sync.Pool
+	for _, procs := range []int{1, 2} {
+		was := runtime.GOMAXPROCS(procs)
 		for range 64 {
 			pool.Put(new(int))
 		}
-		play(t, Config{}, nil, nil)
-		if emptied := pool.Get() == nil; emptied != timers {
-			t.Errorf("with timers left = %v: the pool is empty: %v", timers, emptied)
+		var before, after debug.GCStats
+		debug.ReadGCStats(&before)
+		emptyPools()
+		debug.ReadGCStats(&after)
+		if pool.Get() != nil || procs > 1 && after.NumGC < before.NumGC+2 {
+			t.Errorf("%d processors: the pool is not empty after %d collections", procs, after.NumGC-before.NumGC)
 		}
+		runtime.GOMAXPROCS(was)
 	}
 }
 

@@ -28,14 +28,14 @@ func asStranger(t *testing.T, f func()) {
 		c.on.Stop()
 	}
 	off, percent, limit := c.off, c.percent, c.limit
-	c.off, c.timers = false, true
+	c.off = false
 	garbage.mu.Unlock()
 	wasPercent, wasLimit := debug.SetGCPercent(100), debug.SetMemoryLimit(8<<30)
 	settled.Store(false)
 	defer func() {
 		garbage.mu.Lock()
 		c.on.Stop()
-		c.off, c.percent, c.limit, c.timers = off, percent, limit, true
+		c.off, c.percent, c.limit = off, percent, limit
 		garbage.mu.Unlock()
 		settled.Store(wasSettled)
 		debug.SetGCPercent(wasPercent)

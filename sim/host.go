@@ -91,16 +91,14 @@ func Main(program func(*Host) int) {
 
 // bubble runs f as the root of a bubble, and waits until every goroutine of the bubble has ended or is
 // durably blocked. left are the stacks of the blocked ones, which nothing will ever wake. If f reports
-// false, it has failed: its goroutine is parked for ever, and nobody waits for the others. After the
-// run, timers reports whether a timer of the bubble may be in a pool that outlives it.
-func (h *Host) bubble(alive *pulse, f func() (whole bool), timers func() bool) (left []string) {
+// false, it has failed: its goroutine is parked for ever, and nobody waits for the others.
+func (h *Host) bubble(alive *pulse, f func() (whole bool)) (left []string) {
 	makeResolver()
 	turn.Lock()
 	defer turn.Unlock()
 	defer oneProcessor()()
 	garbage.bubbleBegins()
-	timersLeft := true
-	defer func() { garbage.bubbleEnds(timersLeft) }()
+	defer garbage.bubbleEnds()
 	defer func() {
 		if alive.seeded.Load() {
 			endChance()
@@ -141,7 +139,6 @@ func (h *Host) bubble(alive *pulse, f func() (whole bool), timers func() bool) (
 		case whole := <-done:
 			if whole {
 				<-ended
-				timersLeft = timers() || len(left) > 0
 			}
 			return left
 		case <-tick.C:
@@ -196,7 +193,7 @@ func (h *Host) Bubble(f func()) {
 	left := h.bubble(newPulse(), func() bool {
 		f()
 		return true
-	}, func() bool { return true })
+	})
 	if len(left) > 0 {
 		panic("sim: goroutines of a bubble without a world have not ended:\n" + strings.Join(left, "\n\n"))
 	}

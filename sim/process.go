@@ -48,7 +48,6 @@ type Process struct {
 	dial        Dialer        // of a process that is in no world, see NewOutside
 	turns       chan struct{} // see TakesTurns; nil: nobody waits for a turn
 	talks       *talk         // whose turn it is; guarded by w.mu
-	timersLeft  []func() bool // guarded by w.mu
 
 	rand  *rand.Rand        // made by Rand; guarded by w.mu
 	ids   map[int64]uint64  // draws so far, by thread; guarded by w.mu
@@ -132,21 +131,6 @@ func (p *Process) Jitter(thread int64, max time.Duration) time.Duration {
 // Astray sets a function that is told of each address that code of the process dials without a dialer of the
 // world and at which no server is. Only a program that is built with the overlay knows of such dials.
 func (p *Process) Astray(f func(addr string)) { p.astray = f }
-
-// TimersLeft registers a function for the end of the run: it reports whether a timer of the bubble
-// may be in a pool that outlives the bubble. Code that makes a client of a library with such a pool
-// should register one. A process that dialled and registered none is assumed to leave timers.
-func (p *Process) TimersLeft(f func() bool) {
-	p.w.mu.Lock()
-	defer p.w.mu.Unlock()
-	p.timersLeft = append(p.timersLeft, f)
-}
-
-func (p *Process) leavesTimers() bool {
-	p.w.mu.Lock()
-	defer p.w.mu.Unlock()
-	return len(p.timersLeft) == 0 && len(p.conns) > 0 || slices.ContainsFunc(p.timersLeft, func(f func() bool) bool { return f() })
-}
 
 // Settle waits until done is closed, or until nothing more can happen without the scheduler of the
 // world. A process that is in no world waits only for done.

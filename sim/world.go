@@ -163,7 +163,6 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 	var panicked any
 	var w *World
 	alive := newPulse()
-	timers := true
 	left := h.bubble(alive, func() bool {
 		w = newWorld(cfg)
 		h.enter(w, alive)
@@ -173,9 +172,8 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 		}
 		w.loop(&res, h)
 		w.end()
-		timers = slices.ContainsFunc(w.processes, (*Process).leavesTimers)
 		return true
-	}, func() bool { return timers })
+	})
 	if panicked != nil {
 		panic(panicked)
 	}

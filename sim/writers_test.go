@@ -21,7 +21,7 @@ func TestWritersAreOfOtherPackages(t *testing.T) {
 // The code of the lock's author is named, and not the client library or the world around it.
 func TestTheWritersOfTheMainModule(t *testing.T) {
 	all := []string{
-		"github.com/redis/go-redis/v9.(*baseClient)._process", here + "/goredis.(*noteHook).ProcessHook.func1",
+		"github.com/redis/go-redis/v9.(*baseClient)._process", here + "/goredis.noteHook.ProcessHook.func1",
 		"example.com/shop/lock.(*Mutex).renew", "example.com/shopping.Other", "example.com/shop.Run",
 	}
 	for _, c := range []struct {

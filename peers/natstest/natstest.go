@@ -69,9 +69,6 @@ type Client struct {
 // NewClient returns a client of p for a bucket of this name. The caller closes it, or embeds it in a
 // [locktest.Client], whose Close it then is.
 func NewClient(p *locktest.Process, bucket string) *Client {
-	// The client's pool of timers is only for requests without a context. The methods of a bucket
-	// make none.
-	p.Sim().TimersLeft(func() bool { return false })
 	return &Client{p: p, bucket: bucket}
 }
 

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -75,16 +74,9 @@ func isProbe() bool {
 
 // NewClient makes a go-redis client of p.
 func NewClient(p *sim.Process, opt *redis.Options) *redis.Client {
-	c, _ := newClient(p, opt)
-	return c
-}
-
-func newClient(p *sim.Process, opt *redis.Options) (*redis.Client, *noteHook) {
 	c := redis.NewClient(opt)
-	h := &noteHook{p: p, c: c}
-	c.AddHook(h)
-	p.TimersLeft(h.mayHaveWaited)
-	return c, h
+	c.AddHook(noteHook{p})
+	return c
 }
 
 // NewFailoverClient makes a go-redis client of p that asks the sentinels at addrs for the master with
@@ -96,8 +88,7 @@ func NewFailoverClient(p *sim.Process, opt *redis.Options, master string, addrs 
 		Protocol: opt.Protocol, DisableIdentity: opt.DisableIdentity, ReadTimeout: opt.ReadTimeout, WriteTimeout: opt.WriteTimeout,
 		PoolSize: opt.PoolSize, ReadBufferSize: opt.ReadBufferSize, WriteBufferSize: opt.WriteBufferSize,
 	})
-	h := &noteHook{p: p, c: c}
-	c.AddHook(h)
+	c.AddHook(noteHook{p})
 	return c
 }
 
@@ -105,12 +96,9 @@ func NewFailoverClient(p *sim.Process, opt *redis.Options, master string, addrs 
 // Options of any address. A world has no cluster: the client is for a real one.
 func NewClusterClient(p *sim.Process, opt *redis.Options, addrs []string) *redis.ClusterClient {
 	return redis.NewClusterClient(&redis.ClusterOptions{
-		Addrs: addrs,
-		NewClient: func(node *redis.Options) *redis.Client {
-			c, _ := newClient(p, node)
-			return c
-		},
-		Dialer: opt.Dialer, DialerRetries: opt.DialerRetries, MaxRetries: opt.MaxRetries, MinRetryBackoff: opt.MinRetryBackoff, MaxRetryBackoff: opt.MaxRetryBackoff,
+		Addrs:     addrs,
+		NewClient: func(node *redis.Options) *redis.Client { return NewClient(p, node) },
+		Dialer:    opt.Dialer, DialerRetries: opt.DialerRetries, MaxRetries: opt.MaxRetries, MinRetryBackoff: opt.MinRetryBackoff, MaxRetryBackoff: opt.MaxRetryBackoff,
 		Protocol: opt.Protocol, DisableIdentity: opt.DisableIdentity, ReadTimeout: opt.ReadTimeout, WriteTimeout: opt.WriteTimeout,
 		PoolSize: opt.PoolSize, ReadBufferSize: opt.ReadBufferSize, WriteBufferSize: opt.WriteBufferSize,
 		MaintNotificationsConfig: opt.MaintNotificationsConfig,
@@ -119,45 +107,24 @@ func NewClusterClient(p *sim.Process, opt *redis.Options, addrs []string) *redis
 
 // noteHook ties commands to operations: it sees the context that a lock passed, and the words of
 // the command that will soon arrive on a connection.
-type noteHook struct {
-	p      *sim.Process
-	c      *redis.Client
-	gaveUp atomic.Bool // the context of a command had ended when the command ended
-}
+type noteHook struct{ p *sim.Process }
 
-func (*noteHook) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (noteHook) DialHook(next redis.DialHook) redis.DialHook { return next }
 
-func (h *noteHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (h noteHook) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		defer h.over(ctx)
 		defer h.p.Sending(ctx, words(cmd))()
 		return next(ctx, cmd)
 	}
 }
 
-func (h *noteHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (h noteHook) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		defer h.over(ctx)
 		for _, cmd := range cmds {
 			defer h.p.Sending(ctx, words(cmd))()
 		}
 		return next(ctx, cmds)
 	}
-}
-
-// over notes whether a command has ended that its caller may have given up.
-func (h *noteHook) over(ctx context.Context) {
-	if ctx.Err() != nil {
-		h.gaveUp.Store(true)
-	}
-}
-
-// mayHaveWaited reports whether a command may have waited for a connection. For such a wait
-// go-redis takes a timer from a pool of the whole program. Its statistics do not count waits that
-// ended because the caller gave up.
-func (h *noteHook) mayHaveWaited() bool {
-	stats := h.c.PoolStats()
-	return h.gaveUp.Load() || stats.WaitCount > 0 || stats.Timeouts > 0
 }
 
 // words writes a command in the form for Process.Sending.

@@ -1,0 +1,1 @@
+// This file lets pools.go declare functions without a body.
