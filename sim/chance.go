@@ -45,7 +45,7 @@ func endChance() {
 
 // answer fills b from the caller's stream if the caller belongs to the world.
 func (c *worldChance) answer(b []byte) bool {
-	if bubbleOfCaller() != c.bubble {
+	if _, thread := ownRoot(); (!thread || unended.Load()) && bubbleOfCaller() != c.bubble {
 		return false
 	}
 	name := c.lineage.thread()

@@ -29,6 +29,9 @@ func GuestHost(t *testing.T) *Host {
 // turn is held while a bubble runs.
 var turn sync.Mutex
 
+// unended reports that a world of this program did not end. Its goroutines may go on beside a later world.
+var unended atomic.Bool
+
 // settled reports that the program belongs to its worlds: NewHost and Main set GOMAXPROCS for the
 // rest of the process.
 var settled atomic.Bool

@@ -137,7 +137,9 @@ func (h *Host) bubble(alive *pulse, f func() (whole bool)) (left []string) {
 	for {
 		select {
 		case whole := <-done:
-			if whole {
+			if !whole {
+				unended.Store(true)
+			} else {
 				<-ended
 			}
 			return left
@@ -150,6 +152,7 @@ func (h *Host) bubble(alive *pulse, f func() (whole bool)) (left []string) {
 				continue
 			}
 			alive.abandoned.Store(true)
+			unended.Store(true)
 			bubble := ""
 			if p := name.Load(); p != nil {
 				bubble = *p

@@ -223,3 +223,56 @@ func TestAGoroutineThatKeepsSendsInNoCall(t *testing.T) {
 		t.Errorf("the holders are %q, want %q", holders, want)
 	}
 }
+
+// The roots of all threads differ, whatever they call, and no other goroutine has one.
+func TestARootTellsAThread(t *testing.T) {
+	if _, ok := ownRoot(); ok {
+		t.Error("the goroutine of this test has a root")
+	}
+	const threads = 1<<rootBits + 2
+	seen := map[root]int{}
+	rootless, children := 0, 0
+	lineageWorld(t, threads, func(th *Thread, _ chan<- string) {
+		first, ok := ownRoot()
+		lockCall(th, func(context.Context) {
+			if again, okAgain := ownRoot(); again != first || okAgain != ok {
+				t.Errorf("thread %d has two roots", th.Number())
+			}
+			deep(90, func() {
+				if again, okAgain := ownRoot(); okAgain && again != first {
+					t.Errorf("deep in its stack thread %d has another root", th.Number())
+				}
+			})
+		})
+		if !ok {
+			rootless++
+			return
+		}
+		if other, found := seen[first]; found {
+			t.Errorf("the threads %d and %d have one root", other, th.Number())
+		}
+		seen[first] = th.Number()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if _, ok := ownRoot(); ok {
+				children++
+			}
+		}()
+		<-done
+	})
+	equal(t, "threads with a root", len(seen), 1<<rootBits)
+	equal(t, "threads without a root", rootless, threads-1<<rootBits)
+	equal(t, "goroutines of threads with a root", children, 0)
+}
+
+// deep calls f with n frames of its own in the stack.
+//
+//go:noinline
+func deep(n int, f func()) {
+	if n == 0 {
+		f()
+		return
+	}
+	deep(n-1, f)
+}

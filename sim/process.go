@@ -72,7 +72,7 @@ type note struct {
 // addThreads adds the threads that the configuration counts.
 func (p *Process) addThreads() {
 	for n := 1; n <= p.cfg.Threads; n++ {
-		t := &Thread{p: p, number: n, name: model.ThreadName(p.cfg.Name, n), resume: make(chan struct{})}
+		t := &Thread{p: p, nth: p.w.threads[threadNew] + n - 1, number: n, name: model.ThreadName(p.cfg.Name, n), resume: make(chan struct{})}
 		t.done = func() {
 			t.resume <- struct{}{}
 			p.w.stirred = true
@@ -570,6 +570,7 @@ const (
 // Thread is one thread of a process. Its methods are called by its body.
 type Thread struct {
 	p      *Process
+	nth    int // in the world, counted from 0
 	number int
 	name   string
 	state  threadState
@@ -617,18 +618,24 @@ func (t *Thread) enter(s threadState) {
 // Start gives the thread its body.
 func (t *Thread) Start(body func()) {
 	t.enter(threadStepping)
-	go func() {
+	w := t.p.w
+	begin := func() {
 		t.p.sit(t.name)
-		t.p.w.lineage.register(t)
+		w.lineage.register(t)
 		t.step(func(done func()) { done() })
 		defer t.recovered()
 		body()
 		t.post(func(func()) {
 			t.enter(threadDone)
-			t.p.w.moved = t.p.w.now()
-			t.p.w.record(&model.Event{Kind: model.KindDone, Process: t.p.cfg.Name, Thread: t.number})
+			w.moved = w.now()
+			w.record(&model.Event{Kind: model.KindDone, Process: t.p.cfg.Name, Thread: t.number})
 		})
-	}()
+	}
+	if t.nth < 1<<rootBits {
+		go numbered(t.nth, rootBits, begin)
+	} else {
+		go begin()
+	}
 }
 
 // defect records a panic of the lock under test as an event with that text.
