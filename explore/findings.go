@@ -120,9 +120,10 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "| campaign | runs | steps | kinds without a name | known defects | limits |\n|---|---|---|---|---|---|\n")
-	met := map[string][]string{}     // the places where a defect was met, by defect
-	medians := map[string][]string{} // the median of the runs until it was met, by defect
-	rows := map[string][]string{}    // the campaigns that met a row of the track record, by row
+	met := map[string][]string{}               // the places where a defect was met, by defect
+	medians := map[string][]string{}           // the median of the runs until it was met, by defect
+	rows := map[string][]string{}              // the campaigns that met a row of the track record, by row
+	record, _ := scenarios.Tagged(trackRecord) // an error: this program has no such track record
 	var unnamed, limits []string
 	for _, t := range all {
 		var bare, limit int
@@ -141,7 +142,7 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 				if g.MedianRuns > 0 && !defects[g.Defect] {
 					medians[g.Defect] = append(medians[g.Defect], fmt.Sprintf("%d on %s", g.MedianRuns, t.total.Plan.Lock))
 				}
-				if row := known.Row(g.Defect); recorded(row) && !defects[g.Defect] {
+				if row := known.Row(g.Defect); isRow(record, row) && !defects[g.Defect] {
 					rows[row] = append(rows[row], fmt.Sprintf("`%s`: %s", strings.Join(t.total.Plan.subject(), " "), g.soon(t)))
 				}
 				defects[g.Defect] = true
@@ -188,11 +189,10 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 // trackRecord is the tag of the track record whose rows the table of writeRows has.
 const trackRecord = "track-record"
 
-// recorded reports whether a scenario is a row of that track record. Another track record, such as
+// isRow reports whether a scenario is a row of that track record. Another track record, such as
 // that of a module with locks of its own, has no such table.
-func recorded(row string) bool {
-	all, err := scenarios.Tagged(trackRecord)
-	return err == nil && slices.ContainsFunc(all, func(sc *scenarios.Scenario) bool { return sc.Name == row })
+func isRow(record []*scenarios.Scenario, row string) bool {
+	return slices.ContainsFunc(record, func(sc *scenarios.Scenario) bool { return sc.Name == row })
 }
 
 // writeRows writes a table with each row of the track record. The table names the

@@ -59,6 +59,7 @@ type renewal struct {
 	jobs int
 	// runs is the most runs that a campaign is played with; 0: as many as before.
 	runs int
+	tags map[string]bool // whether a scenario of this program has the tag, once that was asked
 	stop context.Context
 }
 

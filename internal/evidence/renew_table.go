@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"lockstep/cli"
 	"lockstep/explore"
@@ -136,13 +137,13 @@ func reports(name string) []string {
 }
 
 // builtin returns the built-in scenarios.
-func builtin() []*scenarios.Scenario {
+var builtin = sync.OnceValue(func() []*scenarios.Scenario {
 	all, err := scenarios.Builtin()
 	if err != nil {
 		panic("evidence: " + err.Error()) // they are a part of the program
 	}
 	return all
-}
+})
 
 // scenarioRecordings returns the patterns of the recordings of the built-in scenarios.
 func scenarioRecordings() (patterns []string) {
@@ -207,9 +208,16 @@ func plantedLocks() (names []string) {
 // ofPeers returns a part that the program in peers writes. Another program knows of the part if the folder has its file.
 func (r *renewal) ofPeers(p part, file string, tags ...string) []part {
 	for _, tag := range tags {
-		if _, err := scenarios.Tagged(tag); err != nil {
-			p.foreign = true
+		has, known := r.tags[tag]
+		if !known {
+			_, err := scenarios.Tagged(tag)
+			has = err == nil
+			if r.tags == nil {
+				r.tags = map[string]bool{}
+			}
+			r.tags[tag] = has
 		}
+		p.foreign = p.foreign || !has
 	}
 	if p.absent = r.lacks(file); p.absent && p.foreign {
 		return nil
