@@ -235,7 +235,7 @@ func TestExploreStopsInTime(t *testing.T) {
 		}
 		return n
 	}
-	args := []string{"explore", "--lock", "setnx-cad", "--runs", "100000", "--jobs", "1", "--time", "1s"}
+	args := []string{"explore", "--lock", "setnx-cad", "--runs", "100000", "--jobs", "1", "--time", "300ms"}
 	for _, c := range []struct {
 		name   string
 		more   []string

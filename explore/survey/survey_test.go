@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"lockstep/explore"
+	"lockstep/internal/longtest"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -310,33 +311,33 @@ func TestASlowLockPlaysFewerRuns(t *testing.T) {
 // If the threads of a lock do not watch the contexts of their holds, the promise to tell of a lost hold is
 // judged on the lock by handles, and the other promises on the lock itself.
 func TestTheLockByHandlesIsJudgedForWhatItTells(t *testing.T) {
-	h, o := sim.NewHost(t), Options{Runs: 1, Seed: 1, Budget: 1}
-	l, err := Of(h, find(t, "reference"), o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range l.Cells {
-		judged := ""
-		if c.Promise == "lost hold told" {
-			judged = "reference-handle"
+	const planted = subject.PlantedPrefix + "reference-handles-of-one-owner"
+	locks := []string{planted, "reference-handle"}
+	for _, handles := range locks[:longtest.Size(t, 1, len(locks))] {
+		lock := *find(t, "reference")
+		lock.Handles = handles
+		l, err := Of(sim.NewHost(t), &lock, Options{Runs: 1, Seed: 1, Budget: 1}, nil)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if c.Lock != judged || c.Promise == "re-entrant" && c.Word != Held || judged != "" && c.Word != Held && c.Word != Limit {
-			t.Errorf("%s, %s: %+v; want that %q was judged", c.Promise, c.Faults, c, judged)
+		for _, c := range l.Cells {
+			judged := ""
+			if c.Promise == "lost hold told" {
+				judged = handles
+			}
+			broken := c.Word != Held && c.Word != Limit
+			if c.Lock != judged || c.Promise == "re-entrant" && c.Word != Held || broken && judged == "reference-handle" {
+				t.Errorf("%s, %s: %+v; want that %q was judged", c.Promise, c.Faults, c, judged)
+			}
 		}
-	}
-	want := "lost hold told: judged on reference-handle, the same lock taken by handles, whose contexts tell"
-	if all := l.Reasons(); !slices.Contains(all, want) {
-		t.Errorf("the reasons are %q; want %q", all, want)
-	}
-
-	// The recording of a bug names the lock that was judged.
-	other := *find(t, "reference")
-	other.Handles = subject.PlantedPrefix + "reference-handles-of-one-owner"
-	if l, err = Of(h, &other, o, nil); err != nil {
-		t.Fatal(err)
-	}
-	bug := l.Summary("lost hold told")
-	if bug.Word != Bug || !strings.HasPrefix(bug.Recording, other.Handles+".") || !strings.Contains(l.Recordings[bug.Recording], `"lock":"`+other.Handles+`"`) {
-		t.Errorf("%+v; want a bug with a recording of %s", bug, other.Handles)
+		want := "lost hold told: judged on " + handles + ", the same lock taken by handles, whose contexts tell"
+		if all := l.Reasons(); !slices.Contains(all, want) {
+			t.Errorf("the reasons are %q; want %q", all, want)
+		}
+		// The recording of a bug names the lock that was judged.
+		bug := l.Summary("lost hold told")
+		if handles == planted && (bug.Word != Bug || !strings.HasPrefix(bug.Recording, planted+".") || !strings.Contains(l.Recordings[bug.Recording], `"lock":"`+planted+`"`)) {
+			t.Errorf("%+v; want a bug with a recording of %s", bug, planted)
+		}
 	}
 }
