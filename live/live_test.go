@@ -266,7 +266,7 @@ func TestScenariosComeToTheSameAsInTheSimulatedWorld(t *testing.T) {
 		{acquireReplyLost, "planted/acquire-without-lease", play.VerdictBug, "lease"},
 		{overstay, "planted/unlock-by-anyone", play.VerdictBug, "misdelete"},
 	}
-	every := 2 / longtest.Size(t, 1, 2)
+	every := 3 / longtest.Size(t, 1, 3)
 	some := cases[:0]
 	for i := 0; i < len(cases); i += every {
 		some = append(some, cases[i])
