@@ -512,12 +512,12 @@ func TestAFolderHasOneProcess(t *testing.T) {
 	}
 }
 
-// A worker that dies costs one run, and the run says how the worker ended.
+// A run with which two workers die is not played again, and says how the last one ended.
 func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
 	p := explore.Plan{World: sim.Version, Lock: "setnx-cad", Profile: draw.Simple, Strategy: explore.StrategyPlain, Seed: 1, Runs: 6}
 	started := 0
 	c := explore.Campaign{Plan: p, Of: 1, Jobs: 1, Dir: t.TempDir(), Stop: t.Context(), Player: func() (explore.Player, error) {
-		if started++; started > 1 {
+		if started++; started > 2 {
 			return Player(t.Context(), p)
 		}
 		return explore.Away(exec.Command("false"), p)
