@@ -102,6 +102,15 @@ func playFarm(a *frame.App, o farmFlags) (int, error) {
 			return 0, err
 		}
 	}
+	// A queue beside a campaign belongs to the farm, so the campaign comes first.
+	releaseCampaign, err := a.FolderOf("--dir", c.Dir)
+	if err != nil {
+		return 0, frame.Usage(fmt.Errorf("farm: %w", err))
+	}
+	defer releaseCampaign()
+	if err := c.Claim(); err != nil {
+		return 0, err
+	}
 	page := NewFarmPage(o.Dir, p.Lock, nil)
 	writing, end := context.WithCancel(context.Background())
 	wait := func() {}

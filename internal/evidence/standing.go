@@ -407,6 +407,11 @@ func playTurn(a *frame.App, playing, turn context.Context, s *standing, m *membe
 	if err != nil {
 		return err
 	}
+	release, err := a.FolderOf("--dir", folder)
+	if err != nil {
+		return frame.Usage(fmt.Errorf("standing: %w", err))
+	}
+	defer release()
 	m.row.Plan(p)
 	c := &explore.Campaign{
 		Plan: p, Of: 1, Jobs: o.Ahead, Dir: folder, Stop: turn, Family: coordinator.Family(turn, p), Progress: m.row.Progress,
