@@ -13,6 +13,7 @@ import (
 
 	"lockstep/cli/frame"
 	"lockstep/internal/counted"
+	"lockstep/internal/foreign"
 	"lockstep/internal/input"
 	"lockstep/linearizability"
 	"lockstep/linearizability/judges"
@@ -95,7 +96,7 @@ func checkHistories(a *frame.App, files []string, spec string, drift int64, out 
 		fmt.Fprintf(a.Out, "%s: %s (%s, %s)\n", file, a.Paint(o.Verdict, o.Verdict), counted.Of(o.Ops, "operation"), spec)
 		for _, l := range res.Locks {
 			if l.Verdict != linearizability.OK {
-				fmt.Fprint(a.Out, report.Wrap(fmt.Sprintf("lock %s: %s", l.Lock, sentence.History(l.Reason, model.Seconds)), "    ", 100))
+				fmt.Fprint(a.Out, report.Wrap(fmt.Sprintf("lock %s: %s", foreign.Line(l.Lock), sentence.History(l.Reason, model.Seconds)), "    ", 100))
 				if l.First != nil {
 					fmt.Fprint(a.Out, report.Wrap(fmt.Sprintf("line %d is the first that no order can place; %s before it can be; the state then: %s",
 						l.First.Line, counted.Of(l.Prefix, "operation"), sentence.LockThen(l.Reason)), "    ", 100))

@@ -15,6 +15,7 @@ import (
 
 	"lockstep/cli/frame"
 	"lockstep/explore"
+	"lockstep/internal/foreign"
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 )
@@ -142,11 +143,11 @@ func (r *results) add(p *Pair) {
 	for _, f := range w.Findings {
 		if !told[f.Judge] {
 			told[f.Judge] = true
-			why = append(why, "**"+f.Judge+"**: "+strings.ReplaceAll(sentence.Finding(f), "|", "\\|"))
+			why = append(why, "**"+f.Judge+"**: "+foreign.Cell(sentence.Finding(f)))
 		}
 	}
 	if lacks := sentence.Verdict(w); lacks != "" {
-		why = append(why, lacks)
+		why = append(why, foreign.Cell(lacks))
 	}
 	recording := ""
 	if kept := r.kept[p]; kept != "" {

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
+	"lockstep/internal/foreign"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
@@ -96,7 +96,7 @@ func (v Verdict) Recording() *Recording {
 func (r *Recording) Write(w io.Writer, comment []string) error {
 	var b bytes.Buffer
 	for _, line := range comment {
-		fmt.Fprintf(&b, "# %s\n", strings.ReplaceAll(line, "\n", " "))
+		b.WriteString(foreign.Commented(line))
 	}
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
