@@ -546,7 +546,7 @@ func (r *runner) story(t *testing.T, st story.Story) {
 func (r *runner) told() story.Lock { return story.Of(r.lock, 0) }
 
 // storySteps limits a story, which has some hundred steps, or some thousand if waiters ask often.
-const storySteps = 100_000
+const storySteps = sim.MostSteps
 
 // servers returns the servers of the lock, which learn of some mistakes in its subject.
 func (r *runner) servers() *servers { return r.lock.Servers.(*servers) }

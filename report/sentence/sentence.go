@@ -204,6 +204,16 @@ func detail(f judges.Finding) string {
 		return fmt.Sprintf("%s at %s: %s", who, when, d.Text)
 	case judges.Defect:
 		return d.Text
+	case judges.Unended:
+		text := fmt.Sprintf("the run was ended at %s, after %d events, and the scenario was not over", when, d.Events)
+		switch {
+		case who == "":
+		case d.Owner == "":
+			text += fmt.Sprintf("; %s had waited for %s since %s", who, lock, at(d.FromNs))
+		default:
+			text += fmt.Sprintf("; %s had waited since %s for %s, which %s held with a lease until %s", who, at(d.FromNs), lock, d.Owner, at(d.UntilNs))
+		}
+		return text
 	case judges.WrongResource:
 		text := fmt.Sprintf("%s ended at %d, not at %d", d.Name, d.Left, d.End)
 		if d.Writer != "" {
