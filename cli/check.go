@@ -15,6 +15,7 @@ import (
 	"lockstep/internal/counted"
 	"lockstep/internal/foreign"
 	"lockstep/internal/input"
+	"lockstep/internal/quantity"
 	"lockstep/linearizability"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -43,7 +44,7 @@ func checkCommand(a *frame.App) *cobra.Command {
 	}, func(in frame.Invocation) (int, error) { return checkHistories(a, in.Names, spec, drift, out, asJSON) })
 	f := c.Flags()
 	frame.OneOf(f, &spec, "model", "reentrant", model.Specs, "the lock: reentrant, fair or fenced")
-	frame.Whole(f, &drift, "drift-ppm", 0, frame.Between(0, 999_999), "how far apart lease clocks run, in parts per million")
+	frame.Whole(f, &drift, "drift-ppm", 0, quantity.DriftPPM, "how far apart lease clocks run, in parts per million")
 	f.StringVar(&out, "out", "", "draw the histories that fail, in `DIR`")
 	frame.JSONFlag(f, &asJSON, "one object per history, one per line")
 	c.ValidArgsFunction = frame.Files("jsonl", "edn", "gz")

@@ -11,6 +11,7 @@ import (
 	"lockstep/cli/frame"
 	"lockstep/explore"
 	"lockstep/explore/failure"
+	"lockstep/internal/quantity"
 	"lockstep/report"
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
@@ -40,7 +41,7 @@ func reportCommand(a *frame.App) *cobra.Command {
 	f.BoolVar(&o.text, "text", false, "write text in place of the page")
 	f.BoolVar(&o.mermaid, "mermaid", false, "write a sequence diagram in place of the page")
 	f.BoolVar(&o.blame, "blame", false, "also say which decision made the failure inevitable")
-	frame.Whole(f, &o.runs, "runs", 20, frame.Between(1, 1_000_000), "with --blame: runs for each decision that is tried")
+	frame.Whole(f, &o.runs, "runs", 20, quantity.BlameRuns, "with --blame: runs for each decision that is tried")
 	a.ProgressFlag(f)
 	c.ValidArgsFunction = frame.Files("lockstep", "live")
 	return c

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -73,8 +72,8 @@ var flags = struct {
 	hang                            setting[time.Duration]
 	faults, profile, replay, report *string
 }{
-	runs: setting[int]{read: atLeastOne},
-	live: setting[int]{read: atLeastOne},
+	runs: setting[int]{read: numberOfRuns},
+	live: setting[int]{read: numberOfRuns},
 	seed: setting[uint64]{read: quantity.Seed},
 	hang: setting[time.Duration]{10 * time.Second, func(text string) (time.Duration, error) { return quantity.Duration(text, time.Millisecond) }, nil},
 }
@@ -112,8 +111,8 @@ func (s *setting[T]) Set(text string) error {
 
 func (s *setting[T]) problem() error { return s.wrong }
 
-func atLeastOne(text string) (int, error) {
-	n, err := quantity.Whole(text, 1, math.MaxInt)
+func numberOfRuns(text string) (int, error) {
+	n, err := quantity.Whole(text, quantity.Runs)
 	return int(n), err
 }
 

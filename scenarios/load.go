@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"lockstep/internal/quantity"
 	"lockstep/model"
 	"lockstep/scenarios/subject"
 )
@@ -22,9 +23,7 @@ const (
 	maxReplicas = 16
 	maxSteps    = 100_000 // of all threads, repetitions included: a record keeps the outcome of each step
 	maxErrors   = 20      // reported per file
-	// maxDuration keeps every instant within the 292 years that an int64 of nanoseconds
-	// can hold.
-	maxDuration = 10 * 365 * 24 * time.Hour
+	maxDuration = quantity.Longest
 )
 
 // SeedsOfSome is the most seeds of a scenario that expects its outcome of some seed only (`in:

@@ -396,7 +396,7 @@ func TestBadInputIsRefusedWithItsPlace(t *testing.T) {
 		{"a duration without a unit", with("watchdog: 5"), "9:11", `"5" is not a duration, since it has no unit; write 5s, 5ms or 5us`},
 		{"a range without a unit", with("network: {latency: 1..5ms}"), "9:20", `"1" is not a duration, since it has no unit`},
 		{"a duration of words", with("watchdog: soon"), "9:11", `"soon" is not a duration`},
-		{"a duration too long for 64 bits", with("watchdog: 9999999h"), "9:11", "is not a duration"},
+		{"a duration too long for 64 bits", with("watchdog: 9999999h"), "9:11", "too long: at most 87600h, ten years"},
 		{"a duration beyond what is simulated", with("watchdog: 87601h"), "9:11", "too long: at most 87600h, ten years"},
 		{"a watchdog too short", with("watchdog: 2ms"), "9:11", "at least 3ms"},
 		{"seeds upside down", with("seeds: 5..1"), "9:8", "the first is above the last"},

@@ -97,8 +97,8 @@ func readStanding(name string) (*standing, error) {
 	switch {
 	case len(f.Campaigns) == 0:
 		return nil, fmt.Errorf("%s names no campaigns", name)
-	case s.turn < 0:
-		return nil, fmt.Errorf("%s: turn %d: at least 1", name, s.turn)
+	case s.turn < 1 || int64(s.turn) > quantity.Runs.Most:
+		return nil, fmt.Errorf("%s: turn %d: %v", name, s.turn, quantity.Runs)
 	}
 	if f.Every != "" {
 		if s.every, err = quantity.Duration(f.Every, time.Second); err != nil {
