@@ -222,9 +222,10 @@ func TestTheHouseIsAsTheDesignHasIt(t *testing.T) {
 	}
 }
 
-// raw are the ways in which text that came from outside would reach an output as it is, with the rooms that
-// must not contain them and the way that is open.
-var raw = []struct {
+// shut are ways that lose or inject something, with the rooms that must not contain them and the way that is open:
+// to write text that came from outside as it is, to write a file that a fault leaves half written, and to give a
+// number other limits than the table has.
+var shut = []struct {
 	way     *regexp.Regexp
 	in      []string // rooms; nil: all
 	instead string
@@ -235,11 +236,14 @@ var raw = []struct {
 	{regexp.MustCompile(`\.Execute\(\w|Visualize\(.*, w\)`), nil, "foreign.Page or foreign.HTML"},
 	{regexp.MustCompile(`xml\.(NewEncoder|Marshal)`), nil, "foreign.XML"},
 	{regexp.MustCompile(`ReplaceAll\([^)]*"\|"`), nil, "foreign.Cell"},
+	{regexp.MustCompile(`os\.(WriteFile|Create)\(|O_TRUNC`), []string{
+		"cli", "cli/frame", "cmd", "cmd/strangers", "explore", "explore/survey", "explore/spread", "internal/evidence", "linearizability", "lockmain", "locktest", "locktest/strangers", "report", "report/site", "scenarios", "scenarios/play"}, "renameio.WriteFile"},
+	{regexp.MustCompile(`quantity\.Bounds\{`), nil, "a limit of package quantity"},
 	{regexp.MustCompile(`"# %`), []string{"cli", "scenarios/play"}, "foreign.Commented"},
 }
 
-func TestForeignTextHasOneWayToEachOutput(t *testing.T) {
-	seen := make([]int, len(raw)) // files that a rule reads
+func TestNothingIsLostOrInjected(t *testing.T) {
+	seen := make([]int, len(shut)) // files that a rule reads
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
@@ -252,7 +256,7 @@ func TestForeignTextHasOneWayToEachOutput(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		for i, r := range raw {
+		for i, r := range shut {
 			if r.in != nil && !slices.Contains(r.in, here) {
 				continue
 			}
@@ -270,7 +274,7 @@ func TestForeignTextHasOneWayToEachOutput(t *testing.T) {
 	}
 	for i, n := range seen {
 		if n == 0 {
-			t.Errorf("no file is read for %v", raw[i].way)
+			t.Errorf("no file is read for %v", shut[i].way)
 		}
 	}
 }

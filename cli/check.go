@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"lockstep/cli/frame"
@@ -152,7 +153,7 @@ func drawn(l linearizability.LockResult, notes []linearizability.Note, file stri
 	if err := linearizability.PictureOf(l, notes, &b); err != nil {
 		return "no picture: " + err.Error(), nil
 	}
-	return "picture: " + file, os.WriteFile(file, b.Bytes(), 0o644)
+	return "picture: " + file, renameio.WriteFile(file, b.Bytes(), 0o644)
 }
 
 // pictureName returns a file name for the picture of a lock of the i-th history.

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"lockstep/explore"
 	"lockstep/explore/draw"
 	explored "lockstep/explore/failure"
@@ -928,7 +930,7 @@ func (r *runner) unshown(t *testing.T, g explore.Found) {
 	}
 	r.broken[g.Judge] = append(r.broken[g.Judge], fingerprint)
 	file, kept := r.fileOf(fingerprint), ""
-	if err := errors.Join(os.MkdirAll(r.dir, 0o755), os.WriteFile(file, []byte(g.Least.Recording), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(r.dir, 0o755), renameio.WriteFile(file, []byte(g.Least.Recording), 0o644)); err != nil {
 		kept = fmt.Sprintf("the recording could not be written: %v\n", err)
 	}
 	r.errorf(t, "locktest: %s breaks %s: %s\nschedule number %d does; it is as it was found, since %s\n%sfingerprint: %s\nreplay:      %s\nrecording:   %s",
@@ -1222,7 +1224,7 @@ func (r *runner) keep(f failure) (file string, err error) {
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {
 		return file, err
 	}
-	return file, os.WriteFile(file, b.Bytes(), 0o644)
+	return file, renameio.WriteFile(file, b.Bytes(), 0o644)
 }
 
 func writePage(dir, name string, page report.Run) (file string, err error) {
@@ -1234,7 +1236,7 @@ func writePage(dir, name string, page report.Run) (file string, err error) {
 		return "", err
 	}
 	file = filepath.Join(dir, name+".html")
-	return file, os.WriteFile(file, b.Bytes(), 0o644)
+	return file, renameio.WriteFile(file, b.Bytes(), 0o644)
 }
 
 // folder makes the name of a test fit for a path.
