@@ -140,8 +140,8 @@ func judgeHistory(a *frame.App, file string, opt linearizability.Options) (j jud
 		c.Add(op)
 	})
 	j.result = c.Result()
-	if text, problem := os.ReadFile(file); err != nil && j.ops == 0 && problem == nil {
-		err = kindOf(file, text, err)
+	if err != nil && j.ops == 0 {
+		err = kindOf(file, input.Head(file), err)
 	}
 	return j, err
 }

@@ -75,7 +75,7 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 	if command == "report" {
 		takes += ", or a folder of results"
 	}
-	text, err := input.Read(files[0], takes)
+	text, err := input.Read(files[0], takes, play.RecordingMost)
 	if err != nil {
 		return nil, nil, nil, frame.Usage(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"lockstep/cli/frame"
 	"lockstep/explore"
 	"lockstep/explore/failure"
+	"lockstep/internal/input"
 	"lockstep/internal/quantity"
 	"lockstep/report"
 	"lockstep/report/sentence"
@@ -71,7 +72,11 @@ func writeReport(a *frame.App, in frame.Invocation, o reportOptions) (int, error
 
 // reportRun writes the report of one recording.
 func reportRun(a *frame.App, files []string, o reportOptions) (int, error) {
-	if text, err := os.ReadFile(files[0]); err == nil && play.IsLive(text) {
+	if play.IsLive(input.Head(files[0])) {
+		text, err := input.Read(files[0], "report takes a recording", play.RecordingMost)
+		if err != nil {
+			return 0, frame.Usage(err)
+		}
 		return reportLive(a, files[0], text, o)
 	}
 	rec, sc, lock, err := readRecording("report", files)

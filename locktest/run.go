@@ -412,7 +412,7 @@ func (r *runner) recordings() {
 // read reads a recording. It ends the test if the recording is not of this lock.
 func (r *runner) read(t *testing.T, file string) (*play.Recording, *scenarios.Scenario, *subject.Subject) {
 	t.Helper()
-	text, err := input.Read(file, "-lockstep.replay takes a recording, such as testdata/lockstep/TEST/FINGERPRINT.lockstep")
+	text, err := input.Read(file, "-lockstep.replay takes a recording, such as testdata/lockstep/TEST/FINGERPRINT.lockstep", play.RecordingMost)
 	if err != nil {
 		say(t).Fatal("locktest:", err)
 	}

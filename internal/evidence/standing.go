@@ -81,9 +81,12 @@ type member struct {
 // not.
 var unsafeInName = regexp.MustCompile(`[^A-Za-z0-9@._-]+`)
 
+// standingMost limits the file of a standing campaign, in bytes.
+const standingMost = 1 << 20
+
 // readStanding reads and checks the file of a standing campaign.
 func readStanding(name string) (*standing, error) {
-	text, err := input.Read(name, "standing takes a file of campaigns")
+	text, err := input.Read(name, "standing takes a file of campaigns", standingMost)
 	if err != nil {
 		return nil, err
 	}

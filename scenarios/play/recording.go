@@ -107,6 +107,10 @@ func (r *Recording) Write(w io.Writer, comment []string) error {
 	return err
 }
 
+// RecordingMost limits the file of a recording, in bytes. The longest ones are those of live runs, with some
+// hundred bytes per event.
+const RecordingMost = 256 << 20
+
 // IsRecording reports whether a file is a recording of any format.
 func IsRecording(text []byte) bool {
 	return bytes.HasPrefix(withoutComment(text), []byte(`{"lockstep_recording":`))
