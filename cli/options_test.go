@@ -66,3 +66,15 @@ func TestEveryNumberHasBounds(t *testing.T) {
 		t.Errorf("only %d numbers", numbers)
 	}
 }
+
+// An empty text, such as an unset variable of a shell, is no value of an option.
+func TestAnEmptyOptionIsRefused(t *testing.T) {
+	for _, args := range [][]string{
+		{"run", "misdelete", "--out", ""}, {"explore", "--lock", "setnx-del", "--out="}, {"report", "x", "-o", ""}, {"check", "x", "--out", ""},
+	} {
+		code, out, stderr := call(t, args...)
+		if code != frame.ExitUsage || out != "" || !strings.Contains(stderr, " is empty; leave it out, or give it a value") {
+			t.Errorf("%q: exit %d, %q, %q", args, code, out, stderr)
+		}
+	}
+}

@@ -23,6 +23,7 @@ const (
 	maxReplicas = 16
 	maxSteps    = 100_000 // of all threads, repetitions included: a record keeps the outcome of each step
 	maxErrors   = 20      // reported per file
+	maxName     = 200     // characters: a folder is named after a scenario
 	maxDuration = quantity.Longest
 )
 
@@ -43,6 +44,9 @@ const (
 	maxDrift           = 999_999 // ppm
 	defaultTake        = 1
 )
+
+// Shrunk ends the name of a scenario that was made small.
+const Shrunk = "-shrunk"
 
 var (
 	scenarioName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)

@@ -396,6 +396,7 @@ func TestBadInputIsRefusedWithItsPlace(t *testing.T) {
 		{"a duration without a unit", with("watchdog: 5"), "9:11", `"5" is not a duration, since it has no unit; write 5s, 5ms or 5us`},
 		{"a range without a unit", with("network: {latency: 1..5ms}"), "9:20", `"1" is not a duration, since it has no unit`},
 		{"a duration of words", with("watchdog: soon"), "9:11", `"soon" is not a duration`},
+		{"a name too long", strings.Replace(with(""), "name: ", "name: "+strings.Repeat("x", 200), 1), "2:7", "has more than 200 characters"},
 		{"a duration too long for 64 bits", with("watchdog: 9999999h"), "9:11", "too long: at most 87600h, ten years"},
 		{"a duration beyond what is simulated", with("watchdog: 87601h"), "9:11", "too long: at most 87600h, ten years"},
 		{"a watchdog too short", with("watchdog: 2ms"), "9:11", "at least 3ms"},

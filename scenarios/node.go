@@ -269,6 +269,9 @@ func (l *loader) name(n *yaml.Node, pattern *regexp.Regexp, rule string) string 
 	if ok && !pattern.MatchString(text) {
 		l.fail(n, "name %s must have %s", quote(text), rule)
 	}
+	if ok && len(strings.TrimSuffix(text, Shrunk)) > maxName {
+		l.fail(n, "name %s has more than %d characters", quote(text), maxName)
+	}
 	return text
 }
 

@@ -109,6 +109,10 @@ type App struct {
 
 // Main runs the command that the arguments name and ends the program with its exit code.
 func Main(p Program) {
+	if why := sim.Unsuited(); why != "" {
+		fmt.Fprintf(foreign.NewTerminal(os.Stderr), "%s: %s\n", p.Name, why)
+		os.Exit(ExitUsage)
+	}
 	sim.Main(func(h *sim.Host) int {
 		if p.Before != nil {
 			if code, done := p.Before(os.Args[1:]); done {
