@@ -674,7 +674,7 @@ func (r *runner) scenarios(files []string) {
 				}
 				say(t).Skipf("n/a: %s is of the locks %s", file, strings.Join(sc.Locks, ", "))
 			}
-			if err := play.Applies(sc, r.lock); err != nil {
+			if err := play.Plays(sc, r.lock); err != nil {
 				say(t).Skip("n/a:", err)
 			}
 			r.skipIfLate(t)
