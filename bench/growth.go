@@ -21,6 +21,9 @@ type curve struct {
 	why string
 }
 
+// growthSteps is the number of steps that the longest of these runs may take.
+const growthSteps = 1_000_000
+
 var curves = []curve{
 	{"clients", plainLock, []int{2, 5, 10, 20, 50, 100, 200}, manyClients,
 		"Every release is published to all clients that wait, and each that is woken asks again: of n clients the last one's turn comes after n releases, so n clients send about n² messages. " +
@@ -78,6 +81,8 @@ func (b *bench) growth() (section, error) {
 		Text:  []string{"One run of each size; processor time of playing it and of judging it. The law is a power through the upper half of the sizes."},
 		Head:  []string{"", "n", "played", "judged", "for each n", "events", "steps", "verdict"},
 	}
+	long := *b.Host
+	long.MostSteps = growthSteps
 	for _, c := range curves {
 		sizes := c.sizes
 		if b.Quick {
@@ -91,8 +96,8 @@ func (b *bench) growth() (section, error) {
 			var p play.Played
 			var v play.Verdict
 			costs := inTurn(1,
-				func() float64 { p = play.Play(b.Host, sc, l, sim.NewSeeded(1)); return 1 },
-				func() float64 { v = play.Judge(b.Host, sc, l, 1, p); return 1 })
+				func() float64 { p = play.Play(&long, sc, l, sim.NewSeeded(1)); return 1 },
+				func() float64 { v = play.Judge(&long, sc, l, 1, p); return 1 })
 			played, judged = append(played, cpuOf(costs[0][0])), append(judged, cpuOf(costs[1][0]))
 			if v.Word != play.VerdictHeld && v.Word != play.VerdictUndecided {
 				return s, fmt.Errorf("%s, %d: %s: %s", c.what, n, v.Word, sentence.Verdict(v))

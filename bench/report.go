@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"lockstep/explore"
+	"lockstep/internal/foreign"
 	"lockstep/scenarios/subject"
 )
 
@@ -192,7 +193,7 @@ func grid(b *strings.Builder, head []string, rows [][]string) {
 	line := func(cells []string) {
 		escaped := make([]string, len(cells))
 		for i, c := range cells {
-			escaped[i] = strings.ReplaceAll(cmp.Or(c, " "), "|", "\\|")
+			escaped[i] = foreign.Cell(cmp.Or(c, " "))
 		}
 		fmt.Fprintf(b, "| %s |\n", strings.Join(escaped, " | "))
 	}

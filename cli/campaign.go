@@ -164,6 +164,9 @@ func conclude(a *frame.App, t Timing, s *explore.Shrinking, told *exploreProgres
 	}
 	s.Budget, s.Program, s.Stop, s.Until = ShrinkBudget, frame.Simrun(), t.hard, t.Until
 	s.Player = func() (explore.Player, error) { return Player(t.hard, s.Plan) }
+	s.Died = func(t explore.ShrinkTask, err error) {
+		a.Warn("the failure of run %d (seed %d) stays as it was found, since each process that made it small ended; the last one: %v", t.Run.Index, t.Run.Seed, err)
+	}
 	began := false
 	s.Progress = func(p explore.ShrinkProgress) {
 		if told.made(p); !began && !a.Quiet && t.stop.Err() == nil {
@@ -174,7 +177,7 @@ func conclude(a *frame.App, t Timing, s *explore.Shrinking, told *exploreProgres
 	o, small, err := s.Conclude(runs)
 	t.End() // ends the progress
 	told.clear()
-	if err != nil {
+	if err != nil && len(small) < len(o.Groups) {
 		return 0, err
 	}
 	kinds := len(o.Groups)
@@ -185,7 +188,7 @@ func conclude(a *frame.App, t Timing, s *explore.Shrinking, told *exploreProgres
 	if watch != nil {
 		watch.Concluded(o, small)
 	}
-	if err := writeResult(a, o, small, dir, asJSON); err != nil {
+	if err := errors.Join(err, writeResult(a, o, small, dir, asJSON)); err != nil {
 		return 0, err
 	}
 	if ended := t.inTime() || t.stop.Err() != nil; ended && o.Missing+o.Unfinished > 0 {

@@ -9,11 +9,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"lockstep/cli/frame"
 	"lockstep/internal/counted"
+	"lockstep/internal/foreign"
 	"lockstep/internal/input"
+	"lockstep/internal/quantity"
 	"lockstep/linearizability"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -42,7 +45,7 @@ func checkCommand(a *frame.App) *cobra.Command {
 	}, func(in frame.Invocation) (int, error) { return checkHistories(a, in.Names, spec, drift, out, asJSON) })
 	f := c.Flags()
 	frame.OneOf(f, &spec, "model", "reentrant", model.Specs, "the lock: reentrant, fair or fenced")
-	frame.Whole(f, &drift, "drift-ppm", 0, frame.Between(0, 999_999), "how far apart lease clocks run, in parts per million")
+	frame.Whole(f, &drift, "drift-ppm", 0, quantity.DriftPPM, "how far apart lease clocks run, in parts per million")
 	f.StringVar(&out, "out", "", "draw the histories that fail, in `DIR`")
 	frame.JSONFlag(f, &asJSON, "one object per history, one per line")
 	c.ValidArgsFunction = frame.Files("jsonl", "edn", "gz")
@@ -95,7 +98,7 @@ func checkHistories(a *frame.App, files []string, spec string, drift int64, out 
 		fmt.Fprintf(a.Out, "%s: %s (%s, %s)\n", file, a.Paint(o.Verdict, o.Verdict), counted.Of(o.Ops, "operation"), spec)
 		for _, l := range res.Locks {
 			if l.Verdict != linearizability.OK {
-				fmt.Fprint(a.Out, report.Wrap(fmt.Sprintf("lock %s: %s", l.Lock, sentence.History(l.Reason, model.Seconds)), "    ", 100))
+				fmt.Fprint(a.Out, report.Wrap(fmt.Sprintf("lock %s: %s", foreign.Line(l.Lock), sentence.History(l.Reason, model.Seconds)), "    ", 100))
 				if l.First != nil {
 					fmt.Fprint(a.Out, report.Wrap(fmt.Sprintf("line %d is the first that no order can place; %s before it can be; the state then: %s",
 						l.First.Line, counted.Of(l.Prefix, "operation"), sentence.LockThen(l.Reason)), "    ", 100))
@@ -137,8 +140,8 @@ func judgeHistory(a *frame.App, file string, opt linearizability.Options) (j jud
 		c.Add(op)
 	})
 	j.result = c.Result()
-	if text, problem := os.ReadFile(file); err != nil && j.ops == 0 && problem == nil {
-		err = kindOf(file, text, err)
+	if err != nil && j.ops == 0 {
+		err = kindOf(file, input.Head(file), err)
 	}
 	return j, err
 }
@@ -150,7 +153,7 @@ func drawn(l linearizability.LockResult, notes []linearizability.Note, file stri
 	if err := linearizability.PictureOf(l, notes, &b); err != nil {
 		return "no picture: " + err.Error(), nil
 	}
-	return "picture: " + file, os.WriteFile(file, b.Bytes(), 0o644)
+	return "picture: " + file, renameio.WriteFile(file, b.Bytes(), 0o644)
 }
 
 // pictureName returns a file name for the picture of a lock of the i-th history.

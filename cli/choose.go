@@ -3,11 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"slices"
 
 	"lockstep/cli/frame"
+	"lockstep/internal/input"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -111,7 +111,7 @@ func findScenario(name string) (*scenarios.Scenario, error) {
 	if !errors.As(err, &unread) {
 		return sc, err
 	}
-	if text, problem := os.ReadFile(name); problem == nil && !scenarioHead.Match(text) {
+	if text := input.Head(name); text != nil && !scenarioHead.Match(text) {
 		err = kindOf(name, text, err)
 	}
 	return nil, err

@@ -82,7 +82,7 @@ func exploreLock(a *frame.App, in frame.Invocation, o exploreFlags) (int, error)
 	out, work := c.Dir, c.Dir
 	if out == "" {
 		if work, err = os.MkdirTemp("", "lockstep-explore-"); err != nil {
-			return 0, err
+			return 0, frame.IO(fmt.Errorf("there is no folder for temporary files, see TMPDIR: %w", err))
 		}
 	}
 	cleanup := func() {

@@ -19,6 +19,7 @@ import (
 	"lockstep/cli/frame"
 	"lockstep/explore"
 	"lockstep/internal/counted"
+	"lockstep/internal/quantity"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
 	"lockstep/report/sentence"
@@ -89,7 +90,7 @@ func liveCampaign(p *explore.Plan, w planWords, given *pflag.FlagSet, c *explore
 	if !given.Changed("jobs") {
 		c.Jobs = frame.LiveJobs
 	}
-	if most := (frame.Between(1, frame.LiveJobsMost)); c.Jobs > frame.LiveJobsMost {
+	if most := quantity.LiveJobs; int64(c.Jobs) > most.Most {
 		return nil, fmt.Errorf("--jobs %d: %v", c.Jobs, most)
 	}
 	l, err := subject.Find(p.Lock)

@@ -26,6 +26,7 @@ import (
 	"lockstep/explore/strategy"
 	"lockstep/internal/filetest"
 	"lockstep/internal/longtest"
+	"lockstep/internal/quantity"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -50,12 +51,12 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del --strategy exhaustive --jobs 2", "--jobs does not belong to --strategy exhaustive"},
 		{"--lock setnx-del --strategy exhaustive --faults pause", "write them into a scenario"},
 		{"--lock setnx-del --strategy exhaustive --scenario nowhere", "nowhere"},
-		{"--lock setnx-del --strategy exhaustive --runs 0", "--runs 0: at least 1"},
+		{"--lock setnx-del --strategy exhaustive --runs 0", "--runs 0: from 1 to 1000000000"},
 		{"--strategy exhaustive", "--lock is missing"},
 		{"--lock setnx-del --strategy exhaustive --out " + file, "file"},
 		{"--lock setnx-del --scenario misdelete", "--scenario belongs to --strategy exhaustive"},
 		{"--lock setnx-del --depth 2", "--depth belongs to --strategy tapct"},
-		{"--lock setnx-del --runs 0", "--runs 0: at least 1"},
+		{"--lock setnx-del --runs 0", "--runs 0: from 1 to 1000000000"},
 		{"--lock setnx-del --steps -1", "--steps -1"},
 		{"--lock setnx-del --jobs 0", "--jobs 0: from 1"},
 		{"--lock setnx-del --shard 3/2 --out " + dir, "write I/N"},
@@ -67,11 +68,11 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del --time -5s", "--time -5s: too short: at least 1ms"},
 		{"--lock setnx-del --time 0s", "--time 0s: too short: at least 1ms"},
 		{"--lock setnx-del --strategy exhaustive --time -5s", "--time -5s: too short: at least 1ms"},
-		{"--lock setnx-del --strategy tapct --depth 0", "--depth 0: at least 1"},
-		{"--lock setnx-del --strategy tapct --depth -1", "--depth -1: at least 1"},
-		{"--lock setnx-del --runs -3", "--runs -3: at least 1"},
+		{"--lock setnx-del --strategy tapct --depth 0", "--depth 0: from 1 to 1000"},
+		{"--lock setnx-del --strategy tapct --depth -1", "--depth -1: from 1 to 1000"},
+		{"--lock setnx-del --runs -3", "--runs -3: from 1 to 1000000000"},
 		{"--lock setnx-del --lock none", "--lock none: only one can be given, and setnx-del is given, too"},
-		{"--lock setnx-del --steps 99999999999999999999", "want a whole number"},
+		{"--lock setnx-del --steps 99999999999999999999", "from 0 to 1000000000000000"},
 	} {
 		code, out, stderr := call(t, append([]string{"explore"}, strings.Fields(c.args)...)...)
 		if code != frame.ExitUsage || out != "" || !strings.Contains(stderr, c.want) || strings.Contains(stderr, "strconv") {
@@ -512,12 +513,12 @@ func TestAFolderHasOneProcess(t *testing.T) {
 	}
 }
 
-// A worker that dies costs one run, and the run says how the worker ended.
+// A run with which two workers die is not played again, and says how the last one ended.
 func TestAKilledProcessTakesOneRunWithIt(t *testing.T) {
 	p := explore.Plan{World: sim.Version, Lock: "setnx-cad", Profile: draw.Simple, Strategy: explore.StrategyPlain, Seed: 1, Runs: 6}
 	started := 0
 	c := explore.Campaign{Plan: p, Of: 1, Jobs: 1, Dir: t.TempDir(), Stop: t.Context(), Player: func() (explore.Player, error) {
-		if started++; started > 1 {
+		if started++; started > 2 {
 			return Player(t.Context(), p)
 		}
 		return explore.Away(exec.Command("false"), p)
@@ -680,5 +681,22 @@ func TestACampaignRefusesAFileThatHasNoRuns(t *testing.T) {
 	}
 	if text, err := os.ReadFile(file); err != nil || string(text) != "mine\n" {
 		t.Errorf("the file has %q, %v", text, err)
+	}
+}
+
+// A campaign plays with the greatest numbers that its options take.
+func TestTheGreatestNumbersAreTaken(t *testing.T) {
+	runs, orderings, shards := fmt.Sprint(quantity.Runs.Most), fmt.Sprint(quantity.Orderings.Most), fmt.Sprint(quantity.Shards.Most)
+	for _, args := range [][]string{
+		{"--runs", runs, "--time", "500ms"},
+		{"--runs", runs, "--shard", shards + "/" + shards, "--out", filepath.Join(t.TempDir(), "shard"), "--time", "500ms"},
+		{"--runs", "2", "--strategy", "tapct", "--depth", orderings},
+		{"--runs", "2", "--steps", fmt.Sprint(quantity.Steps.Most), "--time", quantity.Longest.String()},
+	} {
+		args = append([]string{"explore", "--lock", "setnx-cad", "--jobs", "1"}, args...)
+		code, out, stderr := call(t, args...)
+		if code != frame.ExitOK && code != frame.ExitUndecided || strings.Contains(out, ": 0 of ") || strings.HasPrefix(out, "0 runs") || strings.Contains(stderr, "defect") {
+			t.Errorf("%v: exit %d\n%s%s", args, code, out, stderr)
+		}
 	}
 }

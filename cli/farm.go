@@ -17,6 +17,7 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/spread"
 	"lockstep/explore/strategy"
+	"lockstep/internal/quantity"
 	"lockstep/sim"
 )
 
@@ -38,8 +39,8 @@ func (o *QueueFlags) Declare(f *pflag.FlagSet) {
 	f.StringVar(&o.Dir, "dir", "", "the folder `DIR` of the farm")
 	f.StringVar(&o.queue, "queue", "", "the `URL` of a queue that runs; default: farm starts one")
 	f.StringVar(&o.listen, "listen", "127.0.0.1:0", "the `HOST:PORT` at which the own queue listens for workers on other machines")
-	frame.WorkersFlag(f, &o.Workers, 0)
-	frame.Whole(f, &o.Ahead, "ahead", 32, frame.Between(1, 1<<16), "families in the queue at a time: at least two per worker")
+	frame.WorkersFlag(f, &o.Workers, quantity.Workers)
+	frame.Whole(f, &o.Ahead, "ahead", 32, quantity.Ahead, "families in the queue at a time: at least two per worker")
 	frame.Duration(f, &o.Limit, "time", "end after this time; failures are made as small as it allows")
 	o.patience = time.Minute
 	frame.Duration(f, &o.patience, "patience", "end when the queue has failed for this time")
@@ -101,6 +102,15 @@ func playFarm(a *frame.App, o farmFlags) (int, error) {
 		if err := removeQueue(o.Dir); err != nil {
 			return 0, err
 		}
+	}
+	// A queue beside a campaign belongs to the farm, so the campaign comes first.
+	releaseCampaign, err := a.FolderOf("--dir", c.Dir)
+	if err != nil {
+		return 0, frame.Usage(fmt.Errorf("farm: %w", err))
+	}
+	defer releaseCampaign()
+	if err := c.Claim(); err != nil {
+		return 0, err
 	}
 	page := NewFarmPage(o.Dir, p.Lock, nil)
 	writing, end := context.WithCancel(context.Background())
@@ -217,7 +227,7 @@ func farmWorkCommand(a *frame.App) *cobra.Command {
 	}, func(in frame.Invocation) (int, error) { return farmWork(a, url, workers) })
 	f := c.Flags()
 	f.StringVar(&url, "queue", "", "the `URL` of the queue")
-	frame.WorkersFlag(f, &workers, 1)
+	frame.WorkersFlag(f, &workers, quantity.Jobs)
 	return c
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/explore/spread"
+	"lockstep/internal/foreign"
 	"lockstep/report"
 )
 
@@ -246,7 +247,7 @@ func (p *FarmPage) write() error {
 		state, workers = "The coordinator has ended.", nil
 	}
 	var b bytes.Buffer
-	err := farmTemplate.Execute(&b, struct {
+	err := foreign.Page(&b, farmTemplate, struct {
 		Title, State, At, Speed string
 		Style                   template.CSS
 		Over, AnyGroup          bool

@@ -18,6 +18,7 @@ import (
 
 	"lockstep/cli/frame"
 	"lockstep/explore/spread"
+	"lockstep/internal/foreign"
 )
 
 // farmQueueCommand is the command with which simrun starts itself as the queue of a farm. It is not for
@@ -51,13 +52,13 @@ func serveQueue(engine spread.Engine, args []string, in io.Reader, out io.Writer
 	dir, listen := args[0], args[1]
 	lock, err := lockQueue(dir)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(foreign.NewTerminal(os.Stderr), err)
 		return frame.ExitIO
 	}
 	defer func() { _ = lock.Close() }()
 	url, stop, err := engine.Start(dir, listen)
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(foreign.NewTerminal(os.Stderr), err)
 		return frame.ExitIO
 	}
 	defer stop()

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"os"
@@ -149,4 +150,49 @@ func TestThePageOfAFarm(t *testing.T) {
 	r.Progress(explore.Progress{Runs: 400, Of: 1000, Played: 100})
 	now = now.Add(time.Second)
 	write("100 runs a second in the last 1s; 300 runs")
+}
+
+// A farm says whose folder it is before it starts a queue, so that it goes on after it was killed while the
+// queue started.
+func TestAFarmGoesOnThatWasKilledWhileItStarted(t *testing.T) {
+	withFarm(t)
+	dir := t.TempDir()
+	args := []string{"farm", "--dir", dir, "--lock", "setnx-cad", "--runs", "5"}
+	if code, _, stderr := call(t, args...); code != frame.ExitIO || !strings.Contains(stderr, "did not start") {
+		t.Fatalf("exit %d: %s", code, stderr) // a child of this test knows no queue
+	}
+	writeContents(t, filepath.Join(dir, farmQueue), map[string]string{"lock": ""}) // the child was killed here
+	if code, _, stderr := call(t, append(args, "--queue", "memory", "--workers", "1")...); code != frame.ExitOK {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// during is an engine that calls do when its queue is opened.
+type during struct {
+	spread.Engine
+	do func()
+}
+
+func (d during) Open(ctx context.Context, url string) (spread.Queue, error) {
+	d.do()
+	return d.Engine.Open(ctx, url)
+}
+
+// The folder of the campaign of a farm is the farm's while the farm plays.
+func TestExploreLeavesTheCampaignOfAFarmAlone(t *testing.T) {
+	withFarm(t)
+	dir := t.TempDir()
+	plan := []string{"--lock", "setnx-cad", "--runs", "5"}
+	explore := append([]string{"explore", "--out", filepath.Join(dir, farmCampaign)}, plan...)
+	means.Farm = during{means.Farm, func() {
+		if code, _, stderr := call(t, explore...); code != frame.ExitUsage || !strings.Contains(stderr, "another process writes into the folder "+filepath.Join(dir, farmCampaign)) {
+			t.Errorf("explore during the farm: exit %d, %s", code, stderr)
+		}
+	}}
+	if code, _, stderr := call(t, append([]string{"farm", "--dir", dir, "--queue", "memory", "--workers", "1"}, plan...)...); code != frame.ExitOK {
+		t.Errorf("farm: exit %d, %s", code, stderr)
+	}
+	if code, _, stderr := call(t, explore...); code != frame.ExitOK {
+		t.Errorf("explore after the farm: exit %d, %s", code, stderr)
+	}
 }

@@ -51,7 +51,7 @@ func writeCases(a *frame.App, format string, cases []report.Case) error {
 	if format == "junit" {
 		return report.WriteJUnit(a.Out, cases)
 	}
-	return report.WriteGitHub(a.Out, cases)
+	return report.WriteGitHub(a.Workflow, cases)
 }
 
 // storyEvents limits the events that simrun run shows of a failing run.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"lockstep/cli/frame"
+	"lockstep/internal/quantity"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 )
@@ -27,9 +28,6 @@ func serveClient(a *frame.App, args []string) (int, error) {
 	}
 	return frame.ExitOK, a.Live.Client(os.Stdin, os.Stdout)
 }
-
-// RunsMost bounds --runs of live and agree.
-const RunsMost = 10_000
 
 // liveFlags are the options of simrun live.
 type liveFlags struct {
@@ -51,7 +49,7 @@ func liveCommand(a *frame.App) *cobra.Command {
 	f := c.Flags()
 	frame.LockFlag(f, &l.locks, "play on `LOCK` in place of the locks of the scenario; may be repeated")
 	frame.TagFlag(f, &l.tag)
-	frame.Whole(f, &l.runs, "runs", 1, frame.Between(1, RunsMost), "how often each scenario is played")
+	frame.Whole(f, &l.runs, "runs", 1, quantity.LiveRuns, "how often each scenario is played")
 	f.StringVar(&l.out, "out", "", "write each run to `DIR`, for report")
 	f.StringVar(&l.keep, "keep", "", "leave the logs of the processes in `DIR`; without =DIR, in the folder for temporary files")
 	f.Lookup("keep").NoOptDefVal = os.TempDir()

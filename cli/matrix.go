@@ -13,6 +13,7 @@ import (
 	"lockstep/cli/frame"
 	"lockstep/explore"
 	"lockstep/internal/counted"
+	"lockstep/internal/foreign"
 	"lockstep/model"
 	"lockstep/report"
 	"lockstep/report/sentence"
@@ -226,7 +227,7 @@ func matrixMarkdown(a *frame.App, t *table) error {
 		}
 	}
 	for _, sc := range t.rows {
-		fmt.Fprintf(a.Out, "\n## %s\n\n%s\n\nSource: %s.", sc.Name, squeeze(sc.About), sc.Source)
+		fmt.Fprintf(a.Out, "\n## %s\n\n%s\n\nSource: %s.", sc.Name, foreign.Cell(squeeze(sc.About)), foreign.Cell(sc.Source))
 		if j := judgesNamed(sc); j != "" {
 			fmt.Fprintf(a.Out, " Judged by: %s.", j)
 		}
@@ -240,7 +241,7 @@ func matrixMarkdown(a *frame.App, t *table) error {
 		}
 		fmt.Fprintln(a.Out)
 		for _, why := range t.lacking(sc) {
-			fmt.Fprintf(a.Out, "\n%s.\n", why)
+			fmt.Fprintf(a.Out, "\n%s.\n", foreign.Cell(why))
 		}
 		t.shown(a.Out, sc)
 	}
@@ -266,7 +267,7 @@ func (t *table) shown(w io.Writer, sc *scenarios.Scenario) {
 			for _, f := range c.verdict.Findings {
 				if !told[f.Judge] {
 					told[f.Judge] = true
-					fmt.Fprintf(w, "* **%s**: %s\n", f.Judge, strings.ReplaceAll(sentence.Finding(f), "|", "\\|"))
+					fmt.Fprintf(w, "* **%s**: %s\n", f.Judge, foreign.Cell(sentence.Finding(f)))
 				}
 			}
 			return

@@ -10,6 +10,7 @@ import (
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
+	"lockstep/sim"
 )
 
 // A Pair is a scenario on a lock, with the verdicts of its seeds. It keeps one verdict of each kind,
@@ -76,6 +77,7 @@ func PlayPair(a *frame.App, ctx context.Context, p *Pair, progress *progress, ea
 		each = func(play.Verdict) error { return nil }
 	}
 	defer progress.clear()
+	sim.LimitMemory(frame.WorkerMemory)
 	var waiting []play.Verdict
 	release := func() error {
 		for _, v := range waiting {

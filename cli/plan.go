@@ -13,6 +13,7 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/draw"
 	"lockstep/explore/strategy"
+	"lockstep/internal/quantity"
 )
 
 // planWords has the options of a plan that become its fields only after they are checked.
@@ -34,10 +35,10 @@ func drawnFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 	frame.Single(f, &p.Lock, "lock", "the `LOCK` to play")
 	frame.SomeOf(f, &w.faults, "faults", draw.ClassNames(), "the failures that you fear: "+strings.Join(frame.Texts(draw.Classes), ", ")+", or all, or none; default: none")
 	frame.OneOf(f, &w.profile, "profile", string(draw.Simple), frame.Texts(draw.Profiles), "what the callers do: the `PROFILE` simple, orderly or full")
-	frame.Whole(f, &p.Runs, "runs", 1000, frame.AtLeast(1), "how many runs are played")
-	frame.Whole(f, &p.Steps, "steps", 0, frame.AtLeast(0), "also end after so many steps; 0: no such limit")
+	frame.Whole(f, &p.Runs, "runs", 1000, quantity.Runs, "how many runs are played")
+	frame.Whole(f, &p.Steps, "steps", 0, quantity.Steps, "also end after so many steps; 0: no such limit")
 	frame.SeedFlag(f, &w.seeds, "1", "the seeds, `N or A..B`; several share the runs, a hundred at a time")
-	frame.Whole(f, &p.Depth, "depth", 0, frame.AtLeast(1), "with --strategy tapct: find bugs that need `N` orderings of messages; default 3")
+	frame.Whole(f, &p.Depth, "depth", 0, quantity.Orderings, "with --strategy tapct: find bugs that need `N` orderings of messages; default 3")
 	f.BoolVar(&w.keepGoing, "keep-going", false, "play on when the campaign is full")
 }
 
@@ -94,7 +95,7 @@ func planned(p *explore.Plan, c *explore.Campaign, w planWords, shard string) er
 		i, n, ok := strings.Cut(shard, "/")
 		first, err1 := strconv.Atoi(i)
 		of, err2 := strconv.Atoi(n)
-		if !ok || err1 != nil || err2 != nil || first < 1 || of < first {
+		if !ok || err1 != nil || err2 != nil || first < 1 || of < first || int64(of) > quantity.Shards.Most {
 			return fmt.Errorf("--shard %q: write I/N, as in 1/8 for the first of eight", shard)
 		}
 		if c.Dir == "" {

@@ -16,6 +16,7 @@ import (
 
 	"lockstep/cli/frame"
 	"lockstep/explore"
+	"lockstep/internal/quantity"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -42,7 +43,7 @@ func repeatCommand(a *frame.App) *cobra.Command {
 	}, func(in frame.Invocation) (int, error) { return repeatRuns(a, in, plan, locks, seeds, jobs, dir) })
 	f := c.Flags()
 	frame.LockFlag(f, &locks, "a `LOCK`; may be repeated; default: each lock, of a library the newest release")
-	frame.Whole(f, &plan.Drawn, "runs", 200, frame.AtLeast(0), "drawn runs of each lock")
+	frame.Whole(f, &plan.Drawn, "runs", 200, quantity.Drawn, "drawn runs of each lock")
 	f.StringVar(&seeds, "seeds", "1..20", "the seeds of each scenario, `N or A..B`")
 	frame.JobsFlag(f, &jobs)
 	f.StringVar(&dir, "out", "", "write repeatability.md to `DIR`")

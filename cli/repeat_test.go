@@ -17,7 +17,7 @@ func TestRepeatRefusesBadInput(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"--lock setnx-dell", "setnx-del"},
-		{"--lock setnx-del --runs -1", "--runs -1: at least 0"},
+		{"--lock setnx-del --runs -1", "--runs -1: from 0 to 1000000000"},
 		{"--lock setnx-del --seeds 3..1", "3..1"},
 		{"--lock setnx-del --seeds x", "x"},
 		{"--lock setnx-del --jobs 0", "--jobs 0: from 1"},

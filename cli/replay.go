@@ -15,6 +15,7 @@ import (
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
+	"lockstep/sim"
 )
 
 func replayCommand(a *frame.App) *cobra.Command {
@@ -74,7 +75,7 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 	if command == "report" {
 		takes += ", or a folder of results"
 	}
-	text, err := input.Read(files[0], takes)
+	text, err := input.Read(files[0], takes, play.RecordingMost)
 	if err != nil {
 		return nil, nil, nil, frame.Usage(err)
 	}
@@ -101,6 +102,7 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 // why is "". If a second replay equals the first one, the runs repeat, so the code has changed
 // since the recording.
 func playAgain(a *frame.App, rec *play.Recording, sc *scenarios.Scenario, lock *subject.Subject) (v play.Verdict, why string) {
+	sim.LimitMemory(frame.WorkerMemory)
 	v, diverged := play.Replay(a.Host, rec, sc, lock)
 	if v.Digest() == rec.Digest && diverged == "" {
 		return v, ""

@@ -11,6 +11,8 @@ import (
 	"lockstep/cli/frame"
 	"lockstep/explore"
 	"lockstep/explore/failure"
+	"lockstep/internal/input"
+	"lockstep/internal/quantity"
 	"lockstep/report"
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
@@ -40,7 +42,7 @@ func reportCommand(a *frame.App) *cobra.Command {
 	f.BoolVar(&o.text, "text", false, "write text in place of the page")
 	f.BoolVar(&o.mermaid, "mermaid", false, "write a sequence diagram in place of the page")
 	f.BoolVar(&o.blame, "blame", false, "also say which decision made the failure inevitable")
-	frame.Whole(f, &o.runs, "runs", 20, frame.Between(1, 1_000_000), "with --blame: runs for each decision that is tried")
+	frame.Whole(f, &o.runs, "runs", 20, quantity.BlameRuns, "with --blame: runs for each decision that is tried")
 	a.ProgressFlag(f)
 	c.ValidArgsFunction = frame.Files("lockstep", "live")
 	return c
@@ -70,7 +72,11 @@ func writeReport(a *frame.App, in frame.Invocation, o reportOptions) (int, error
 
 // reportRun writes the report of one recording.
 func reportRun(a *frame.App, files []string, o reportOptions) (int, error) {
-	if text, err := os.ReadFile(files[0]); err == nil && play.IsLive(text) {
+	if play.IsLive(input.Head(files[0])) {
+		text, err := input.Read(files[0], "report takes a recording", play.RecordingMost)
+		if err != nil {
+			return 0, frame.Usage(err)
+		}
 		return reportLive(a, files[0], text, o)
 	}
 	rec, sc, lock, err := readRecording("report", files)

@@ -214,6 +214,14 @@ func TestServeStaysOnThisMachine(t *testing.T) {
 			t.Errorf("%s: %v", addr, err)
 		}
 	}
+	for header, own := range map[string]bool{
+		"localhost": true, "localhost:7420": true, "127.0.0.1": true, "[::1]": true, "[::1]:80": true,
+		"example.org": false, "localhost.example.org": false, "localhost:example.org": false, "]localhost[": false, "example.org:80@localhost": false, "[localhost": false, "": false,
+	} {
+		if ownHost(header) != own {
+			t.Errorf("the Host %q: %v", header, !own)
+		}
+	}
 	if code, _, stderr := call(t, "serve", "r/misdelete"); code != frame.ExitUsage || !strings.Contains(stderr, "holds no results") {
 		t.Errorf("a folder without results: exit %d, %s", code, stderr)
 	}

@@ -13,8 +13,11 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/renameio/v2"
+
 	"lockstep/cli/frame"
 	"lockstep/explore"
+	"lockstep/internal/foreign"
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 )
@@ -49,7 +52,7 @@ func openResults(dir string, args []string) (*results, error) {
 	if err != nil {
 		return nil, frame.Unwritable("--out", dir, err)
 	}
-	file, err := os.Create(filepath.Join(tmp, explore.VerdictsFile))
+	file, err := os.OpenFile(filepath.Join(tmp, explore.VerdictsFile), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, errors.Join(frame.Unwritable("--out", dir, err), os.RemoveAll(tmp))
 	}
@@ -142,11 +145,11 @@ func (r *results) add(p *Pair) {
 	for _, f := range w.Findings {
 		if !told[f.Judge] {
 			told[f.Judge] = true
-			why = append(why, "**"+f.Judge+"**: "+strings.ReplaceAll(sentence.Finding(f), "|", "\\|"))
+			why = append(why, "**"+f.Judge+"**: "+foreign.Cell(sentence.Finding(f)))
 		}
 	}
 	if lacks := sentence.Verdict(w); lacks != "" {
-		why = append(why, lacks)
+		why = append(why, foreign.Cell(lacks))
 	}
 	recording := ""
 	if kept := r.kept[p]; kept != "" {
@@ -169,7 +172,7 @@ func (r *results) record(file string, v play.Verdict) error {
 		return err
 	}
 	r.files = append(r.files, file)
-	return os.WriteFile(path, text, 0o644)
+	return renameio.WriteFile(path, text, 0o644)
 }
 
 // recordingText returns the text of a recording file. Comments on top say what the run
@@ -201,7 +204,7 @@ func (r *results) commit(part string) error {
 	for _, row := range r.rows {
 		fmt.Fprintln(&md, row)
 	}
-	if err := os.WriteFile(filepath.Join(r.tmp, VerdictsPage), md.Bytes(), 0o644); err != nil {
+	if err := renameio.WriteFile(filepath.Join(r.tmp, VerdictsPage), md.Bytes(), 0o644); err != nil {
 		return err
 	}
 	if err := errors.Join(r.lines.Flush(), r.file.Close()); err != nil {

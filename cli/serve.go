@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -79,6 +80,18 @@ func onLoopback(addr string) error {
 	return nil
 }
 
+// ownHost reports whether the header Host of a request names this machine.
+func ownHost(header string) bool {
+	host, port, err := net.SplitHostPort(header)
+	if err != nil { // there is no port
+		if host, port, err = net.SplitHostPort(header + ":80"); err != nil {
+			return false
+		}
+	}
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil && loopback(host)
+}
+
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
@@ -98,11 +111,7 @@ type folderServer struct {
 func (s *folderServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Refuse any other host name, since a foreign site may have let its name resolve to this
 	// address.
-	host, _, err := net.SplitHostPort(r.Host)
-	if err != nil {
-		host = r.Host
-	}
-	if !loopback(strings.Trim(host, "[]")) {
+	if !ownHost(r.Host) {
 		http.Error(w, "this server is for its own machine", http.StatusForbidden)
 		return
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -15,6 +14,7 @@ import (
 	"lockstep/cli/frame"
 	"lockstep/explore/survey"
 	"lockstep/internal/counted"
+	"lockstep/internal/quantity"
 	"lockstep/report"
 	"lockstep/scenarios/subject"
 )
@@ -42,8 +42,8 @@ func surveyCommand(a *frame.App) *cobra.Command {
 	}, func(in frame.Invocation) (int, error) { return compareLocks(a, in, o) })
 	f := c.Flags()
 	frame.LockFlag(f, &o.locks, "a `LOCK`; may be repeated; default: each lock, of a library the newest release")
-	frame.Whole(f, &o.Runs, "runs", 300, frame.AtLeast(1), "runs of each class of faults; the stories take at least 100")
-	frame.Whole(f, &o.Seconds, "seconds", 0, frame.AtLeast(0), "fewer runs for a lock whose runs take longer than this many seconds of a processor; 0: never")
+	frame.Whole(f, &o.Runs, "runs", 300, quantity.Runs, "runs of each class of faults; the stories take at least 100")
+	frame.Whole(f, &o.Seconds, "seconds", 0, quantity.Seconds, "fewer runs for a lock whose runs take longer than this many seconds of a processor; 0: never")
 	f.StringSliceVar(&o.runsOf, "runs-of", nil, "`LOCK=N`: N runs of each class of faults for LOCK; may be repeated")
 	f.StringSliceVar(&o.again, "again", nil, "survey `LOCK` again, and keep the other locks of the survey in --out; may be repeated")
 	o.Seed = 1
@@ -162,14 +162,14 @@ func ownRuns(values []string, locks []*subject.Subject) (map[string]int, error) 
 	runs := map[string]int{}
 	for _, value := range values {
 		name, number, _ := strings.Cut(value, "=")
-		n, err := strconv.Atoi(number)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("--runs-of %s: want LOCK=N, with N at least 1", value)
+		n, err := quantity.Whole(number, quantity.Runs)
+		if err != nil {
+			return nil, fmt.Errorf("--runs-of %s: want LOCK=N, with N %v", value, quantity.Runs)
 		}
 		if !slices.ContainsFunc(locks, func(l *subject.Subject) bool { return l.Name == name }) {
 			return nil, fmt.Errorf("--runs-of %s: %s is not surveyed", value, name)
 		}
-		runs[name] = n
+		runs[name] = int(n)
 	}
 	return runs, nil
 }

@@ -131,7 +131,7 @@ func writeSurvey(a *frame.App, dir string, s survey.Survey) error {
 			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 				return err
 			}
-			if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			if err := renameio.WriteFile(file, []byte(text), 0o644); err != nil {
 				return err
 			}
 		}

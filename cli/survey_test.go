@@ -23,9 +23,9 @@ func TestSurveyRefusesBadInput(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"--lock setnx-dell", "setnx-del"},
-		{"--lock setnx-del --runs 0", "--runs 0: at least 1"},
+		{"--lock setnx-del --runs 0", "--runs 0: from 1 to 1000000000"},
 		{"--lock setnx-del --jobs 0", "--jobs 0: from 1"},
-		{"--lock setnx-del --seconds -1", "--seconds -1: at least 0"},
+		{"--lock setnx-del --seconds -1", "--seconds -1: from 0 to 1000000000"},
 		{"--lock setnx-del --runs-of setnx-del", "want LOCK=N"},
 		{"--lock setnx-del --runs-of setnx-del=0", "want LOCK=N"},
 		{"--lock setnx-del --runs-of setnx-cad=5", "setnx-cad is not surveyed"},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -12,18 +13,19 @@ import (
 	"lockstep/report"
 )
 
-// writeResult prints the result of a campaign. It also writes the result to dir, unless dir is "".
-func writeResult(a *frame.App, o explore.Tally, small []explore.Shrunk, dir string, asJSON bool) error {
+// writeResult prints the result of a campaign. It also writes the result to dir, unless dir is "". If it
+// cannot write there, it prints the result nevertheless.
+func writeResult(a *frame.App, o explore.Tally, small []explore.Shrunk, dir string, asJSON bool) (err error) {
 	if dir != "" {
-		if err := explore.WriteTally(dir, frame.Simrun(), o, small); err != nil {
-			return err
+		if err = explore.WriteTally(dir, frame.Simrun(), o, small); err != nil {
+			dir = ""
 		}
 	}
 	if asJSON {
-		return o.WriteJSON(a.Out, small)
+		return errors.Join(err, o.WriteJSON(a.Out, small))
 	}
 	printTally(a, o, small, dir)
-	return nil
+	return err
 }
 
 // tallyCode returns the exit code of a campaign. A campaign that ended with its time did its task

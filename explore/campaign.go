@@ -180,7 +180,7 @@ func (c *Campaign) settle(written []Run) ([]Run, error) {
 func (c *Campaign) work(w *writer, families <-chan int, before map[int][]Run) (err error) {
 	play := c.Family
 	if play == nil {
-		own := &Families{Plan: c.Plan, Player: c.Player, Stop: c.Stop}
+		own := &Families{Plan: c.Plan, Player: c.Player, Stop: c.Stop, Again: 1}
 		defer own.Close()
 		play = own.Play
 	}

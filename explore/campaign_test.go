@@ -356,7 +356,8 @@ func (p dying) Family(number int, before []Run, each func(Run) error) error {
 	})
 }
 
-// A process that dies costs only the run that it plays.
+// A process that dies costs only the run that it plays, and nothing if the run does not take a second
+// process with it.
 func TestARunThatTakesItsProcessWithIt(t *testing.T) {
 	h := sim.NewHost(t)
 	p := plan("setnx-cad", 30)
@@ -367,11 +368,22 @@ func TestARunThatTakesItsProcessWithIt(t *testing.T) {
 		return dying{here, 7, &died}, err
 	}})
 	o := Sum(p, runs)
-	if !died || players != 2 || o.Missing != 0 || len(o.Died) != 1 || o.Died[0].Seed != p.seedOf(7) || o.Words["held"] != 29 {
+	if !died || players != 3 || o.Missing != 0 || len(o.Died) != 1 || o.Died[0].Seed != p.seedOf(7) || o.Words["held"] != 29 {
 		t.Errorf("died %v, %d players, %d missing, died %v, %v", died, players, o.Missing, o.Died, o.Words)
 	}
 	if !strings.Contains(o.Total(), "the process ended in 1 run (first seed ") {
 		t.Error(o.Total())
+	}
+	players = 0
+	o = Sum(p, played(t, h, Campaign{Plan: p, Player: func() (Player, error) {
+		here, err := Here(h, p)
+		if players++; players == 1 {
+			return dying{here, 7, &died}, err
+		}
+		return here, err
+	}}))
+	if players != 2 || o.Missing != 0 || len(o.Died) != 0 || o.Words["held"] != 30 {
+		t.Errorf("once: %d players, %d missing, died %v, %v", players, o.Missing, o.Died, o.Words)
 	}
 }
 

@@ -102,6 +102,20 @@ func (c *Campaign) continues(old shardFile) (more bool, err error) {
 	return more, nil
 }
 
+// Claim makes the folder, and writes PlanFile, which says of which campaign the folder is, unless the folder
+// has runs or a plan.
+func (c *Campaign) Claim() error {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return err
+	}
+	for _, name := range []string{PlanFile, RunsFile} {
+		if _, err := os.Stat(filepath.Join(c.Dir, name)); !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return c.file().write(c.Dir)
+}
+
 // Fits returns an OtherCampaignError if Dir has another campaign. It writes nothing.
 func (c *Campaign) Fits() error {
 	old, err := readPlan(c.Dir)

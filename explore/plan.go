@@ -266,10 +266,8 @@ func (r Run) with(sc *scenarios.Scenario) Run {
 	return r
 }
 
-// MostSteps is the number of steps after which a drawn run is undecided. The longest runs of
-// campaigns take some 20 000; a client that tries again at once, without end, takes any number. The
-// record of so many steps takes some 150 MB.
-const MostSteps = 100_000
+// MostSteps is the number of steps after which a drawn run is undecided.
+const MostSteps = sim.MostSteps
 
 // play plays a run of a family and judges it. In the result, States has all states that
 // the run reached, Cells all cells, and the scenario is kept.

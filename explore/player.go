@@ -330,7 +330,11 @@ func Away(cmd *exec.Cmd, p Plan) (Player, error) {
 // answer reads the next answer.
 func (a *away) answer() (x answer, err error) {
 	if err := a.answers.Decode(&x); err != nil {
-		return x, fmt.Errorf("the process that played it ended (%v): %s", a.kill(), a.stderr.String())
+		why := fmt.Sprintf("the process that played it ended (%v)", a.kill())
+		if last := a.stderr.String(); last != "" {
+			why += ": " + last
+		}
+		return x, errors.New(why)
 	}
 	if x.Bad != "" {
 		return x, &BadRunError{x.Bad}

@@ -56,7 +56,15 @@ type Shrinking struct {
 	From []string
 	// Progress, if not nil, is called when the number of failures that are done or begun changes.
 	Progress func(ShrinkProgress)
+	// unkept is the first error of reading or writing ShrunkFile.
+	unkept error
+	// Died, if not nil, is called for a failure that stays as it was found because its players ended.
+	Died func(ShrinkTask, error)
 }
+
+// shrinkPlayers is the number of players that try to make a failure small. If each of them ends before it has
+// done so, the failure stays as it was found.
+const shrinkPlayers = 2
 
 // ShrinkProgress is how far a Shrinking is.
 type ShrinkProgress struct {
@@ -94,15 +102,17 @@ func (s *Shrinking) head() shrunkHead {
 // Conclude adds up the runs of the plan and makes the smallest failure of each group small. A run
 // that does not fail again counts as nondeterministic, and another run of the group takes its
 // place. If everything was made small, ShrunkFile has the failures in order of their groups at the
-// end, and nothing else.
+// end, and nothing else. The results are whole even if ShrunkFile could not be
+// read or written.
 func (s *Shrinking) Conclude(runs []Run) (Tally, []Shrunk, error) {
 	kept, err := s.kept()
-	if err != nil {
-		return Tally{}, nil, err
-	}
+	s.unkept = err
 	o, small, err := conclude(s.Plan, runs, s.Budget, func(tasks []ShrinkTask) ([]Shrunk, []error) {
 		return s.all(tasks, kept)
 	})
+	if err == nil {
+		err = s.unkept
+	}
 	if err != nil || s.Dir == "" || slices.ContainsFunc(small, func(s Shrunk) bool { return s.Unfinished }) {
 		return o, small, err
 	}
@@ -226,8 +236,8 @@ func (s *Shrinking) all(tasks []ShrinkTask, kept map[string]keptShrunk) ([]Shrun
 					small[i], problems[i] = s.one(t)
 					told(func() {
 						p.Done++
-						if problems[i] == nil && !small[i].Unfinished {
-							problems[i] = s.keep(keptShrunk{t.Failed.key(), s.Budget, s.Program, small[i]})
+						if problems[i] == nil && !small[i].Unfinished && s.unkept == nil {
+							s.unkept = s.keep(keptShrunk{t.Failed.key(), s.Budget, s.Program, small[i]})
 						}
 					})
 				}
@@ -284,22 +294,33 @@ func (s *Shrinking) one(t ShrinkTask) (Shrunk, error) {
 	if over() {
 		return s.asFound(t), nil
 	}
-	p, err := s.Player()
-	if err == nil {
-		t.Program = s.Program
-		var small Shrunk
-		small, err = p.Shrink(t)
-		p.Close()
-		if err == nil {
-			return small, nil
+	t.Program = s.Program
+	for tried := 1; ; tried++ {
+		small, err := s.played(t)
+		var bad *BadRunError
+		var unrepeated *UnrepeatedError
+		switch {
+		case err == nil || errors.As(err, &bad) || errors.As(err, &unrepeated):
+			return small, err
+		case over():
+			return s.asFound(t), nil // Stop ended the player
+		case tried == shrinkPlayers:
+			if s.Died != nil {
+				s.Died(t, err)
+			}
+			return s.asFound(t), nil
 		}
 	}
-	var bad *BadRunError
-	var unrepeated *UnrepeatedError
-	if over() && !errors.As(err, &bad) && !errors.As(err, &unrepeated) {
-		return s.asFound(t), nil // Stop ended the player
+}
+
+// played does a task in a new player.
+func (s *Shrinking) played(t ShrinkTask) (Shrunk, error) {
+	p, err := s.Player()
+	if err != nil {
+		return Shrunk{}, err
 	}
-	return Shrunk{}, err
+	defer p.Close()
+	return p.Shrink(t)
 }
 
 // asFound returns the failure of a task as it was found. Recording is "" if no folder has it.

@@ -161,6 +161,48 @@ func TestFailuresShareTheTime(t *testing.T) {
 	}
 }
 
+// mortal is a player that ends at a failure as long as left is above 0, and then makes failures small.
+type mortal struct {
+	Player
+	left *int
+}
+
+func (m mortal) Shrink(t ShrinkTask) (Shrunk, error) {
+	if *m.left > 0 {
+		*m.left--
+		return Shrunk{}, errors.New("the process that played it ended (signal: killed)")
+	}
+	return Shrunk{Run: t.Run.Index, Runs: 3}, nil
+}
+
+func (mortal) Close() {}
+
+// Another player makes a failure small if a player ends. If that one ends, too, the failure stays as it was
+// found, and the others are made small.
+func TestAPlayerThatEndsLosesNoFailure(t *testing.T) {
+	for _, c := range []struct{ deaths, unfinished int }{{0, 0}, {1, 0}, {2, 1}, {3, 1}, {4, 2}} {
+		left, told := c.deaths, 0
+		s := Shrinking{Jobs: 1, Stop: t.Context(), Player: func() (Player, error) { return mortal{left: &left}, nil }, Died: func(_ ShrinkTask, err error) {
+			if told++; !strings.Contains(err.Error(), "signal: killed") {
+				t.Error(err)
+			}
+		}}
+		small, problems := s.all(make([]ShrinkTask, 3), nil)
+		unfinished := 0
+		for i, s := range small {
+			if problems[i] != nil || s.Unfinished != (s.Runs == 0) {
+				t.Errorf("%d deaths: %+v, %v", c.deaths, s, problems[i])
+			}
+			if s.Unfinished {
+				unfinished++
+			}
+		}
+		if unfinished != c.unfinished || told != c.unfinished || left != 0 {
+			t.Errorf("%d deaths: %d failures are as they were found, and %d were reported; want %d", c.deaths, unfinished, told, c.unfinished)
+		}
+	}
+}
+
 // uneven is a player. It makes the failure of a run small in the number of seconds at the index of the run.
 type uneven struct {
 	Player
@@ -339,5 +381,17 @@ func TestALongRunStaysAsItWasFound(t *testing.T) {
 		if said := strings.Contains(small.Shrinking(), "more than 40000 steps"); said != want {
 			t.Errorf("%d steps: it says %q", steps, small.Shrinking())
 		}
+	}
+}
+
+// A folder that cannot be written to does not lose what was found.
+func TestAFullFolderLosesNoFailure(t *testing.T) {
+	h := sim.NewHost(t)
+	p := plan("setnx-del", 60, draw.ClassPause)
+	runs := played(t, h, Campaign{Plan: p, Dir: t.TempDir()})
+	s := Shrinking{Plan: p, Budget: 1, Jobs: 1, Stop: t.Context(), Dir: filepath.Join(t.TempDir(), "gone"), Player: func() (Player, error) { return Here(h, p) }}
+	o, small, err := s.Conclude(runs)
+	if err == nil || len(o.Groups) == 0 || len(small) != len(o.Groups) {
+		t.Errorf("%d of %d failures, %v", len(small), len(o.Groups), err)
 	}
 }

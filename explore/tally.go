@@ -17,6 +17,7 @@ import (
 	"lockstep/explore/failure"
 	"lockstep/explore/strategy"
 	"lockstep/internal/counted"
+	"lockstep/internal/foreign"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 )
@@ -292,8 +293,8 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 		case faults == "":
 			faults = "none"
 		}
-		fmt.Fprintf(&md, "| %s | %s | %s | %s | %d | %d | %d | %s | %s |\n", class, g.Judge, g.Op, faults, g.Count, g.First.Seed, s.Size,
-			strings.ReplaceAll(why, "|", `\|`), recording)
+		fmt.Fprintf(&md, "| %s | %s | %s | %s | %d | %d | %d | %s | %s |\n", class, g.Judge, g.Op, foreign.Cell(faults), g.Count, g.First.Seed, s.Size,
+			foreign.Cell(why), recording)
 	}
 	fmt.Fprint(&md, "\n## New states\n\n| runs | states |\n|---|---|\n")
 	for _, p := range o.Curve {

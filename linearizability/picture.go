@@ -1,6 +1,7 @@
 package linearizability
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"html"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"lockstep/internal/foreign"
 	"lockstep/model"
 )
 
@@ -95,7 +97,11 @@ func (h *history) picture(notes []Note, w io.Writer) error {
 		slices.SortFunc(orders, func(a, b []int) int { return cmp.Or(cmp.Compare(len(b), len(a)), slices.Compare(a, b)) })
 	}
 	info.AddAnnotations(annotations(notes))
-	return porcupine.Visualize(m, info, w)
+	var page bytes.Buffer
+	if err := porcupine.Visualize(m, info, &page); err != nil {
+		return err
+	}
+	return foreign.HTML(w, page.Bytes())
 }
 
 // annotations returns notes in the form for porcupine, in the order in which they begin.

@@ -33,6 +33,9 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Reason)
 }
 
+// blankMost limits the empty lines at the end of a history.
+const blankMost = 1000
+
 // streamLines reads a history as JSON Lines, one operation per line in order of call_ns.
 func streamLines(in *bufio.Reader, file string, each func(*Op)) error {
 	threads := openCalls{}
@@ -63,6 +66,8 @@ func streamLines(in *bufio.Reader, file string, each func(*Op)) error {
 			each(&op)
 		} else if blank == 0 && err == nil {
 			blank = number
+		} else if blank > 0 && err == nil && number-blank == blankMost {
+			return &FormatError{file, blank, 1, fmt.Sprintf("the line is empty, and so are the next %d; every line is one operation", blankMost)}
 		}
 		if err != nil {
 			return nil

@@ -254,3 +254,25 @@ func TestOperationsAreHandedOverWhileMoreIsRead(t *testing.T) {
 		}
 	}
 }
+
+// Empty lines at the end are no error, unless they have no end.
+func TestEmptyLinesWithoutAnEnd(t *testing.T) {
+	const call = `{"process":"a","thread":1,"lock":"x","op":"acquire","call_ns":0,"return_ns":5,"outcome":"granted"}` + "\n"
+	if _, err := ReadHistory(strings.NewReader(call+strings.Repeat("\n", blankMost)), "h"); err != nil {
+		t.Error(err)
+	}
+	_, err := ReadHistory(io.MultiReader(strings.NewReader(call), endless('\n')), "h")
+	if want := "h:2:1: the line is empty, and so are the next 1000; every line is one operation"; err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// endless is a reader of a byte without an end.
+type endless byte
+
+func (e endless) Read(to []byte) (int, error) {
+	for i := range to {
+		to[i] = byte(e)
+	}
+	return len(to), nil
+}

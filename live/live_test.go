@@ -522,21 +522,29 @@ func TestBadInput(t *testing.T) {
 	o := options(t)
 	sc, l := parse(t, overstay), lockOf(t, "setnx-del")
 	full := redisserver.Start(t, program)
-	c, err := net.Dial("tcp", full.Addr)
-	if err != nil {
-		t.Fatal(err)
+	tell := func(addr, command string) {
+		t.Helper()
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		if _, err := fmt.Fprint(c, command+"\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(c).ReadString('\n'); line != "+OK\r\n" {
+			t.Fatal(line, err)
+		}
 	}
-	if _, err := fmt.Fprint(c, "SET theirs 1\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if line, err := bufio.NewReader(c).ReadString('\n'); line != "+OK\r\n" {
-		t.Fatal(line, err)
-	}
+	tell(full.Addr, "SET theirs 1")
+	replica := redisserver.Start(t, program)
+	tell(replica.Addr, "REPLICAOF 127.0.0.1 1")
 	old := fakeServer(t, "$22\r\nredis_version:6.2.14\r\n\r\n")
 	for _, x := range []struct{ rule, address, want string }{
 		{"an address that does not answer", "127.0.0.1:1", "connection refused"},
 		{"an address without a port", "localhost", "want HOST:PORT"},
 		{"a server that is not empty", full.Addr, "the server has 1 keys; give one that is empty"},
+		{"a replica", replica.Addr, "the server takes no writes: READONLY "},
 		{"a server that is too old", old, "the server is Redis 6.2.14; live needs 7 or later, whose PEXPIRETIME"},
 	} {
 		t.Run(x.rule, func(t *testing.T) {

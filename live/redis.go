@@ -160,16 +160,29 @@ func useServer(addr string) (*redisServer, error) {
 		s.Stop()
 		return nil, unusablef("--address %s: %w", addr, err)
 	}
-	n, err := s.rdb.DBSize(context.Background()).Result()
-	switch {
-	case err != nil:
+	if err := s.usable(); err != nil {
 		s.Stop()
 		return nil, unusablef("--address %s: %w", addr, err)
-	case n > 0:
-		s.Stop()
-		return nil, unusablef("--address %s: the server has %d keys; give one that is empty, so that every key of it is the run's", addr, n)
 	}
 	return s, nil
+}
+
+// usable says why a run cannot use a server that somebody else runs.
+func (s *redisServer) usable() error {
+	ctx := context.Background()
+	n, err := s.rdb.DBSize(ctx).Result()
+	switch {
+	case err != nil:
+		return err
+	case n > 0:
+		return fmt.Errorf("the server has %d keys; give one that is empty, so that every key of it is the run's", n)
+	}
+	// A replica, a server that lacks replicas, and one whose disk is full take no writes.
+	const key = "lockstep:writable"
+	if err := s.rdb.Set(ctx, key, 1, time.Second).Err(); err != nil {
+		return fmt.Errorf("the server takes no writes: %w", err)
+	}
+	return s.rdb.Del(ctx, key).Err()
 }
 
 // errEnded says that the server ended before it served.

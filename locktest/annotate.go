@@ -45,7 +45,7 @@ func (r *runner) errorf(t *testing.T, format string, args ...any) {
 	first, _, _ := strings.Cut(text, "\n")
 	r.annotate(t, "locktest", strings.TrimPrefix(first, "locktest: "))
 	r.soFar.show(text)
-	t.Error(text)
+	say(t).Error(text)
 }
 
 // inWorkspace returns the path of a file in the repository of a GitHub workflow, "" if

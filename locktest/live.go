@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"lockstep/internal/counted"
+	"lockstep/internal/foreign"
 	"lockstep/linearizability/judges"
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
@@ -33,7 +34,7 @@ func (r *runner) serveLive() {
 	out := os.Stdout
 	os.Stdout = os.Stderr // the lock may print to stdout
 	if err := r.o.Live.Client(os.Stdin, out); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(foreign.NewTerminal(os.Stderr), err)
 		os.Exit(1)
 	}
 	os.Exit(0)
@@ -60,11 +61,11 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		t.Fatal("locktest:", err)
+		say(t).Fatal("locktest:", err)
 	}
 	_, sc, _ := r.read(t, file)
 	if err := os.Setenv(liveClient, r.t.Name()); err != nil {
-		t.Fatal("locktest:", err)
+		say(t).Fatal("locktest:", err)
 	}
 	defer func() { _ = os.Unsetenv(liveClient) }()
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(runtime.NumCPU())) // nothing is simulated here
@@ -74,11 +75,11 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 	ended := map[string]int{} // by verdict
 	server := ""
 	for n := range runs {
-		told := tellLive(os.Stderr, fmt.Sprintf("locktest: %s, live run %d of %d", r.s.Name, n+1, runs))
+		told := tellLive(foreign.NewTerminal(os.Stderr), fmt.Sprintf("locktest: %s, live run %d of %d", r.s.Name, n+1, runs))
 		o.Tell = told.tell
 		v, err := r.o.Live.Run(t.Context(), sc, r.lock, uint64(n+1), o)
 		if err != nil {
-			t.Fatal("locktest:", err)
+			say(t).Fatal("locktest:", err)
 		}
 		told.tell(string(v.Word))
 		ended[string(v.Word)]++
@@ -96,11 +97,11 @@ func (r *runner) live(t *testing.T, file string, runs int) {
 		}
 	}
 	for _, judge := range order {
-		t.Errorf("locktest: %s breaks %s on %s, in %d of %s (%s): %s", r.s.Name, judge, server, len(seen[judge]), counted.Of(runs, "run"), words(ended), seen[judge][0])
+		say(t).Errorf("locktest: %s breaks %s on %s, in %d of %s (%s): %s", r.s.Name, judge, server, len(seen[judge]), counted.Of(runs, "run"), words(ended), seen[judge][0])
 	}
 	if len(order) == 0 {
 		// Of the test and not of this part, so that it is shown if the replay failed.
-		r.t.Logf("locktest: %s shows no bug on %s in %s: %s. A recording is of one schedule; a live run has the schedule that the machine gives it",
+		say(r.t).Logf("locktest: %s shows no bug on %s in %s: %s. A recording is of one schedule; a live run has the schedule that the machine gives it",
 			r.s.Name, server, counted.Of(runs, "run"), words(ended))
 	}
 }

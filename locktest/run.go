@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -19,10 +18,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/renameio/v2"
+
 	"lockstep/explore"
 	"lockstep/explore/draw"
 	explored "lockstep/explore/failure"
 	"lockstep/internal/counted"
+	"lockstep/internal/foreign"
 	"lockstep/internal/input"
 	"lockstep/internal/quantity"
 	"lockstep/linearizability/judges"
@@ -72,8 +74,8 @@ var flags = struct {
 	hang                            setting[time.Duration]
 	faults, profile, replay, report *string
 }{
-	runs: setting[int]{read: atLeastOne},
-	live: setting[int]{read: atLeastOne},
+	runs: setting[int]{read: numberOfRuns},
+	live: setting[int]{read: numberOfRuns},
 	seed: setting[uint64]{read: quantity.Seed},
 	hang: setting[time.Duration]{10 * time.Second, func(text string) (time.Duration, error) { return quantity.Duration(text, time.Millisecond) }, nil},
 }
@@ -111,8 +113,8 @@ func (s *setting[T]) Set(text string) error {
 
 func (s *setting[T]) problem() error { return s.wrong }
 
-func atLeastOne(text string) (int, error) {
-	n, err := quantity.Whole(text, 1, math.MaxInt)
+func numberOfRuns(text string) (int, error) {
+	n, err := quantity.Whole(text, quantity.Runs)
 	return int(n), err
 }
 
@@ -236,19 +238,19 @@ func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
 	t.Helper()
 	showLabels()
 	if err := s.check(); err != nil {
-		t.Fatal("locktest:", err)
+		say(t).Fatal("locktest:", err)
 	}
 	plan, err := o.plan(s.Name)
 	if err != nil {
-		t.Fatal("locktest:", err)
+		say(t).Fatal("locktest:", err)
 	}
 	files, err := o.scenarioFiles()
 	if err != nil {
-		t.Fatal("locktest:", err)
+		say(t).Fatal("locktest:", err)
 	}
 	r := newRunner(t, s, o, plan, at)
 	r.limit = limit
-	defer r.soFar.watch(os.Stdout, s.Name, limit)()
+	defer r.soFar.watch(foreign.NewTerminal(os.Stdout), s.Name, limit)()
 	if !r.open() {
 		return
 	}
@@ -283,7 +285,7 @@ func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
 	t.Run("explore", func(t *testing.T) {
 		t.Helper()
 		if r.pointless != "" {
-			t.Skip("n/a:", r.pointless)
+			say(t).Skip("n/a:", r.pointless)
 		}
 		r.on(t, func(h *sim.Host) {
 			t.Helper()
@@ -295,11 +297,11 @@ func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
 	}
 	for _, fingerprint := range o.Accept {
 		if r.explored && !r.met[fingerprint] {
-			t.Logf("locktest: the accepted finding %s did not occur; remove it from Options.Accept if it is mended", fingerprint)
+			say(t).Logf("locktest: the accepted finding %s did not occur; remove it from Options.Accept if it is mended", fingerprint)
 		}
 	}
 	if text := r.summary(); text != "" {
-		t.Log("locktest: " + text)
+		say(t).Log("locktest: " + text)
 	}
 	r.close(t)
 }
@@ -393,7 +395,7 @@ func (r *runner) recordings() {
 	r.t.Helper()
 	files, err := filepath.Glob(filepath.Join(r.dir, "*.lockstep"))
 	if err != nil {
-		r.t.Fatal("locktest:", err)
+		say(r.t).Fatal("locktest:", err)
 	}
 	for _, file := range files {
 		r.t.Run("recording/"+strings.TrimSuffix(filepath.Base(file), ".lockstep"), func(t *testing.T) {
@@ -410,9 +412,9 @@ func (r *runner) recordings() {
 // read reads a recording. It ends the test if the recording is not of this lock.
 func (r *runner) read(t *testing.T, file string) (*play.Recording, *scenarios.Scenario, *subject.Subject) {
 	t.Helper()
-	text, err := input.Read(file, "-lockstep.replay takes a recording, such as testdata/lockstep/TEST/FINGERPRINT.lockstep")
+	text, err := input.Read(file, "-lockstep.replay takes a recording, such as testdata/lockstep/TEST/FINGERPRINT.lockstep", play.RecordingMost)
 	if err != nil {
-		t.Fatal("locktest:", err)
+		say(t).Fatal("locktest:", err)
 	}
 	rec, sc, lock, err := play.ReadRecordingOf(file, text, func(name string) (*subject.Subject, error) {
 		if name != r.lock.Name {
@@ -426,14 +428,14 @@ func (r *runner) read(t *testing.T, file string) (*play.Recording, *scenarios.Sc
 	})
 	var overlaid *play.OtherOverlayError
 	if errors.As(err, &overlaid) {
-		t.Fatalf("locktest: %v; replay it with: %s", err, r.replayWith(!sim.Overlaid, file))
+		say(t).Fatalf("locktest: %v; replay it with: %s", err, r.replayWith(!sim.Overlaid, file))
 	}
 	var other *play.WrongWorldError
 	if err != nil && !(errors.As(err, &other) && other.Loads) {
-		t.Fatal("locktest:", err)
+		say(t).Fatal("locktest:", err)
 	}
 	if err := play.Applies(sc, lock); err != nil {
-		t.Skipf("n/a: %v", err)
+		say(t).Skipf("n/a: %v", err)
 	}
 	return rec, sc, lock
 }
@@ -469,7 +471,7 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 	}
 	if !found {
 		r.holds[file] = true
-		t.Logf("locktest: %s holds in %s; the verdict is %s. Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it", r.s.Name, schedule, v.Word)
+		say(t).Logf("locktest: %s holds in %s; the verdict is %s. Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it", r.s.Name, schedule, v.Word)
 		return
 	}
 	r.fail(t, failure{fingerprint: fingerprint, verdict: v, finding: f, file: file, story: storyOf(fingerprint), how: "it was recorded in " + file})
@@ -487,16 +489,16 @@ func storyOf(fingerprint string) string {
 func (r *runner) story(t *testing.T, st story.Story) {
 	t.Helper()
 	if r.pointless != "" {
-		t.Skip("n/a:", r.pointless)
+		say(t).Skip("n/a:", r.pointless)
 	}
 	if why := st.Lacks(r.told()); why != "" {
 		r.tested.skip(st.Name, errors.New(why))
-		t.Skip("n/a:", why)
+		say(t).Skip("n/a:", why)
 	}
 	sc := st.Scenario(r.told())
 	if err := play.Applies(sc, r.lock); err != nil { // such as a fault that its servers do not have
 		r.tested.skip(st.Name, err)
-		t.Skip("n/a:", err)
+		say(t).Skip("n/a:", err)
 	}
 	r.skipIfLate(t)
 	r.playing("the story " + st.Name)
@@ -534,7 +536,7 @@ func (r *runner) story(t *testing.T, st story.Story) {
 			return
 		}
 		if len(v.Unmet) > 0 && v.Word == play.VerdictUndecided {
-			t.Logf("the lock does not do what the story is about: %s", v.Why)
+			say(t).Logf("the lock does not do what the story is about: %s", v.Why)
 			return
 		}
 		r.rest(t, v)
@@ -545,7 +547,7 @@ func (r *runner) story(t *testing.T, st story.Story) {
 func (r *runner) told() story.Lock { return story.Of(r.lock, 0) }
 
 // storySteps limits a story, which has some hundred steps, or some thousand if waiters ask often.
-const storySteps = 100_000
+const storySteps = sim.MostSteps
 
 // servers returns the servers of the lock, which learn of some mistakes in its subject.
 func (r *runner) servers() *servers { return r.lock.Servers.(*servers) }
@@ -654,26 +656,26 @@ func (r *runner) scenarios(files []string) {
 		r.t.Run("scenario/"+strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), func(t *testing.T) {
 			t.Helper()
 			if r.pointless != "" {
-				t.Skip("n/a:", r.pointless)
+				say(t).Skip("n/a:", r.pointless)
 			}
 			text, err := os.ReadFile(file)
 			if err != nil {
-				t.Fatal("locktest:", err)
+				say(t).Fatal("locktest:", err)
 			}
 			sc, err := scenarios.Parse(file, text, r.named)
 			if err != nil {
-				t.Fatal("locktest:", err)
+				say(t).Fatal("locktest:", err)
 			}
 			if !slices.Contains(sc.Locks, r.lock.Name) {
 				for _, name := range sc.Locks {
 					if !subject.Known(name) { // it may be a misspelt name of the test's lock
-						t.Fatalf("locktest: %s names the lock %q, which is unknown, and not the lock of this test, %q; name this lock in locks, or leave the file out of Options.Scenarios", file, name, r.lock.Name)
+						say(t).Fatalf("locktest: %s names the lock %q, which is unknown, and not the lock of this test, %q; name this lock in locks, or leave the file out of Options.Scenarios", file, name, r.lock.Name)
 					}
 				}
-				t.Skipf("n/a: %s is of the locks %s", file, strings.Join(sc.Locks, ", "))
+				say(t).Skipf("n/a: %s is of the locks %s", file, strings.Join(sc.Locks, ", "))
 			}
 			if err := play.Plays(sc, r.lock); err != nil {
-				t.Skip("n/a:", err)
+				say(t).Skip("n/a:", err)
 			}
 			r.skipIfLate(t)
 			r.on(t, func(h *sim.Host) {
@@ -705,10 +707,10 @@ func (r *runner) scenario(t *testing.T, v play.Verdict) {
 	t.Helper()
 	if v.AsExpected {
 		for _, f := range v.Findings {
-			t.Logf("as expected, %s: %s", f.Judge, sentence.Finding(f))
+			say(t).Logf("as expected, %s: %s", f.Judge, sentence.Finding(f))
 		}
 		if shown := report.Shortened(r.page(v, ""), timelineEvents); shown != "" {
-			t.Log("\n" + shown)
+			say(t).Log("\n" + shown)
 		}
 		return
 	}
@@ -719,7 +721,7 @@ func (r *runner) scenario(t *testing.T, v play.Verdict) {
 	}
 	r.errorf(t, "locktest: %s, seed %d: expected was %s, and %s is %s", v.Scenario.File, v.Seed, v.Expected, r.s.Name, strings.TrimSuffix(fmt.Sprintf("%s: %s", v.Word, r.why(v)), ": "))
 	for _, f := range v.Findings {
-		t.Logf("%s, %s: %s", f.Class, f.Judge, sentence.Finding(f))
+		say(t).Logf("%s, %s: %s", f.Class, f.Judge, sentence.Finding(f))
 	}
 }
 
@@ -742,7 +744,7 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 			for _, e := range f.Excuses {
 				excuses = append(excuses, sentence.Excuse(e))
 			}
-			t.Logf("limit, %s: %s. Not promised here: %s", f.Judge, sentence.Finding(f), sentence.Join(strings.Join(excuses, "; "), sentence.Control(f.Control)))
+			say(t).Logf("limit, %s: %s. Not promised here: %s", f.Judge, sentence.Finding(f), sentence.Join(strings.Join(excuses, "; "), sentence.Control(f.Control)))
 		}
 	}
 }
@@ -821,7 +823,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		case errors.Is(err, errCrowded):
 			whole, crowded = false, runtime.NumGoroutine()
 		case err != nil:
-			t.Fatal("locktest:", err)
+			say(t).Fatal("locktest:", err)
 		}
 	}
 	total := explore.Sum(r.plan, runs)
@@ -830,7 +832,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	if len(total.Groups) > 0 {
 		several = " (a schedule with several findings counts once here, by the worst, and below with each of them)"
 	}
-	t.Logf("%s of %s with the profile %s: %s%s", counted.Of(total.Runs, "schedule"), r.s.Name, r.plan.Profile, cmp.Or(words(total.Words), "none was played"), several)
+	say(t).Logf("%s of %s with the profile %s: %s%s", counted.Of(total.Runs, "schedule"), r.s.Name, r.plan.Profile, cmp.Or(words(total.Words), "none was played"), several)
 	switch {
 	case crowded > 0:
 		r.errorf(t, "locktest: played %d of %s: %d goroutines are left over by the runs until then, which makes each run longer than the one before. %s", len(runs), counted.Of(r.plan.Runs, "schedule"), crowded, r.tested.leftover())
@@ -851,7 +853,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		if text, fails := longText(r.s.Name, long, len(runs)); fails {
 			r.errorf(t, "locktest: %s", text)
 		} else {
-			t.Log(text)
+			say(t).Log(text)
 		}
 	}
 	for _, one := range total.Odd { // one line for all that are alike
@@ -874,7 +876,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	}
 	for _, g := range total.Groups {
 		if g.Class != judges.ClassBug {
-			t.Logf("limit, %s (%s): %s. Not promised here: %s", g.Judge, counted.Of(g.Count, "run"), g.Why, g.Excused())
+			say(t).Logf("limit, %s (%s): %s. Not promised here: %s", g.Judge, counted.Of(g.Count, "run"), g.Why, g.Excused())
 			continue
 		}
 		if r.limit.late() && g.Least.Recording != "" {
@@ -886,12 +888,12 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 		small, err := player.Shrink(explore.ShrinkTask{Run: g.Least, Failed: g.Failed, Budget: shrinkRuns})
 		spent += r.limit.now().Sub(began)
 		if err != nil {
-			t.Errorf("locktest: %v", err)
+			say(t).Errorf("locktest: %v", err)
 			continue
 		}
 		f, err := r.again(h, g, small)
 		if err != nil {
-			t.Errorf("locktest: %v", err)
+			say(t).Errorf("locktest: %v", err)
 			continue
 		}
 		f.schedules = explore.Like(runs, g.Failed)
@@ -928,7 +930,7 @@ func (r *runner) unshown(t *testing.T, g explore.Found) {
 	}
 	r.broken[g.Judge] = append(r.broken[g.Judge], fingerprint)
 	file, kept := r.fileOf(fingerprint), ""
-	if err := errors.Join(os.MkdirAll(r.dir, 0o755), os.WriteFile(file, []byte(g.Least.Recording), 0o644)); err != nil {
+	if err := errors.Join(os.MkdirAll(r.dir, 0o755), renameio.WriteFile(file, []byte(g.Least.Recording), 0o644)); err != nil {
 		kept = fmt.Sprintf("the recording could not be written: %v\n", err)
 	}
 	r.errorf(t, "locktest: %s breaks %s: %s\nschedule number %d does; it is as it was found, since %s\n%sfingerprint: %s\nreplay:      %s\nrecording:   %s",
@@ -1079,11 +1081,11 @@ func (r *runner) fail(t *testing.T, f failure) {
 	again := r.met[f.fingerprint]
 	r.met[f.fingerprint] = true
 	if slices.Contains(r.o.Accept, f.fingerprint) {
-		t.Logf("accepted, %s: %s", f.fingerprint, sentence.Finding(f.finding))
+		say(t).Logf("accepted, %s: %s", f.fingerprint, sentence.Finding(f.finding))
 		return
 	}
 	if again {
-		t.Errorf("locktest: %s breaks %s here too; the failure %s is shown above", r.s.Name, f.finding.Judge, f.fingerprint)
+		say(t).Errorf("locktest: %s breaks %s here too; the failure %s is shown above", r.s.Name, f.finding.Judge, f.fingerprint)
 		return
 	}
 	r.broken[f.finding.Judge] = append(r.broken[f.finding.Judge], f.fingerprint)
@@ -1138,7 +1140,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 	r.annotate(t, fmt.Sprintf("%s breaks %s", r.s.Name, f.finding.Judge),
 		fmt.Sprintf("%s\n%s\nfingerprint: %s\nreplay: %s", sentence.Finding(f.finding), f.how, f.fingerprint, replay))
 	r.soFar.show(text.String())
-	t.Error("\n" + text.String())
+	say(t).Error("\n" + text.String())
 }
 
 // summary lists the promises that the lock breaks, in the order of the judges, each with its plainest failure;
@@ -1222,7 +1224,7 @@ func (r *runner) keep(f failure) (file string, err error) {
 	if err := os.MkdirAll(r.dir, 0o755); err != nil {
 		return file, err
 	}
-	return file, os.WriteFile(file, b.Bytes(), 0o644)
+	return file, renameio.WriteFile(file, b.Bytes(), 0o644)
 }
 
 func writePage(dir, name string, page report.Run) (file string, err error) {
@@ -1234,7 +1236,7 @@ func writePage(dir, name string, page report.Run) (file string, err error) {
 		return "", err
 	}
 	file = filepath.Join(dir, name+".html")
-	return file, os.WriteFile(file, b.Bytes(), 0o644)
+	return file, renameio.WriteFile(file, b.Bytes(), 0o644)
 }
 
 // folder makes the name of a test fit for a path.

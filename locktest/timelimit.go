@@ -86,6 +86,6 @@ func (r *runner) skipIfLate(t *testing.T) {
 	t.Helper()
 	if r.limit.over() {
 		r.unplayed++
-		t.Skip("not played: ", r.limit.why())
+		say(t).Skip("not played: ", r.limit.why())
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/explore/draw"
+	"lockstep/internal/foreign"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/report/sentence"
@@ -200,8 +201,8 @@ func (r *runner) close(t *testing.T) {
 	switch {
 	case text.Len() == 0 || r.pointless != "":
 	case t.Failed():
-		t.Log("\n" + text.String())
+		say(t).Log("\n" + text.String())
 	default:
-		_, _ = fmt.Fprint(os.Stdout, text.String())
+		_, _ = fmt.Fprint(foreign.NewTerminal(os.Stdout), text.String())
 	}
 }

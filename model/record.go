@@ -101,6 +101,8 @@ type Event struct {
 	Asked    []string  `json:"-"` // of KindSend and KindExec of a SegmentCommand: the words with which its author asked for it, such as a method; nil: unknown
 	Guessed  bool      `json:"-"` // of KindSend: Op and Owners are those of the only call of the process that was under way, not those of the goroutine that wrote the command
 
+	Limit int `json:"-"` // of KindDefect: the number of events after which the world ended the run; 0: the harness or the lock failed
+
 	Goroutine *Goroutine `json:"-"` // of KindLeft: the goroutine that Text names; nil: no goroutine is left over
 }
 

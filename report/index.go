@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"lockstep/internal/foreign"
 	"lockstep/model"
 )
 
@@ -277,7 +278,7 @@ func WriteIndex(w io.Writer, x Index) error {
 		}
 	}
 	list := rows(x.Runs)
-	return indexTemplate.Execute(w, struct {
+	return foreign.Page(w, indexTemplate, struct {
 		Index
 		Rows     []indexRow
 		Matrices []matrix

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"lockstep/internal/counted"
+	"lockstep/internal/foreign"
 )
 
 // A Case is a run in the form in which it is written for other programs.
@@ -108,16 +109,7 @@ func WriteJUnit(w io.Writer, cases []Case) error {
 		all.Tests++
 		s.Cases = append(s.Cases, x)
 	}
-	if _, err := io.WriteString(w, xml.Header); err != nil {
-		return err
-	}
-	enc := xml.NewEncoder(w)
-	enc.Indent("", "  ")
-	if err := enc.Encode(all); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n")
-	return err
+	return foreign.XML(w, all)
 }
 
 // Annotation is a note that a GitHub workflow shows at a line of a file.
@@ -166,9 +158,9 @@ func WriteGitHub(w io.Writer, cases []Case) error {
 
 // data and property escape text as GitHub's workflow commands require.
 func data(s string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+	return strings.NewReplacer("%", "%25", "\n", "%0A").Replace(foreign.Lines(s))
 }
 
 func property(s string) string {
-	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+	return strings.NewReplacer("%", "%25", ":", "%3A", ",", "%2C").Replace(foreign.Line(s))
 }

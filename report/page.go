@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"lockstep/internal/foreign"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
@@ -78,7 +79,7 @@ func writePage(w io.Writer, r Run, pictures []shownPicture, shared string, links
 			named = append(named, f.Judge)
 		}
 	}
-	return pageTemplate.Execute(w, struct {
+	return foreign.Page(w, pageTemplate, struct {
 		Run               Run
 		View              *view
 		Title             string

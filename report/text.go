@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"lockstep/internal/counted"
+	"lockstep/internal/foreign"
 	"lockstep/model"
 )
 
@@ -244,7 +244,7 @@ func Wrap(text, indent string, width int) string {
 	line := []rune(indent)
 	empty := true
 	for _, word := range strings.Fields(text) {
-		w := []rune(word)
+		w := []rune(foreign.Line(word))
 		if !empty && len(line)+1+len(w) > width {
 			lines = append(lines, string(line))
 			line, empty = []rune(indent), true
@@ -264,15 +264,9 @@ func Wrap(text, indent string, width int) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// Clip shortens text that has more than most characters. It also replaces control
-// characters, which a terminal could take for commands.
+// Clip returns text as a part of a line, and shortens text that has more than most characters.
 func Clip(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, s)
+	s = foreign.Line(s)
 	if r := []rune(s); len(r) > most {
 		return strings.TrimRight(string(r[:most-1]), " ") + "…"
 	}

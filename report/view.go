@@ -290,6 +290,10 @@ func (b *builder) event(e *model.Event) {
 	case model.KindUnsimulated:
 		b.add(e, b.server(nil), "does not simulate "+e.Command)
 	case model.KindDefect:
+		if e.Limit > 0 {
+			b.add(e, -1, fmt.Sprintf("the run is ended after %d events", e.Limit))
+			break
+		}
 		b.add(e, -1, "DEFECT: "+e.Text)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"lockstep/internal/quantity"
 	"lockstep/model"
 	"lockstep/scenarios/subject"
 )
@@ -22,9 +23,8 @@ const (
 	maxReplicas = 16
 	maxSteps    = 100_000 // of all threads, repetitions included: a record keeps the outcome of each step
 	maxErrors   = 20      // reported per file
-	// maxDuration keeps every instant within the 292 years that an int64 of nanoseconds
-	// can hold.
-	maxDuration = 10 * 365 * 24 * time.Hour
+	maxName     = 200     // characters: a folder is named after a scenario
+	maxDuration = quantity.Longest
 )
 
 // SeedsOfSome is the most seeds of a scenario that expects its outcome of some seed only (`in:
@@ -44,6 +44,9 @@ const (
 	maxDrift           = 999_999 // ppm
 	defaultTake        = 1
 )
+
+// Shrunk ends the name of a scenario that was made small.
+const Shrunk = "-shrunk"
 
 var (
 	scenarioName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]*$`)

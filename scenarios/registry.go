@@ -182,7 +182,7 @@ func Find(nameOrFile string) (*Scenario, error) {
 	default:
 		return nil, fmt.Errorf("several scenarios have the name %s; take one of %s", nameOrFile, strings.Join(full, ", "))
 	}
-	text, err := input.Read(nameOrFile, "name a scenario, or the file of one")
+	text, err := input.Read(nameOrFile, "name a scenario, or the file of one", maxText)
 	if err == nil {
 		return Parse(path.Clean(nameOrFile), text, subject.Find)
 	}

@@ -21,8 +21,12 @@ import (
 // take turns. A world that hangs panics in the goroutine that called Run, with a *Hung, and later
 // worlds run.
 //
-// The host has Chance set.
+// The host has Chance set. The test fails if it is in a process in which no world can run.
 func GuestHost(t *testing.T) *Host {
+	t.Helper()
+	if why := Unsuited(); why != "" {
+		t.Fatal("lockstep: " + why)
+	}
 	return &Host{t: t, StillAfter: stillAfter, Chance: true, guest: true}
 }
 

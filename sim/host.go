@@ -52,8 +52,8 @@ type Host struct {
 	// as it is.
 	Chance bool
 
-	// MostSteps ends a run that takes more steps; 0: only the world's own limit does. Such a run
-	// has this number of steps or slightly more.
+	// MostSteps ends a run that takes more steps, in place of the constant MostSteps; 0: the constant does.
+	// Such a run has this number of steps or slightly more.
 	MostSteps int
 	// Stop is called now and then during a run, and once more at its end. If it reports true, the
 	// run ends at once, and its record has no meaning. nil: no run is stopped.

@@ -50,7 +50,7 @@ type Config struct {
 	// Drain is the time for which the world goes on after all clients have left, so that leases
 	// end.
 	Drain time.Duration
-	// MaxEvents ends a run that never comes to rest.
+	// MaxEvents ends a run that never comes to rest; 0: MostSteps does, or Host.MostSteps.
 	MaxEvents int
 	Params    model.Params
 }
@@ -279,12 +279,14 @@ func (w *World) record(e *model.Event) {
 // should go on.
 const relieveEvery = 1024
 
+// MostSteps is the number of steps after which a run ends that never comes to rest. The longest runs of
+// campaigns take some 20 000; a client that tries again at once, without end, takes any number. The
+// record of so many steps takes some 150 MB.
+const MostSteps = 100_000
+
 // loop is the scheduler.
 func (w *World) loop(res *Result, h *Host) {
-	limit := w.cfg.MaxEvents
-	if limit == 0 {
-		limit = 1_000_000
-	}
+	limit := cmp.Or(w.cfg.MaxEvents, h.MostSteps, MostSteps)
 	if h.MostSteps > 0 {
 		limit = min(limit, h.MostSteps)
 	}
@@ -298,7 +300,7 @@ func (w *World) loop(res *Result, h *Host) {
 			}
 		}
 		if res.Steps >= limit && !w.leaving {
-			w.record(&model.Event{Kind: model.KindDefect, Text: fmt.Sprintf("the run did not come to rest within %d events", limit)})
+			w.record(&model.Event{Kind: model.KindDefect, Limit: limit, Text: fmt.Sprintf("the run did not come to rest within %d events", limit)})
 			w.leave()
 		}
 		if res.Steps >= 2*limit {

@@ -8,13 +8,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"lockstep/explore/spread"
+	"lockstep/internal/foreign"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -79,23 +82,25 @@ type Other struct {
 // App is one call of a program.
 type App struct {
 	Program
-	Host   *sim.Host
-	args   []string // of the program
-	code   int      // of its exit, unless there is an error
-	Out    io.Writer
-	Err    io.Writer
-	colour bool
-	TTY    bool // stderr is a terminal
-	brief  bool // stderr gets progress and errors only
-	Quiet  bool // stderr gets no progress, and a table only the results that were not as expected
-	speech sync.Mutex
-	Exit   func(int)        // ends the program; nil: os.Exit
-	Now    func() time.Time // of interrupts; nil: time.Now
-	nested bool             // another command of the program runs this one
-	Stop   context.Context  // of the command around a nested one; may be nil
-	Caught atomic.Bool      // the command catches interrupts
-	bug    atomic.Bool      // the command has printed a bug, see Printed
-	Failed error            // the error of the system, if the exit code is exitIO
+	Host *sim.Host
+	args []string // of the program
+	code int      // of its exit, unless there is an error
+	Out  io.Writer
+	Err  io.Writer
+	// Workflow is Out for the commands of a workflow of GitHub, as report.WriteGitHub writes them.
+	Workflow io.Writer
+	colour   bool
+	TTY      bool // stderr is a terminal
+	brief    bool // stderr gets progress and errors only
+	Quiet    bool // stderr gets no progress, and a table only the results that were not as expected
+	speech   sync.Mutex
+	Exit     func(int)        // ends the program; nil: os.Exit
+	Now      func() time.Time // of interrupts; nil: time.Now
+	nested   bool             // another command of the program runs this one
+	Stop     context.Context  // of the command around a nested one; may be nil
+	Caught   atomic.Bool      // the command catches interrupts
+	bug      atomic.Bool      // the command has printed a bug, see Printed
+	Failed   error            // the error of the system, if the exit code is exitIO
 	// Pace is the least time between two lines of progress; 0: paceOnTerminal or paceElsewhere.
 	Pace time.Duration
 	// folders are the folders into which only this process writes; see Folder.
@@ -104,6 +109,10 @@ type App struct {
 
 // Main runs the command that the arguments name and ends the program with its exit code.
 func Main(p Program) {
+	if why := sim.Unsuited(); why != "" {
+		fmt.Fprintf(foreign.NewTerminal(os.Stderr), "%s: %s\n", p.Name, why)
+		os.Exit(ExitUsage)
+	}
 	sim.Main(func(h *sim.Host) int {
 		if p.Before != nil {
 			if code, done := p.Before(os.Args[1:]); done {
@@ -115,7 +124,7 @@ func Main(p Program) {
 		}
 		if p.Register != nil {
 			if err := p.Register(h); err != nil {
-				fmt.Fprintf(os.Stderr, "%s: %v\n", p.Name, err)
+				fmt.Fprintf(foreign.NewTerminal(os.Stderr), "%s: %v\n", p.Name, err)
 				return ExitUsage
 			}
 		}
@@ -168,6 +177,12 @@ func (a *App) Run(args []string) (code int) {
 			code = ExitDefect
 		}
 	}()
+	for _, arg := range args {
+		if strings.ContainsFunc(arg, unicode.IsControl) {
+			a.Complain("the argument %q has a control character, such as a line break; no name or path may have one", arg)
+			return ExitUsage
+		}
+	}
 	args = a.withCommand(args)
 	a.args, a.code = args, ExitOK
 	root := a.Root()
@@ -207,7 +222,20 @@ var verdictColours = map[string]string{"held": "32", "bug": "31", "limit": "33",
 // Paint returns a text in the colour of a verdict, if the output has colours.
 func (a *App) Paint(word, padded string) string {
 	if c := verdictColours[word]; a.colour && c != "" {
-		return "\x1b[" + c + "m" + padded + "\x1b[0m"
+		return inColour(c) + padded + noColour
 	}
 	return padded
+}
+
+const noColour = "\x1b[0m"
+
+func inColour(c string) string { return "\x1b[" + c + "m" }
+
+// sequences returns the sequences with which Paint changes the colour.
+func sequences() []string {
+	all := []string{noColour}
+	for _, c := range verdictColours {
+		all = append(all, inColour(c))
+	}
+	return all
 }

@@ -68,7 +68,7 @@ func (a *App) Command(g Guide, run func(Invocation) (int, error)) *cobra.Command
 				}
 				return Usagef("%s: %q is no option; %s takes options only%s", c.Name(), names[0], c.Name(), hint)
 			}
-			if err := emptyLists(c); err != nil {
+			if err := emptyOptions(c); err != nil {
 				return err
 			}
 			defer a.endOnInterrupt()()
@@ -82,11 +82,12 @@ func (a *App) Command(g Guide, run func(Invocation) (int, error)) *cobra.Command
 	return c
 }
 
-// emptyLists returns an error if an option that takes a list is given an empty one, such as an
-// unset variable of a shell. Without the option the command would take everything.
-func emptyLists(c *cobra.Command) (err error) {
+// emptyOptions returns an error if an option that takes text or a list is given none, such as an unset
+// variable of a shell. The command would do as without the option: take everything, or keep nothing.
+func emptyOptions(c *cobra.Command) (err error) {
 	c.Flags().Visit(func(f *pflag.Flag) {
-		if list, ok := f.Value.(pflag.SliceValue); ok && len(list.GetSlice()) == 0 {
+		list, ok := f.Value.(pflag.SliceValue)
+		if ok && len(list.GetSlice()) == 0 || f.Value.Type() == "string" && f.Value.String() == "" {
 			err = cmp.Or(err, Usagef("%s: --%s is empty; leave it out, or give it a value", c.Name(), f.Name))
 		}
 	})

@@ -62,3 +62,19 @@ func TestAnInterruptThatNobodyCatchesEndsTheProgram(t *testing.T) {
 		t.Errorf("exit %d, %s", code, &stderr)
 	}
 }
+
+// The output of a command lets its own colours through, and no others.
+func TestColoursReachTheTerminal(t *testing.T) {
+	var b bytes.Buffer
+	a := &App{colour: true, Out: &b, Err: &b}
+	a.watchOutput()
+	want := ""
+	for word := range verdictColours {
+		text := a.Paint(word, word)
+		fmt.Fprint(a.Out, text)
+		want += text
+	}
+	if fmt.Fprint(a.Out, "\x1b[5m"); b.String() != want+`\u001b[5m` {
+		t.Errorf("%q, want %q", b.String(), want)
+	}
+}

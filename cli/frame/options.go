@@ -4,7 +4,6 @@ import (
 	"encoding/csv"
 	"errors"
 	"fmt"
-	"math"
 	"runtime"
 	"slices"
 	"strconv"
@@ -35,25 +34,14 @@ func unfit(wrong *pflag.InvalidValueError) string {
 	return "want names with commas between them" // a list
 }
 
-// Bounds are the least and the greatest value of a number.
-type Bounds struct{ least, most int64 }
-
-// Between returns the bounds of a number from least to most.
-func Between(least, most int64) Bounds { return Bounds{least, most} }
-
-// AtLeast returns the bounds of a number that may be as large as an int.
-func AtLeast(least int64) Bounds { return Bounds{least, math.MaxInt} }
-
-func (b Bounds) String() string { return quantity.Bounds(b.least, b.most) }
-
 // A number is the value of an option that takes a whole number within bounds.
 type number[T int | int64] struct {
 	to *T
-	in Bounds
+	in quantity.Bounds
 }
 
 // Whole declares an option that takes a whole number. The default may be out of bounds.
-func Whole[T int | int64](f *pflag.FlagSet, to *T, name string, value T, in Bounds, usage string) {
+func Whole[T int | int64](f *pflag.FlagSet, to *T, name string, value T, in quantity.Bounds, usage string) {
 	*to = value
 	f.Var(&number[T]{to, in}, name, usage)
 }
@@ -63,7 +51,7 @@ func (n *number[T]) String() string { return fmt.Sprint(*n.to) }
 func (n *number[T]) Type() string { return "N" }
 
 func (n *number[T]) Set(text string) error {
-	value, err := quantity.Whole(text, n.in.least, n.in.most)
+	value, err := quantity.Whole(text, n.in)
 	if err != nil {
 		return unfitError(err.Error())
 	}
@@ -279,27 +267,21 @@ func (a *App) ProgressFlag(f *pflag.FlagSet) {
 	f.BoolVar(&a.Quiet, "quiet", false, "no progress")
 }
 
-// jobsMost limits the processes that play, and liveJobsMost the live runs at a time.
-const (
-	jobsMost     = 1024
-	LiveJobsMost = 64
-)
-
 // JobsFlag declares the option for the number of processes that play: one per processor by default.
 func JobsFlag(f *pflag.FlagSet, to *int) {
-	Whole(f, to, "jobs", runtime.NumCPU(), Bounds{1, jobsMost}, "processes that play")
+	Whole(f, to, "jobs", runtime.NumCPU(), quantity.Jobs, "processes that play")
 	f.Lookup("jobs").DefValue = "one per processor"
 }
 
 // LiveJobsFlag declares the option for the number of live runs at a time.
 func LiveJobsFlag(f *pflag.FlagSet, to *int, usage string) {
-	Whole(f, to, "jobs", LiveJobs, Bounds{1, LiveJobsMost}, usage)
+	Whole(f, to, "jobs", LiveJobs, quantity.LiveJobs, usage)
 }
 
 // WorkersFlag declares the option for the number of workers of a process: one per processor by
 // default.
-func WorkersFlag(f *pflag.FlagSet, to *int, least int64) {
-	Whole(f, to, "workers", runtime.NumCPU(), Bounds{least, jobsMost}, "workers in this process")
+func WorkersFlag(f *pflag.FlagSet, to *int, in quantity.Bounds) {
+	Whole(f, to, "workers", runtime.NumCPU(), in, "workers in this process")
 	f.Lookup("workers").DefValue = "one per processor"
 }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"lockstep/explore/spread"
+	"lockstep/internal/foreign"
 )
 
 // ioError reports that the system could not read or write.
@@ -80,14 +81,23 @@ func (o *output) Write(text []byte) (int, error) {
 	return n, o.err
 }
 
-// watchOutput replaces the output by a writer that keeps its error. The returned function ends the
+// clearLine goes to the beginning of the line of progress, and clears it.
+const clearLine = "\r\x1b[K"
+
+// watchOutput replaces the output by a writer that keeps its error, and lets nothing that came from outside
+// give commands to a terminal, as it also does with stderr. The returned function ends the
 // command. If the output failed, it says so, and returns exitIO in place of the code, unless the
 // code reports a defect of simrun.
 func (a *App) watchOutput() (end func(code int) int) {
-	o := &output{to: a.Out}
-	a.Out = o
+	o, stderr := &output{to: a.Out}, a.Err
+	var colours []string
+	if a.colour {
+		colours = sequences()
+	}
+	a.Out, a.Workflow = foreign.NewTerminal(o, colours...), o
+	a.Err = foreign.NewTerminal(a.Err, clearLine)
 	return func(code int) int {
-		a.Out = o.to
+		defer func() { a.Out, a.Err = o.to, stderr }()
 		if o.err == nil || code == ExitDefect || code == ExitIO {
 			return code
 		}

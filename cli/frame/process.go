@@ -27,7 +27,7 @@ func OwnProcess(quit context.Context, command string) *exec.Cmd {
 	return exec.CommandContext(quit, self, command)
 }
 
-// WorkerMemory limits the heap of a worker, which then has less than 512 MiB of memory in all.
+// WorkerMemory limits the heap of a process that plays long runs, which then has less than 512 MiB of memory in all.
 const WorkerMemory = 400 << 20
 
 // ServeParent serves questions of the process that started this one, on the input, with the memory of a worker. The

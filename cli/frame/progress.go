@@ -23,7 +23,7 @@ func (a *App) Say(format string, args ...any) {
 	defer a.speech.Unlock()
 	line := fmt.Sprintf(format, args...)
 	if a.TTY {
-		line = "\r\x1b[K" + line
+		line = clearLine + line
 	}
 	fmt.Fprintln(a.Err, line)
 }
@@ -35,7 +35,7 @@ func (a *App) Status(format string, args ...any) {
 	}
 	a.speech.Lock()
 	defer a.speech.Unlock()
-	fmt.Fprintf(a.Err, "\r\x1b[K"+format, args...)
+	fmt.Fprintf(a.Err, clearLine+format, args...)
 }
 
 // Advance reports progress at once: on a terminal in the line of progress, and elsewhere in a new

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/google/renameio/v2"
+
 	"lockstep/locktest/strangers"
 	"lockstep/sim"
 )
@@ -31,7 +33,7 @@ func main() {
 		var page bytes.Buffer
 		whole, err := strangers.Table(&page, h, o)
 		if err == nil && whole {
-			err = os.WriteFile(*out, page.Bytes(), 0o644)
+			err = renameio.WriteFile(*out, page.Bytes(), 0o644)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "strangers:", err)

@@ -33,11 +33,11 @@ func (s *shrinker) finish() failure.Failure {
 // introduce gives a scenario the name, the story and the expectation of the best candidate.
 func (s *shrinker) introduce(sc *scenarios.Scenario) {
 	best, f, from := s.best, s.best.finding, s.from.Verdict
-	if strings.HasSuffix(sc.Name, "-shrunk") {
+	if strings.HasSuffix(sc.Name, scenarios.Shrunk) {
 		sc.Source = from.Scenario.Source
 	} else {
 		sc.Source = fmt.Sprintf("shrunk from %s (seed %d)", sc.Name, from.Seed)
-		sc.Name += "-shrunk"
+		sc.Name += scenarios.Shrunk
 	}
 	why := sentence.Finding(f)
 	if f.Judge == model.JudgeWant {

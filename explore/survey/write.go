@@ -15,6 +15,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/internal/counted"
+	"lockstep/internal/foreign"
 )
 
 // The files of a survey in its folder. Recordings lie in RecordingsDir, in a folder per
@@ -270,14 +271,14 @@ func (l Lock) markdown(b *bufio.Writer, campaigns []string) {
 				fmt.Fprint(b, "\n")
 			}
 			told[c.Recording] = true
-			fmt.Fprintf(b, "* [%s](%s): %s\n", c.Recording, RecordingFile(l.Name, c.Recording), c.Why)
+			fmt.Fprintf(b, "* [%s](%s): %s\n", c.Recording, RecordingFile(l.Name, c.Recording), foreign.Cell(c.Why))
 		}
 	}
 }
 
 func row(b *bufio.Writer, cells []string) {
 	for _, c := range cells {
-		fmt.Fprintf(b, "| %s ", strings.ReplaceAll(c, "|", `\|`))
+		fmt.Fprintf(b, "| %s ", foreign.Cell(c))
 	}
 	fmt.Fprint(b, "|\n")
 }
@@ -297,7 +298,7 @@ var page = template.Must(template.New("survey").Funcs(template.FuncMap{
 // WritePage writes the survey as one page that needs no network. Recordings are linked by
 // their files.
 func (s Survey) WritePage(w io.Writer) error {
-	return page.Execute(w, struct {
+	return foreign.Page(w, page, struct {
 		Survey
 		About, CostAbout string
 		NeedsAbout, None string

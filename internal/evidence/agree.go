@@ -16,6 +16,7 @@ import (
 	"lockstep/cli"
 	"lockstep/cli/frame"
 	"lockstep/internal/counted"
+	"lockstep/internal/quantity"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -46,7 +47,7 @@ func agreeCommand(a *frame.App) *cobra.Command {
 	f := c.Flags()
 	frame.LockFlag(f, &o.locks, "play on `LOCK` in place of the locks of the scenario; may be repeated")
 	frame.TagsFlag(f, &o.tags)
-	frame.Whole(f, &o.runs, "runs", 3, frame.Between(1, cli.RunsMost), "how often each scenario is played live")
+	frame.Whole(f, &o.runs, "runs", 3, quantity.LiveRuns, "how often each scenario is played live")
 	frame.LiveJobsFlag(f, &o.jobs, "live runs at a time")
 	f.StringVarP(&o.out, "out", "o", "", "write the comparison to `FILE`")
 	f.StringSliceVar(&o.again, "again", nil, "play all runs of `SCENARIO` anew, and keep the other runs; may be repeated")

@@ -18,6 +18,7 @@ import (
 	"lockstep/bench"
 	"lockstep/cli"
 	"lockstep/cli/frame"
+	"lockstep/internal/quantity"
 )
 
 func benchCommand(a *frame.App) *cobra.Command {
@@ -34,7 +35,7 @@ func benchCommand(a *frame.App) *cobra.Command {
 	}, func(in frame.Invocation) (int, error) { return runBench(a, in, o, out) })
 	f := c.Flags()
 	f.StringSliceVar(&o.Only, "only", nil, "these `PARTS`")
-	frame.Whole(f, &o.Rounds, "rounds", 5, frame.Between(1, 1000), "how often each comparison is measured in turn")
+	frame.Whole(f, &o.Rounds, "rounds", 5, quantity.BenchTimes, "how often each comparison is measured in turn")
 	f.BoolVar(&o.Quick, "quick", false, "measure little of everything, for a first look")
 	f.StringVar(&out, "out", filepath.Join("results", "performance.md"), "write the page to `FILE`, and its data beside it; - is the output")
 	a.ProgressFlag(f)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/google/renameio/v2"
+
 	"lockstep/cli/frame"
 )
 
@@ -37,5 +39,5 @@ func guarded(dir, program string) error {
 	}
 	quote := func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 	text := fmt.Sprintf("#!/bin/sh\nexec %s %s %s \"$@\"\n", quote(self), liveGuard, quote(path))
-	return os.WriteFile(filepath.Join(dir, program), []byte(text), 0o777)
+	return renameio.WriteFile(filepath.Join(dir, program), []byte(text), 0o777)
 }

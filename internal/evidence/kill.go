@@ -23,6 +23,7 @@ import (
 	"lockstep/explore/draw"
 	"lockstep/internal/counted"
 	"lockstep/internal/nearest"
+	"lockstep/internal/quantity"
 	"lockstep/known"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
@@ -43,7 +44,7 @@ func killCommand(a *frame.App) *cobra.Command {
 		Examples: []string{"kill acquire-without-lease --seeds 2"},
 	}, func(in frame.Invocation) (int, error) { return kill(a, in, out, seeds, jobs, asJSON) })
 	f := c.Flags()
-	frame.Whole(f, &seeds, "seeds", 20, frame.AtLeast(1), "campaigns for each bug")
+	frame.Whole(f, &seeds, "seeds", 20, quantity.Campaigns, "campaigns for each bug")
 	frame.JobsFlag(f, &jobs)
 	f.StringVarP(&out, "out", "o", "", "write the table to `FILE`, and its rows beside it, to a file that ends in "+cli.KillRowsEnding)
 	frame.JSONFlag(f, &asJSON, "an object per bug, one per line")

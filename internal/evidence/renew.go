@@ -20,6 +20,7 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/survey"
 	"lockstep/internal/nearest"
+	"lockstep/internal/quantity"
 	"lockstep/scenarios/subject"
 )
 
@@ -78,7 +79,7 @@ func resultsCommand(a *frame.App) *cobra.Command {
 	f.StringSliceVar(&only, "only", nil, "these `PARTS`")
 	f.BoolVar(&older, "older", false, "only the parts that an older program wrote")
 	f.BoolVar(&check, "check", false, "name the parts that an older program wrote, and write nothing")
-	frame.Whole(f, &r.runs, "runs", 0, frame.AtLeast(1), "play at most this many runs of each campaign; default: its own number")
+	frame.Whole(f, &r.runs, "runs", 0, quantity.Runs, "play at most this many runs of each campaign; default: its own number")
 	frame.JobsFlag(f, &r.jobs)
 	a.ProgressFlag(f)
 	c.ValidArgsFunction = frame.Folders

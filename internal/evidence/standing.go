@@ -81,9 +81,12 @@ type member struct {
 // not.
 var unsafeInName = regexp.MustCompile(`[^A-Za-z0-9@._-]+`)
 
+// standingMost limits the file of a standing campaign, in bytes.
+const standingMost = 1 << 20
+
 // readStanding reads and checks the file of a standing campaign.
 func readStanding(name string) (*standing, error) {
-	text, err := input.Read(name, "standing takes a file of campaigns")
+	text, err := input.Read(name, "standing takes a file of campaigns", standingMost)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +100,8 @@ func readStanding(name string) (*standing, error) {
 	switch {
 	case len(f.Campaigns) == 0:
 		return nil, fmt.Errorf("%s names no campaigns", name)
-	case s.turn < 0:
-		return nil, fmt.Errorf("%s: turn %d: at least 1", name, s.turn)
+	case s.turn < 1 || int64(s.turn) > quantity.Runs.Most:
+		return nil, fmt.Errorf("%s: turn %d: %v", name, s.turn, quantity.Runs)
 	}
 	if f.Every != "" {
 		if s.every, err = quantity.Duration(f.Every, time.Second); err != nil {
@@ -407,6 +410,11 @@ func playTurn(a *frame.App, playing, turn context.Context, s *standing, m *membe
 	if err != nil {
 		return err
 	}
+	release, err := a.FolderOf("--dir", folder)
+	if err != nil {
+		return frame.Usage(fmt.Errorf("standing: %w", err))
+	}
+	defer release()
 	m.row.Plan(p)
 	c := &explore.Campaign{
 		Plan: p, Of: 1, Jobs: o.Ahead, Dir: folder, Stop: turn, Family: coordinator.Family(turn, p), Progress: m.row.Progress,

@@ -16,6 +16,7 @@ import (
 	"lockstep/cli"
 	"lockstep/cli/frame"
 	"lockstep/internal/nearest"
+	"lockstep/internal/quantity"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/live/upstream"
@@ -42,8 +43,8 @@ func upstreamCommand(a *frame.App) *cobra.Command {
 	}, func(in frame.Invocation) (int, error) { return lookUpstream(a, in, o) })
 	f := c.Flags()
 	f.StringVar(&o.release, "release", library, "the `RELEASE` of Redisson")
-	frame.Whole(f, &o.runs, "runs", 3, frame.Between(1, cli.RunsMost), "live runs of each defect")
-	frame.Whole(f, &o.tries, "tries", 3, frame.Between(0, 100), "runs of the test of each defect; 0: write no test")
+	frame.Whole(f, &o.runs, "runs", 3, quantity.LiveRuns, "live runs of each defect")
+	frame.Whole(f, &o.tries, "tries", 3, quantity.TestTries, "runs of the test of each defect; 0: write no test")
 	frame.LiveJobsFlag(f, &o.jobs, "defects at a time")
 	f.StringVar(&o.out, "out", "", "play nothing, and write the project of the test of each defect to a folder of `DIR`")
 	f.StringVar(&o.results, "results", "results", "the `DIR` of the results: campaigns kept recordings of the defects there, and the table and the reports are written there")

@@ -2,6 +2,7 @@
 package input
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -36,17 +37,63 @@ func Open(file, takes string) (*os.File, error) {
 	return nil, errors.Join(err, f.Close())
 }
 
-// Read reads a file that a user named. It returns the errors of Open.
-func Read(file, takes string) ([]byte, error) {
+// headMost is the number of bytes in which a text begins.
+const headMost = 64 << 10
+
+// Read reads a text of at most most bytes from a file that a user named. It returns the errors of Open. It refuses a
+// file from its first bytes if they are no text, or nothing but blanks and comments that begin with #.
+func Read(file, takes string, most int64) ([]byte, error) {
 	f, err := Open(file, takes)
 	if err != nil {
 		return nil, err
 	}
-	text, err := io.ReadAll(f)
-	if err != nil {
-		err = cannot(file, err)
-	}
+	text, err := read(f, file, takes, most)
 	return text, errors.Join(err, f.Close())
+}
+
+func read(f io.Reader, file, takes string, most int64) ([]byte, error) {
+	var text bytes.Buffer
+	size, err := text.ReadFrom(io.LimitReader(f, headMost))
+	switch {
+	case err != nil:
+		return nil, cannot(file, err)
+	case bytes.IndexByte(text.Bytes(), 0) >= 0:
+		return nil, fmt.Errorf("%s is no text; %s", file, takes)
+	case size == headMost && empty(text.Bytes()):
+		return nil, fmt.Errorf("the first %d bytes of %s are blanks and comments; %s", size, file, takes)
+	}
+	more, err := text.ReadFrom(io.LimitReader(f, most-size+1))
+	switch {
+	case err != nil:
+		return nil, cannot(file, err)
+	case size+more > most:
+		return nil, fmt.Errorf("%s has more than %d bytes; %s", file, most, takes)
+	}
+	return text.Bytes(), nil
+}
+
+// empty reports whether text has only blanks and comments.
+func empty(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return true
+}
+
+// Head returns the first bytes of a file, from which its kind can be known; nil if it cannot be read.
+func Head(file string) []byte {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = f.Close() }()
+	text, err := io.ReadAll(io.LimitReader(f, headMost))
+	if err != nil {
+		return nil
+	}
+	return text
 }
 
 // near returns the file of the same folder and ending whose name resembles that of file; "" if there

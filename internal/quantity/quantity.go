@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"time"
 )
@@ -12,13 +13,19 @@ import (
 // numberMost limits the number that an error repeats with units, in bytes.
 const numberMost = 20
 
-// Duration reads a duration that is not below least. An error says what the text is, as in "too short: at least 1s".
+// overflows matches a duration that package time refuses, since it is too long.
+var overflows = regexp.MustCompile(`^-?([0-9]+(\.[0-9]*)?(ns|us|µs|ms|s|m|h))+$`)
+
+// Duration reads a duration that is not below least, nor longer than Longest. An error says what the text is, as in
+// "too short: at least 1s".
 func Duration(text string, least time.Duration) (time.Duration, error) {
 	d, err := time.ParseDuration(text)
-	if err == nil {
-		if d < least {
-			return 0, fmt.Errorf("too short: at least %v", least)
-		}
+	switch {
+	case err == nil && d < least && d >= -Longest:
+		return 0, fmt.Errorf("too short: at least %v", least)
+	case err == nil && d.Abs() > Longest, err != nil && overflows.MatchString(text):
+		return 0, fmt.Errorf("too long: at most %gh, ten years", Longest.Hours())
+	case err == nil:
 		return d, nil
 	}
 	if _, err := strconv.ParseFloat(text, 64); err == nil && len(text) <= numberMost {
@@ -27,26 +34,21 @@ func Duration(text string, least time.Duration) (time.Duration, error) {
 	return 0, errors.New("not a duration; write 1500ms, 2s or 1m30s")
 }
 
-// Whole reads a whole number within bounds. If most is math.MaxInt, only the least number is a bound.
-func Whole(text string, least, most int64) (int64, error) {
+// Bounds are the least and the greatest value of a whole number.
+type Bounds struct{ Least, Most int64 }
+
+func (b Bounds) String() string { return fmt.Sprintf("from %d to %d", b.Least, b.Most) }
+
+// Whole reads a whole number within bounds.
+func Whole(text string, in Bounds) (int64, error) {
 	value, err := strconv.ParseInt(text, 0, 64)
 	switch {
-	case errors.Is(err, strconv.ErrRange):
-		return 0, fmt.Errorf("want a whole number from %d to %d", least, most)
-	case err != nil:
+	case err != nil && !errors.Is(err, strconv.ErrRange):
 		return 0, errors.New("want a whole number")
-	case value < least || value > most:
-		return 0, errors.New(Bounds(least, most))
+	case err != nil || value < in.Least || value > in.Most:
+		return 0, errors.New(in.String())
 	}
 	return value, nil
-}
-
-// Bounds returns the words about the bounds of a whole number.
-func Bounds(least, most int64) string {
-	if most == math.MaxInt {
-		return fmt.Sprintf("at least %d", least)
-	}
-	return fmt.Sprintf("from %d to %d", least, most)
 }
 
 // Seed reads the seed of a chooser.

@@ -22,7 +22,12 @@ func TestDuration(t *testing.T) {
 		{"2.5", 0, 0, "not a duration, since it has no unit; write 2.5s, 2.5ms or 2.5us"},
 		{"soon", 0, 0, "not a duration; write 1500ms, 2s or 1m30s"},
 		{"", 0, 0, "not a duration; write 1500ms, 2s or 1m30s"},
-		{"9999999999999h", 0, 0, "not a duration; write 1500ms, 2s or 1m30s"},
+		{"87600h", 0, Longest, ""},
+		{"87600h1ns", 0, 0, "too long: at most 87600h, ten years"},
+		{"-87601h", math.MinInt64, 0, "too long: at most 87600h, ten years"},
+		{"-87600h", math.MinInt64, -Longest, ""},
+		{"9999999999999h", 0, 0, "too long: at most 87600h, ten years"},
+		{"-9999999999999h5m", math.MinInt64, 0, "too long: at most 87600h, ten years"},
 		{strings.Repeat("1", 100), 0, 0, "not a duration; write 1500ms, 2s or 1m30s"},
 	} {
 		got, err := Duration(c.text, c.least)
@@ -41,18 +46,21 @@ func words(err error) string {
 
 func TestWhole(t *testing.T) {
 	for _, c := range []struct {
-		text              string
-		least, most, want int64
-		err               string
+		text string
+		in   Bounds
+		want int64
+		err  string
 	}{
-		{"7", 1, math.MaxInt, 7, ""},
-		{"0", 1, math.MaxInt, 0, "at least 1"},
-		{"11", 1, 10, 0, "from 1 to 10"},
-		{"many", 1, math.MaxInt, 0, "want a whole number"},
-		{"", 1, math.MaxInt, 0, "want a whole number"},
-		{"99999999999999999999", 1, 10, 0, "want a whole number from 1 to 10"},
+		{"1", Bounds{1, 10}, 1, ""},
+		{"10", Bounds{1, 10}, 10, ""},
+		{"0", Bounds{1, 10}, 0, "from 1 to 10"},
+		{"11", Bounds{1, 10}, 0, "from 1 to 10"},
+		{"many", Bounds{1, 10}, 0, "want a whole number"},
+		{"", Bounds{1, 10}, 0, "want a whole number"},
+		{"99999999999999999999", Bounds{1, 10}, 0, "from 1 to 10"},
+		{"-99999999999999999999", Bounds{1, 10}, 0, "from 1 to 10"},
 	} {
-		if got, err := Whole(c.text, c.least, c.most); got != c.want || words(err) != c.err {
+		if got, err := Whole(c.text, c.in); got != c.want || words(err) != c.err {
 			t.Errorf("%q: %d, %q; want %d, %q", c.text, got, words(err), c.want, c.err)
 		}
 	}

@@ -78,7 +78,7 @@ func TestDetailsMakeClaims(t *testing.T) {
 			without = append(without, d)
 		}
 	}
-	want := []any{LateRenewal{}, Stuck{}, Forgotten{}, LateReturn{}, Traffic{}, Leftover{}, TornQueue{}, Unmet{}, Defect{}, WrongResource{}}
+	want := []any{LateRenewal{}, Stuck{}, Forgotten{}, LateReturn{}, Traffic{}, Leftover{}, TornQueue{}, Unmet{}, Defect{}, Unended{}, WrongResource{}}
 	if !slices.EqualFunc(without, want, func(a, b any) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }) {
 		t.Errorf("these details make no claim: %T", without)
 	}

@@ -17,7 +17,7 @@ var Details = []Detail{
 	Overlap{}, Misdelete{}, Unplaceable{}, Miscount{}, Overtaken{},
 	Endless{}, LongLease{}, OutlivesOwner{}, Unrenewed{}, UndoneGrant{}, ShortExtension{}, Untold{}, ToldLate{}, Misled{}, LateRenewal{},
 	Stuck{}, Forgotten{}, LateReturn{}, RepeatedToken{}, StaleToken{}, Traffic{},
-	Leftover{}, Ghost{}, Abandoned{}, TornQueue{}, Unmet{}, Defect{}, WrongResource{},
+	Leftover{}, Ghost{}, Abandoned{}, TornQueue{}, Unmet{}, Defect{}, Unended{}, WrongResource{},
 }
 
 // Overlap is a detail of mutual-exclusion: two threads believed to hold the lock. Facts.Thread is
@@ -254,6 +254,16 @@ type Unmet struct{ Text string }
 
 // Defect is a detail of the harness: the text says what went wrong, or how the lock panicked.
 type Defect struct{ Text string }
+
+// Unended is a detail of the harness: the world ended the run, since it had too many events. Facts.Thread is the
+// thread that waited longest then, and Facts.Lock the lock for which it waited; both are "" if nobody waited.
+type Unended struct {
+	Events int
+	FromNs int64 // when the wait began
+	// Owner held the lock, with a lease until UntilNs; "": nobody did.
+	Owner   string
+	UntilNs int64
+}
 
 // WrongResource is a detail of workload: a resource does not keep its own rule.
 type WrongResource struct {

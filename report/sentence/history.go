@@ -3,6 +3,7 @@ package sentence
 import (
 	"fmt"
 
+	"lockstep/internal/foreign"
 	"lockstep/linearizability"
 	"lockstep/model"
 )
@@ -10,6 +11,10 @@ import (
 // History says what is wrong with the history of a lock, as one sentence without a full
 // stop. The function at writes an instant. It returns "" if nothing is wrong.
 func History(r linearizability.Reason, at func(ns int64) string) string {
+	return foreign.Line(history(r, at))
+}
+
+func history(r linearizability.Reason, at func(ns int64) string) string {
 	switch {
 	case r.Limit != nil:
 		limit := "the step limit"
@@ -39,9 +44,9 @@ func History(r linearizability.Reason, at func(ns int64) string) string {
 func LockThen(r linearizability.Reason) string {
 	switch {
 	case r.Overlap != nil:
-		return "held by " + r.Overlap.Holder
+		return foreign.Line("held by " + r.Overlap.Holder)
 	case r.Refused != nil:
-		return r.Refused.State.String()
+		return foreign.Line(r.Refused.State.String())
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package sentence
 import (
 	"fmt"
 
+	"lockstep/internal/foreign"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 )
@@ -28,5 +29,5 @@ func Parting(p judges.Parting) string {
 	if p.Kind == judges.Agreed {
 		return "server and clients agreed about who held the lock"
 	}
-	return model.At(p.AtNs) + ": " + fmt.Sprintf(partings[p.Kind], p.Thread, p.Lock)
+	return foreign.Line(model.At(p.AtNs) + ": " + fmt.Sprintf(partings[p.Kind], p.Thread, p.Lock))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"lockstep/internal/counted"
+	"lockstep/internal/foreign"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/scenarios/play"
@@ -18,7 +19,9 @@ import (
 var at = model.At
 
 // Finding writes what a judge found, as one sentence without a full stop.
-func Finding(f judges.Finding) string {
+func Finding(f judges.Finding) string { return foreign.Line(finding(f)) }
+
+func finding(f judges.Finding) string {
 	text := detail(f)
 	if names := removable(f.Excuses); f.Convicted && names != "" {
 		text += "; it happens without " + names + ", too"
@@ -58,12 +61,12 @@ func Verdict(v play.Verdict) string {
 		}
 		return Denied(v.Service)
 	}
-	return v.Why
+	return foreign.Line(v.Why)
 }
 
 // Unsimulated says what the servers of a world met and do not simulate.
 func Unsimulated(met []string) string {
-	return fmt.Sprintf("a server of the world met %s, which it does not simulate and the real one has", strings.Join(met, ", "))
+	return foreign.Line(fmt.Sprintf("a server of the world met %s, which it does not simulate and the real one has", strings.Join(met, ", ")))
 }
 
 // Denied says what a lock did not do for its callers, with the first error of each kind of call; "" if it
@@ -201,6 +204,16 @@ func detail(f judges.Finding) string {
 		return fmt.Sprintf("%s at %s: %s", who, when, d.Text)
 	case judges.Defect:
 		return d.Text
+	case judges.Unended:
+		text := fmt.Sprintf("the run was ended at %s, after %d events, and the scenario was not over", when, d.Events)
+		switch {
+		case who == "":
+		case d.Owner == "":
+			text += fmt.Sprintf("; %s had waited for %s since %s", who, lock, at(d.FromNs))
+		default:
+			text += fmt.Sprintf("; %s had waited since %s for %s, which %s held with a lease until %s", who, at(d.FromNs), lock, d.Owner, at(d.UntilNs))
+		}
+		return text
 	case judges.WrongResource:
 		text := fmt.Sprintf("%s ended at %d, not at %d", d.Name, d.Left, d.End)
 		if d.Writer != "" {
@@ -385,7 +398,9 @@ func Control(c judges.Control) string {
 }
 
 // Excuse writes the fault that excuses a finding, with its time.
-func Excuse(e model.Excuse) string {
+func Excuse(e model.Excuse) string { return foreign.Line(excuse(e)) }
+
+func excuse(e model.Excuse) string {
 	switch c := e.Cause; c.Kind {
 	case model.CauseFault:
 		return c.Fault

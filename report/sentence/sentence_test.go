@@ -56,6 +56,25 @@ func TestWhatReplaysAndDoubtsAdd(t *testing.T) {
 	}
 }
 
+// A run that was ended says for what it waited, if it did.
+func TestARunThatWasEnded(t *testing.T) {
+	f := judges.Finding{AtNs: 3e9, Detail: judges.Unended{Events: 500}}
+	for want, change := range map[string]func(){
+		"the run was ended at 3.000s, after 500 events, and the scenario was not over": func() {},
+		"the run was ended at 3.000s, after 500 events, and the scenario was not over; b/1 had waited for orders since 1.000s": func() {
+			f.Facts, f.Detail = model.Facts{Thread: "b/1", Lock: "orders"}, judges.Unended{Events: 500, FromNs: 1e9}
+		},
+		"the run was ended at 3.000s, after 500 events, and the scenario was not over; b/1 had waited since 1.000s for orders, which a/1 held with a lease until 90.000s": func() {
+			f.Facts, f.Detail = model.Facts{Thread: "b/1", Lock: "orders"}, judges.Unended{Events: 500, FromNs: 1e9, Owner: "a/1", UntilNs: 90e9}
+		},
+	} {
+		f.Facts, f.Detail = model.Facts{}, judges.Unended{Events: 500}
+		if change(); sentence.Finding(f) != want {
+			t.Errorf("got %q, want %q", sentence.Finding(f), want)
+		}
+	}
+}
+
 // Each kind has a sentence, and the sentence names the thread and the lock.
 func TestEachPartingHasASentence(t *testing.T) {
 	for _, kind := range []judges.PartingKind{judges.PartedLate, judges.PartedUnheard, judges.PartedExpired, judges.PartedByFault, judges.PartedBySelf, judges.PartedByClient,

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"lockstep/internal/foreign"
 	"lockstep/report"
 )
 
@@ -78,7 +79,7 @@ func (b *builder) partsFrom(page string) []Part {
 func (b *builder) page(name, title string, p Page) error {
 	p.Title, p.Root, p.Parts = title, strings.Repeat("../", strings.Count(name, "/")), b.partsFrom(name)
 	var out bytes.Buffer
-	if err := siteTemplate.Execute(&out, p); err != nil {
+	if err := foreign.Page(&out, siteTemplate, p); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
 	return b.folder.write(name, out.Bytes())

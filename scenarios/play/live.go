@@ -8,8 +8,8 @@ import (
 	"io"
 	"os/exec"
 	"reflect"
-	"strings"
 
+	"lockstep/internal/foreign"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
@@ -173,7 +173,7 @@ func (r LiveRun) Recording() *LiveRecording {
 func (r *LiveRecording) Write(w io.Writer, comment []string) error {
 	var b bytes.Buffer
 	for _, line := range comment {
-		fmt.Fprintf(&b, "# %s\n", strings.ReplaceAll(line, "\n", " "))
+		b.WriteString(foreign.Commented(line))
 	}
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

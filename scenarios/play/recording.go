@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
+	"lockstep/internal/foreign"
 	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
@@ -96,7 +96,7 @@ func (v Verdict) Recording() *Recording {
 func (r *Recording) Write(w io.Writer, comment []string) error {
 	var b bytes.Buffer
 	for _, line := range comment {
-		fmt.Fprintf(&b, "# %s\n", strings.ReplaceAll(line, "\n", " "))
+		b.WriteString(foreign.Commented(line))
 	}
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -106,6 +106,10 @@ func (r *Recording) Write(w io.Writer, comment []string) error {
 	_, err := w.Write(b.Bytes())
 	return err
 }
+
+// RecordingMost limits the file of a recording, in bytes. The longest ones are those of live runs, with some
+// hundred bytes per event.
+const RecordingMost = 256 << 20
 
 // IsRecording reports whether a file is a recording of any format.
 func IsRecording(text []byte) bool {

@@ -315,7 +315,7 @@ func TestARunThatNeverRestsEndsAtMaxEventsWithADefect(t *testing.T) {
 			s.MaxEvents = 500
 			r := s.run(sim.NewHost(t))
 			defects := pick(r, ofKind(model.KindDefect))
-			if len(defects) != 1 || defects[0].Text != "the run did not come to rest within 500 events" {
+			if len(defects) != 1 || defects[0].Text != "the run did not come to rest within 500 events" || defects[0].Limit != 500 {
 				t.Errorf("defects: %+v", defects)
 			}
 			if n := at(defects[0]); n > 500*time.Millisecond {

@@ -3,6 +3,7 @@ package frametest
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"lockstep/cli/frame"
+	"lockstep/internal/quantity"
 	"lockstep/sim"
 )
 
@@ -84,17 +86,38 @@ func Hidden(t *testing.T, p frame.Program, parts ...string) {
 	}
 }
 
-// Bounds checks that no option takes a number or a duration without bounds. It returns how many
-// options take one.
+// numberMost is a number of which a product with another does not overflow.
+const numberMost = 1 << 50
+
+// Bounds checks that no option takes a number or a duration without bounds, and that an option takes the ends
+// of its bounds and nothing beyond. It returns how many options take one.
 func Bounds(t *testing.T, p frame.Program) (numbers int) {
 	t.Helper()
 	for _, c := range Commands(t, p) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
+			var least, most int64
 			switch kind := f.Value.Type(); kind {
 			case "int", "int64", "float64", "duration", "count":
 				t.Errorf("%s --%s is a plain %s", c.Name(), f.Name, kind)
-			case "N", "D":
+			case "D":
 				numbers++
+				for text, taken := range map[string]bool{"1ms": true, "999us": false, quantity.Longest.String(): true, (quantity.Longest + 1).String(): false, "9999999h": false} {
+					if err := f.Value.Set(text); (err == nil) != taken {
+						t.Errorf("%s --%s %s: %v", c.Name(), f.Name, text, err)
+					}
+				}
+			case "N":
+				numbers++
+				if err := f.Value.Set("18446744073709551615"); err == nil {
+					return // a seed
+				} else if n, _ := fmt.Sscanf(err.Error(), "from %d to %d", &least, &most); n != 2 || least < 0 || most > numberMost {
+					t.Errorf("%s --%s has the bounds %v", c.Name(), f.Name, err)
+				}
+				for value, taken := range map[int64]bool{least: true, least - 1: false, most: true, most + 1: false} {
+					if err := f.Value.Set(fmt.Sprint(value)); (err == nil) != taken {
+						t.Errorf("%s --%s %d: %v", c.Name(), f.Name, value, err)
+					}
+				}
 			}
 		})
 	}

@@ -1,0 +1,48 @@
+package play
+
+import (
+	"testing"
+	"time"
+
+	"lockstep/linearizability/judges"
+	"lockstep/model"
+	"lockstep/scenarios"
+	"lockstep/scenarios/scenariotest"
+	"lockstep/scenarios/subject"
+	"lockstep/sim"
+)
+
+// A run with too many events is ended. It is undecided, and the finding says for what the scenario waits.
+func TestARunWithoutAnEndSaysForWhatItWaits(t *testing.T) {
+	const second = int64(time.Second)
+	for _, c := range []struct {
+		rule, steps string
+		want        *judges.Unended
+		facts       model.Facts
+	}{
+		{"a lease of a day", "{a/1: [{lock: {name: x, lease: 24h}}], b/1: [{at: 1s}, {lock: {name: x, lease: 1s}}]}",
+			&judges.Unended{FromNs: second, Owner: "a/1", UntilNs: 24 * 3600 * second}, model.Facts{Lock: "x", Thread: "b/1"}},
+		{"a loop", "{a/1: [{repeat: {until: 24h, steps: [{read: {name: x, locked: false}}]}}]}", &judges.Unended{}, model.Facts{}},
+		{"a lease of a second", "{a/1: [{lock: {name: x, lease: 1s}}], b/1: [{at: 100ms}, {lock: {name: x, lease: 1s}}]}", nil, model.Facts{}},
+	} {
+		sc, err := scenarios.Parse("t.yaml", []byte("lockstep: 1\nname: t\nlocks: [setnx-del]\nnetwork: {latency: 1ms}\nprocesses: {a: {}, b: {}}\nsteps: "+c.steps+"\n"), subject.Find)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := *sim.NewHost(t)
+		h.MostSteps = 2000
+		v := Run(&h, sc, scenariotest.Lock(t, "setnx-del"), 1)
+		if c.want == nil {
+			if v.Word == VerdictUndecided || v.Played.Steps >= h.MostSteps {
+				t.Errorf("%s: %s after %d steps", c.rule, v.Word, v.Played.Steps)
+			}
+			continue
+		}
+		c.want.Events = h.MostSteps
+		f, ok := v.Doubtful()
+		if got, is := f.Detail.(judges.Unended); v.Word != VerdictUndecided || !ok || !is || got.Events != c.want.Events || got.FromNs/second != c.want.FromNs/second ||
+			got.Owner != c.want.Owner || got.UntilNs/second != c.want.UntilNs/second || f.Lock != c.facts.Lock || f.Thread != c.facts.Thread {
+			t.Errorf("%s: %s, %+v; want %+v, %+v", c.rule, v.Word, f, *c.want, c.facts)
+		}
+	}
+}
