@@ -11,11 +11,13 @@ import (
 )
 
 // since is the version of the list of defects at which most of these were added, wider the one at
-// which causes were added to some of them, and newest the one at which the last were added.
+// which causes were added to some of them, and newest the one at which the last of them were added. More locks came
+// at the version others.
 const (
 	since  = 6
 	wider  = 8
 	newest = 9
+	others = 10
 )
 
 // among returns a function that reports whether a lock has one of these names. The program that
@@ -182,6 +184,17 @@ var Defects = []defect.Defect{
 		Applies: among("redsync-1", "redsync-5", "redsync-5-set-on-extend"),
 		Cause:   asksAgain,
 		Since:   wider,
+	},
+
+	// go-zero.
+	{
+		ID:      "GOZERO-unlock-sent-again",
+		Title:   "the client sends an unlock again, which then finds nothing or ends the next hold",
+		Story:   "The client sends a request without an answer up to three times more, and no option of go-zero changes that. If the first unlock freed the lock, the second one finds nothing, and Release says false, as for a lock that the caller did not have. If the first one is late, the second one frees the lock, and the first one ends the next hold of the same RedisLock, whose value is the same. The library is to blame: a hold needs a value of its own, and Release cannot know what a request without an answer did.",
+		Judges:  []string{model.JudgeLinearizable, model.JudgeMutualExclusion, model.JudgeLease, model.JudgeWorkload},
+		Applies: among("go-zero"),
+		Cause:   sentTwice,
+		Since:   others,
 	},
 
 	// rueidislock.
