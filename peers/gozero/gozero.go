@@ -4,6 +4,9 @@
 // each process has an address of its own, and a hook dials the server of the world. The library dials eight
 // connections as it makes a client, which the hook meets, too.
 //
+// The programs of this module do not have these locks: a client is never closed, and the library links a compressor of
+// gRPC, which changes the headers, and so the records, of the locks on etcd in the same program.
+//
 // Its promises, with the lines of core/stores/redis/redislock.go in version 1.10.3: a lock lasts for its seconds
 // and 500 ms (lines 16 and 56), Acquire of the RedisLock that has the lock succeeds and begins its time anew
 // (lockscript.lua), and Release returns whether it deleted the key of its own value (lines 84 to 95;

@@ -21,7 +21,8 @@ const (
 )
 
 // among returns a function that reports whether a lock has one of these names. The program that
-// registers the list has these locks, and refuses other locks with the same names.
+// registers the list has most of these locks, and refuses other locks with the same names. The others are
+// in tests only, since they need the overlay or a program of their own.
 func among(names ...string) func(*subject.Subject) bool {
 	return func(l *subject.Subject) bool { return slices.Contains(names, l.Unplanted().Name) }
 }
