@@ -288,9 +288,6 @@ func cleanedUpLate(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// sentTwice finds an unlock that ran more than once, and at least once with an effect.
-func sentTwice(c *defect.Case) *defect.Cause { return c.RanTwice(model.ActUnlock) }
-
 // asksAgain finds the call whose commands were too many in a second: for each try that failed there is
 // a command that cleaned up after it. The clean-up of the last try may come when the second is over.
 func asksAgain(c *defect.Case) *defect.Cause {

@@ -15,7 +15,6 @@ import (
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/peers/etcd"
-	"lockstep/peers/gozero"
 	"lockstep/peers/memcached"
 	"lockstep/peers/mysql"
 	"lockstep/peers/nats"
@@ -31,7 +30,6 @@ var locks = []locktest.Subject{
 	redsync.Subject(1), redsync.Subject(5), redsync.SetOnExtend, rueidislock.Subject(1), rueidislock.Subject(2), rueidislock.Patient,
 	memcached.Add, memcached.AddForever, memcached.CAS, zookeeper.Lock, zookeeper.Closing, etcd.Mutex, etcd.OneSession,
 	nats.KV, nats.OnTime, nats.Blind, nats.KeyTTL, mysql.GetLock, mysql.GetLockPool, mysql.RowLock,
-	gozero.Subject,
 }
 
 // recordings calls f for each recording in testdata, with the ID of the defect that it shows. found

@@ -11,24 +11,21 @@ import (
 )
 
 // since is the version of the list of defects at which most of these were added, wider the one at
-// which causes were added to some of them, and newest the one at which the last of them were added. More locks came
-// at the version others.
+// which causes were added to some of them, and newest the one at which the last were added.
 const (
 	since  = 6
 	wider  = 8
 	newest = 9
-	others = 10
 )
 
 // among returns a function that reports whether a lock has one of these names. The program that
-// registers the list has most of these locks, and refuses other locks with the same names. The others are
-// in tests only, since they need the overlay or a program of their own.
+// registers the list has these locks, and refuses other locks with the same names.
 func among(names ...string) func(*subject.Subject) bool {
 	return func(l *subject.Subject) bool { return slices.Contains(names, l.Unplanted().Name) }
 }
 
 var (
-	etcdLocks  = []string{"etcd-mutex", "etcd-mutex-one-session", "scalingo-etcd-lock", "valkeyrie-etcd"}
+	etcdLocks  = []string{"etcd-mutex", "etcd-mutex-one-session", "valkeyrie-etcd"}
 	natsLocks  = []string{"nats-kv", "nats-kv-on-time", "nats-kv-blind", "nats-kv-key-ttl"}
 	zookeepers = []string{"zookeeper", "zookeeper-closing"}
 	anyZK      = append([]string{"valkeyrie-zookeeper"}, zookeepers...)
@@ -186,17 +183,6 @@ var Defects = []defect.Defect{
 		Applies: among("redsync-1", "redsync-5", "redsync-5-set-on-extend"),
 		Cause:   asksAgain,
 		Since:   wider,
-	},
-
-	// go-zero.
-	{
-		ID:      "GOZERO-unlock-sent-again",
-		Title:   "the client sends an unlock again, which then finds nothing or ends the next hold",
-		Story:   "The client sends a request without an answer up to three times more, and no option of go-zero changes that. If the first unlock freed the lock, the second one finds nothing, and Release says false, as for a lock that the caller did not have. If the first one is late, the second one frees the lock, and the first one ends the next hold of the same RedisLock, whose value is the same. The library is to blame: a hold needs a value of its own, and Release cannot know what a request without an answer did.",
-		Judges:  []string{model.JudgeLinearizable, model.JudgeMutualExclusion, model.JudgeLease, model.JudgeWorkload},
-		Applies: among("go-zero"),
-		Cause:   sentTwice,
-		Since:   others,
 	},
 
 	// rueidislock.
@@ -371,7 +357,7 @@ var Defects = []defect.Defect{
 		Title:   "a wait for a user lock that was given up goes on",
 		Story:   "When the caller gives up, the driver closes the connection. The server goes on with GET_LOCK for up to a second: the lock asks for a second at a time, and MariaDB looks once a second whether the client of a longer statement is still there. The server is to blame.",
 		Judges:  onServer,
-		Applies: among("mysql-get-lock", "mysql-get-lock-pool", "go-mysql-lock"),
+		Applies: among("mysql-get-lock", "mysql-get-lock-pool"),
 		Cause:   leftBehind,
 		Since:   since,
 	},
