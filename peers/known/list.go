@@ -308,7 +308,7 @@ var Defects = []defect.Defect{
 		Title:   "a session that is closed without a connection ends with its timeout",
 		Story:   "The caller closes the session after a Lock that failed. If the failure was the loss of the connection, the library has none to send the close on, and does not make one. The node stays until the timeout of the session. The library is to blame for the wait of 10 to 12 s.",
 		Judges:  onServer,
-		Applies: among("zookeeper-closing"),
+		Applies: among("zookeeper-closing", "valkeyrie-zookeeper"),
 		Cause:   leftBehind,
 		Since:   since,
 	},
