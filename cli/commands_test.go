@@ -71,7 +71,7 @@ func TestACommandThatMovedNamesItsNewHome(t *testing.T) {
 
 // tooLong lists the beginnings of examples that the next test does not play: they take long, go on
 // until an interrupt, need a server, or need folders of an earlier command.
-var tooLong = []string{"serve", "survey", "live", "matrix --lock", "merge", "check"}
+var tooLong = []string{"serve", "survey", "live", "matrix --lock", "merge", "check", "test"}
 
 // Every example is played, or at least has options that its command takes.
 func TestTheExamplesWork(t *testing.T) {

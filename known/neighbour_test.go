@@ -112,7 +112,7 @@ func runStory(t *testing.T, h *sim.Host, c story, lock string) play.Verdict {
 	v := play.Run(h, sc, scenariotest.Lock(t, lock), sc.SeedFirst)
 	for _, f := range v.Findings {
 		for _, c := range judges.Untrue(v.Played.Trace, f) {
-			t.Errorf("%s\n\tsays what is not so: %s", sentence.Finding(f), c)
+			t.Errorf("%s\n\tsays what is not so: %+v", sentence.Finding(f), c)
 		}
 	}
 	return v

@@ -660,20 +660,12 @@ func (s *session) describe(m *message, by sim.Author) {
 
 // author notes the sender and the words of a request, as a world does. Guarded by mu.
 func (s *session) author(m *message, by sim.Author, words []string) {
-	switch {
-	case by.Kept:
-		if held := s.valued[by.Lock]; held == nil || s.owners.Name(by.Lock, held, nil).Owner != by.Thread {
-			by.Lock = ""
+	by = s.owners.Sends(by, words, s.bytes, func(lock string) string {
+		if held := s.valued[lock]; held != nil {
+			return s.owners.Name(lock, held, nil).Owner
 		}
-	case by.Thread != "" && by.Lock == "":
-		if by.Lock = s.owners.About(words); by.Lock == "" && !s.bytes {
-			by.Lock = s.owners.Beside(by.Thread, words)
-		}
-	}
-	if s.bytes && by.Op == 0 && by.Lock != "" {
-		by.Thread = s.owners.Whose(by.Lock, words, by.Thread)
-	}
-	s.owners.Wrote(by.Thread, words)
+		return ""
+	})
 	m.author = by
 	s.describe(m, by)
 }
@@ -700,7 +692,7 @@ func (m *message) writer() *sim.Writer {
 	if m == nil {
 		return nil
 	}
-	return &sim.Writer{Process: m.side.process.Name, Thread: m.author.Thread, Words: m.request.Words}
+	return m.author.Writer(m.side.process.Name, m.request.Words)
 }
 
 // bare returns a name without the prefix of the run.

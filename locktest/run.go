@@ -672,7 +672,7 @@ func (r *runner) scenarios(files []string) {
 				}
 				t.Skipf("n/a: %s is of the locks %s", file, strings.Join(sc.Locks, ", "))
 			}
-			if err := play.Applies(sc, r.lock); err != nil {
+			if err := play.Plays(sc, r.lock); err != nil {
 				t.Skip("n/a:", err)
 			}
 			r.skipIfLate(t)

@@ -76,22 +76,12 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	} else {
 		by = c.p.asker(r.Words, by)
 	}
-	switch {
-	case by.Kept:
-		if s := w.held[by.Lock]; s == nil || s.Owner != by.Thread {
-			by.Lock = ""
+	by = w.owners.Sends(by, words, c.node.stream != nil, func(lock string) string {
+		if s := w.held[lock]; s != nil {
+			return s.Owner
 		}
-	case by.Thread != "" && by.Lock == "":
-		if by.Lock = w.owners.About(words); by.Lock == "" && c.node.stream == nil {
-			by.Lock = w.owners.Beside(by.Thread, words)
-		}
-	}
-	if c.node.stream != nil && by.Op == 0 && by.Lock != "" {
-		by.Thread = w.owners.Whose(by.Lock, words, by.Thread)
-	}
-	if by.Action != model.ActUnlock { // what an unlock writes first is for another thread
-		w.owners.Wrote(by.Thread, words)
-	}
+		return ""
+	})
 	named := by
 	if by.Thread == "" || by.Guessed {
 		if lock := w.owners.Renews(words); lock != "" {

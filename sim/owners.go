@@ -17,12 +17,15 @@ type Owners struct {
 	// unknown has the values whose writer is unknown, with the process that wrote them. Once a call
 	// of the process is granted the lock that has such a value, the value belongs to its thread.
 	unknown map[string]string
+	// guessed has the values whose threads were guessed.
+	guessed map[string]bool
 	// writers has, by word, the thread that first sent a request with the word. If no request led a
 	// server to hold a value, the value belongs to the writer of that word.
 	writers map[string]string
 	// locks has the lock for which each value was written; "" for a value of several locks.
 	locks map[string]string
-	// takes has, by thread and lock, the words of the request with which the thread took the lock last.
+	// takes has, by thread and lock, the words of the request with which the thread took the lock last, or of its
+	// first request for the lock if it has not had the lock.
 	takes map[string]map[string][]string
 	// renewals has, by form, the locks whose holds requests of unknown threads prolonged.
 	renewals map[string]string
@@ -30,27 +33,66 @@ type Owners struct {
 
 // NewOwners returns an Owners that has learned nothing yet.
 func NewOwners() *Owners {
-	return &Owners{threads: map[string]string{}, unknown: map[string]string{}, writers: map[string]string{}, locks: map[string]string{},
+	return &Owners{threads: map[string]string{}, unknown: map[string]string{}, guessed: map[string]bool{}, writers: map[string]string{}, locks: map[string]string{},
 		takes: map[string]map[string][]string{}, renewals: map[string]string{}}
 }
 
 // A Writer is the sender of a request. Thread is "" if only the process is known, and Words is nil if
-// the words of the request are not known.
+// the words of the request are not known. Guessed is that of an Author.
 type Writer struct {
 	Process, Thread string
 	Words           []string
+	Guessed         bool
 }
 
-// Wrote notes that a thread sent a request of these words.
-func (o *Owners) Wrote(thread string, words []string) {
-	if o == nil || thread == "" {
+// Sends notes that an author sends a request of these words, and returns the author with the lock that the
+// request is about. A stream tells no names of commands, and its words are those for which its turn was asked.
+// holder returns the thread that holds a lock; "": nobody does.
+func (o *Owners) Sends(by Author, words []string, stream bool, holder func(lock string) string) Author {
+	switch {
+	case by.Kept:
+		if by.Thread != holder(by.Lock) {
+			by.Lock = ""
+		}
+	case by.Thread != "" && by.Lock == "":
+		if by.Lock = o.About(words); by.Lock == "" && !stream {
+			by.Lock = o.Beside(by.Thread, words)
+		}
+	}
+	if stream && by.Op == 0 && by.Lock != "" {
+		by.Thread = o.Whose(by.Lock, words, by.Thread)
+	}
+	if by.Action != model.ActUnlock && !by.Guessed { // what an unlock writes first is for another thread
+		o.wrote(by, words)
+	}
+	return by
+}
+
+// wrote notes that a thread sent a request of these words. In a call on another lock than that of a value, the
+// value is one of several locks from then on.
+func (o *Owners) wrote(by Author, words []string) {
+	if o == nil || by.Thread == "" {
 		return
 	}
 	for _, word := range words {
 		if _, ok := o.writers[word]; !ok {
-			o.writers[word] = thread
+			o.writers[word] = by.Thread
+		}
+		if _, ok := o.locks[word]; ok && by.Op > 0 && by.Lock != "" {
+			o.note(by.Lock, word)
 		}
 	}
+	if by.Op > 0 && by.Lock != "" && o.takes[by.Thread][by.Lock] == nil {
+		o.took(by.Thread, by.Lock, words)
+	}
+}
+
+// took notes the words with which a thread takes a lock.
+func (o *Owners) took(thread, lock string, words []string) {
+	if o.takes[thread] == nil {
+		o.takes[thread] = map[string][]string{}
+	}
+	o.takes[thread][lock] = words
 }
 
 func valueKey(lock, value string) string { return lock + "\x00" + value }
@@ -91,7 +133,7 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 		return t
 	}
 	if by != nil && by.Thread != "" && o.unknown[key] == "" {
-		o.threads[key] = by.Thread
+		o.threads[key], o.guessed[key] = by.Thread, by.Guessed
 		return by.Thread
 	}
 	if by != nil && o.unknown[key] == "" {
@@ -104,15 +146,21 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 // the same word, such as 1. If the value of the holder is a word of the request, it belongs to the
 // writer from then on.
 func (o *Owners) Took(lock string, s *model.LockState, by *Writer) {
-	if o == nil || !s.Held() || by == nil || by.Thread == "" || !slices.Contains(by.Words, s.Owner) {
+	if o == nil || !s.Held() || by == nil || !slices.Contains(by.Words, s.Owner) {
+		return
+	}
+	key := valueKey(lock, s.Owner)
+	if by.Thread == "" {
+		if o.guessed[key] && model.ProcessOf(o.threads[key]) == by.Process {
+			delete(o.threads, key)
+			o.unknown[key] = by.Process
+		}
 		return
 	}
 	o.note(lock, s.Owner)
-	o.threads[valueKey(lock, s.Owner)] = by.Thread
-	if o.takes[by.Thread] == nil {
-		o.takes[by.Thread] = map[string][]string{}
-	}
-	o.takes[by.Thread][lock] = by.Words
+	o.threads[key], o.guessed[key] = by.Thread, by.Guessed
+	delete(o.unknown, key)
+	o.took(by.Thread, lock, by.Words)
 }
 
 // note remembers the lock for which a value was written.
@@ -138,8 +186,8 @@ func (o *Owners) About(words []string) string {
 }
 
 // Beside returns the lock that a request of a thread is about if it has no value, as a renewal by PEXPIRE: the lock
-// that the thread took with a request that has most of its words, but for the name of the command. It returns "" if
-// there is none, or if there are several.
+// that the thread took with a request that has most of its words, and at least half of them, but for the name of the
+// command. It returns "" if there is none, or if there are several.
 func (o *Owners) Beside(thread string, words []string) string {
 	if o == nil || len(words) == 0 {
 		return ""
@@ -153,6 +201,7 @@ func (o *Owners) Beside(thread string, words []string) string {
 			}
 		}
 		switch {
+		case 2*n < len(words)-1:
 		case n > most:
 			best, most = lock, n
 		case n == most:
@@ -217,7 +266,7 @@ func (o *Owners) Granted(by Writer, lock, value string) bool {
 	if o.unknown[key] != by.Process || o.threads[key] != "" {
 		return false
 	}
-	o.threads[key] = by.Thread
+	o.threads[key], o.guessed[key] = by.Thread, true // by the grant, and not by a request
 	delete(o.unknown, key)
 	return true
 }
@@ -237,14 +286,19 @@ func (w *World) granted(t *Thread, lock string) {
 	s.Owner = t.name
 }
 
-// writer returns the sender of a request; nil for no request. An unlock may hand the lock over to another
-// thread of its process. So a value that it writes first belongs to no thread until a call is granted the lock.
+// writer returns the sender of a request; nil for no request.
 func (m *message) writer() *Writer {
 	if m == nil {
 		return nil
 	}
-	if m.author.Action == model.ActUnlock {
-		return &Writer{Process: m.conn.p.cfg.Name, Words: m.request.Words}
+	return m.author.Writer(m.conn.p.cfg.Name, m.request.Words)
+}
+
+// Writer returns the author as the sender of a request of a process. An unlock may hand the lock over to another
+// thread of its process. So a value that it writes first belongs to no thread until a call is granted the lock.
+func (a Author) Writer(process string, words []string) *Writer {
+	if a.Action == model.ActUnlock {
+		return &Writer{Process: process, Words: words}
 	}
-	return &Writer{Process: m.conn.p.cfg.Name, Thread: m.author.Thread, Words: m.request.Words}
+	return &Writer{Process: process, Thread: a.Thread, Words: words, Guessed: a.Guessed}
 }

@@ -14,7 +14,7 @@ func TestTheOwnerOfAValueIsWhoTookTheLockWithIt(t *testing.T) {
 	take := func(thread, lock string, words ...string) string {
 		s := &model.LockState{Owner: "1", Count: 1}
 		by := &sim.Writer{Process: model.ProcessOf(thread), Thread: thread, Words: words}
-		o.Wrote(thread, words)
+		o.Sends(sim.Author{Thread: thread, Op: 1, Lock: lock}, words, false, nil)
 		o.Took(lock, s, by)
 		return o.Name(lock, s, by).Owner
 	}
@@ -57,6 +57,8 @@ func TestARequestWithoutAValueIsAboutTheLockOfItsKey(t *testing.T) {
 		{"a/1", []string{"PEXPIRE", "other", "8000"}, ""}, // as much about the one as about the other
 		{"a/1", []string{"MGET", "lock:x", "lock:y"}, ""},
 		{"a/1", []string{"PING"}, ""},
+		{"a/1", []string{"EVAL", "lock:x", "8000"}, "x"},
+		{"a/1", []string{"EVAL", "third", "third:queue", "v3", "8000"}, ""}, // only the time is the same
 		{"a/1", []string{"SET", "other"}, ""}, // only the command is the same
 		{"a/1", nil, ""},
 		{"b/1", []string{"PEXPIRE", "lock:x", "8000"}, ""}, // it took nothing
@@ -64,5 +66,71 @@ func TestARequestWithoutAValueIsAboutTheLockOfItsKey(t *testing.T) {
 		if got := o.Beside(c.thread, c.words); got != c.want {
 			t.Errorf("%s, %q: about %q, want %q", c.thread, c.words, got, c.want)
 		}
+	}
+}
+
+// A goroutine of no thread that takes the lock with a value, while several calls are under way, takes it for
+// the call that is granted, whoever sent the value in a call that was the only one.
+func TestAGrantSaysWhoseAGuessedValueIs(t *testing.T) {
+	for _, guessed := range []bool{true, false} {
+		o := sim.NewOwners()
+		hold := func(by *sim.Writer) string {
+			s := &model.LockState{Owner: "v", Count: 1}
+			o.Took("x", s, by)
+			return o.Name("x", s, by).Owner
+		}
+		if got := hold(&sim.Writer{Process: "a", Thread: "a/1", Words: []string{"SET", "x", "v"}, Guessed: guessed}); got != "a/1" {
+			t.Errorf("guessed %t: the first holder is %s", guessed, got)
+		}
+		want := map[bool]string{true: "v", false: "a/1"}[guessed]
+		if got := hold(&sim.Writer{Process: "a", Words: []string{"SET", "x", "v"}}); got != want {
+			t.Errorf("guessed %t: the second holder is %s, want %s", guessed, got, want)
+		}
+		if got := o.Granted(sim.Writer{Process: "a", Thread: "a/2"}, "x", "v"); got != guessed {
+			t.Errorf("guessed %t: the grant of a/2 says whose the value is: %t", guessed, got)
+		}
+		if got := hold(&sim.Writer{Process: "b", Words: []string{"SET", "x", "v"}}); guessed && got != "a/2" {
+			t.Errorf("a request of another process made %s the holder", got)
+		}
+	}
+}
+
+// A value with which a thread asks for two locks is about neither alone, and the words beside it say about which.
+func TestAValueOfTwoLocks(t *testing.T) {
+	o := sim.NewOwners()
+	o.Took("x", &model.LockState{Owner: "v", Count: 1}, &sim.Writer{Process: "a", Thread: "a/1", Words: []string{"EVAL", "x", "x:queue", "v"}})
+	if got := o.About([]string{"EVAL", "x", "v"}); got != "x" {
+		t.Errorf("the value is about %q", got)
+	}
+	o.Sends(sim.Author{Thread: "a/1"}, []string{"EVAL", "y", "v"}, false, nil)
+	if got := o.About([]string{"EVAL", "y", "v"}); got != "x" {
+		t.Errorf("a request outside of calls made the value one about %q", got)
+	}
+	o.Sends(sim.Author{Thread: "a/1", Op: 1, Lock: "y"}, []string{"EVAL", "y", "y:queue", "v"}, false, nil)
+	if got := o.About([]string{"EVAL", "y", "v"}); got != "" {
+		t.Errorf("the value of two locks is about %q", got)
+	}
+	for _, lock := range []string{"x", "y"} {
+		if got := o.Beside("a/1", []string{"EVAL", lock, lock + ":queue", "v"}); got != lock {
+			t.Errorf("a request with the words of %s is about %q", lock, got)
+		}
+	}
+}
+
+// A request of an unknown thread renews a lock if one of the same form, with any value of a hold, prolonged a hold.
+func TestARequestOfTheFormOfARenewal(t *testing.T) {
+	o := sim.NewOwners()
+	for lock, value := range map[string]string{"x": "v1", "y": "v2"} {
+		o.Took(lock, &model.LockState{Owner: value, Count: 1}, &sim.Writer{Process: "a", Thread: "a/1", Words: []string{"SET", lock, value}})
+	}
+	o.Prolonged("x", []string{"EVAL", "renew", "x", "v1"})
+	for want, words := range map[string][]string{"x": {"EVAL", "renew", "x", "v2"}, "": {"EVAL", "renew", "y", "v2"}} {
+		if got := o.Renews(words); got != want {
+			t.Errorf("%v renews %q, want %q", words, got, want)
+		}
+	}
+	o.Prolonged("y", []string{"EVAL", "renew", "x", "v2"})
+	if got := o.Renews([]string{"EVAL", "renew", "x", "v1"}); got != "" {
+		t.Errorf("a form that prolongs holds of two locks renews %q", got)
 	}
 }

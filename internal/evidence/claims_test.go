@@ -30,7 +30,7 @@ func (c claims) check(t *testing.T, where string, v play.Verdict) {
 		}
 		c[f.Judge]++
 		for _, untrue := range judges.Untrue(v.Played.Trace, f) {
-			t.Errorf("%s: %s\n\tsays what is not so: %s", where, sentence.Finding(f), untrue)
+			t.Errorf("%s: %s\n\tsays what is not so: %+v", where, sentence.Finding(f), untrue)
 		}
 	}
 }

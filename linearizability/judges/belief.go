@@ -230,14 +230,14 @@ func (r *run) extensionSent(o *trace.Call) int64 {
 	return at
 }
 
-// attemptSent returns when the granted attempt of a call left its process. If another thread handed the lock over,
-// its request is the attempt.
+// attemptSent returns when the granted attempt of a call left its process. It is the request that began the hold,
+// whoever wrote it: another thread may have handed the lock over.
 func (r *run) attemptSent(o *trace.Call) int64 {
-	if m := r.entered(o); m != nil {
-		return m.AtNs
-	}
 	if c := r.answered(o); c != nil && c.By != nil {
 		return max(o.AtNs, c.By.AtNs)
+	}
+	if m := r.entered(o); m != nil {
+		return m.AtNs
 	}
 	return o.AtNs
 }

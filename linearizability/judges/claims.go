@@ -1,7 +1,6 @@
 package judges
 
 import (
-	"fmt"
 	"slices"
 
 	"lockstep/model"
@@ -38,12 +37,6 @@ const (
 	ClaimQueued   ClaimKind = "queued"   // the thread stood in the queue
 	ClaimAnswered ClaimKind = "answered" // a call of the thread returned the outcome
 )
-
-// String writes the claim for the failure of a test.
-func (c Claim) String() string {
-	return fmt.Sprintf("%s: %s of %s from %s to %s (levels %d, end %d ms, token %d, outcome %q)",
-		c.Lock, c.Kind, c.Thread, model.At(c.FromNs), model.At(c.ToNs), c.Levels, c.ExpiresMs, c.Token, c.Outcome)
-}
 
 // claimed collects the claims of a finding.
 type claimed struct {

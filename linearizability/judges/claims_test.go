@@ -58,7 +58,7 @@ func TestTheRecordContradictsAWrongClaim(t *testing.T) {
 		{Claim{Kind: ClaimAnswered, Thread: "b/1", FromNs: a.ReturnedNs(), Outcome: model.Granted}, false},
 	} {
 		if got := at(c.claim).holds(run); got != c.want {
-			t.Errorf("%s: the record says %v, want %v", at(c.claim), got, c.want)
+			t.Errorf("%+v: the record says %v, want %v", at(c.claim), got, c.want)
 		}
 	}
 	wrong := Finding{Judge: model.JudgeLease, AtNs: 2 * s, Facts: model.Facts{Lock: "l", Thread: "a/1"}, Detail: Misled{HeldNs: s / 2}}

@@ -45,7 +45,7 @@ func (r *run) miscounts(lock string) []Finding {
 	look := func(who string, at int64) {
 		t := of(who)
 		count := trace.Levels(state, who)
-		if t.open || t.wrong || t.last == nil || t.levels-t.unheard <= count && count <= t.levels || t.truth > 0 && count == t.own || r.diedAt(who) <= at || r.LeaveNs <= at {
+		if t.open || t.wrong || t.last == nil || t.levels-t.unheard <= count && count <= t.levels || t.truth > 0 && t.own-t.unheard <= count && count <= t.own || r.diedAt(who) <= at || r.LeaveNs <= at {
 			return
 		}
 		t.wrong = true // later differences have the same cause
@@ -65,7 +65,9 @@ func (r *run) miscounts(lock string) []Finding {
 				t := of(c.Before.Owner) // it expired, or somebody removed it or took it away
 				t.levels, t.own, t.unheard = 0, 0, 0
 			}
-			if o := c.Call(); r.Record.Params.PerGrant && o != nil && c.Started() && o.Return != nil && o.ReturnedNs() < c.AtNs {
+			o := c.Call()
+			late := r.Record.Params.PerGrant && o != nil && o.Return != nil && o.ReturnedNs() < c.AtNs
+			if late && c.Started() {
 				t := of(c.After.Owner) // nobody tells the owner of a hold that a late request takes
 				t.levels, t.own, t.unheard = c.After.Count, c.After.Count, c.After.Count
 			}
@@ -74,8 +76,8 @@ func (r *run) miscounts(lock string) []Finding {
 				t := of(c.After.Owner)
 				t.levels, t.truth = c.After.Count, c.AtNs
 			}
-			if o := c.Call(); o != nil {
-				if n := c.Gain(o.Caller); uncounted[o.Op] && n != 0 { // more than a place in the queue
+			if o != nil {
+				if n := c.Gain(o.Caller); (uncounted[o.Op] || late && !c.Started()) && n != 0 { // more than a place in the queue
 					delete(uncounted, o.Op)
 					t := of(o.Caller)
 					t.own = max(0, t.own+n)
@@ -139,7 +141,7 @@ func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 		return 0, true
 	case o.Outcome == model.Unknown:
 		for _, c := range r.Changes(o.Lock) {
-			if c.Call() == o && c.AtNs <= o.ReturnedNs() {
+			if r.mayBeOf(c, o) && c.AtNs <= o.ReturnedNs() {
 				if n := c.Gain(o.Caller); n != 0 {
 					if n > 0 && r.lostSince(o) {
 						n = 0
@@ -153,21 +155,31 @@ func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 	return 0, true
 }
 
-// lostSince reports whether the hold that the call was granted ended before the call
-// returned.
+// mayBeOf reports whether a request of a call led to a change, or one that was sent during the call, in no call, for
+// its thread or for an unknown one.
+func (r *run) mayBeOf(c *trace.Change, o *trace.Call) bool {
+	m := c.By
+	return c.Call() == o || m != nil && m.Call == nil && m.Process == o.Process && (len(m.Threads) == 0 || slices.Contains(m.Threads, o.Caller)) &&
+		o.AtNs <= m.AtNs && m.AtNs <= o.ReturnedNs()
+}
+
+// lostSince reports whether the hold that the call was granted ended before the call returned. Where threads know holds by
+// their grants, a later request of the call may take the lock again.
 func (r *run) lostSince(o *trace.Call) bool {
 	g := r.grantsKept(o)
 	if len(g) == 0 {
 		return false
 	}
+	lost := false
 	for _, c := range r.ChangesAfter(o.Lock, g[0].AtNs) {
-		if c.AtNs > o.ReturnedNs() {
-			break
-		}
-		if c.Before.Owner == o.Caller && c.After.Owner != o.Caller &&
-			(forced(c) || !c.MadeFor(o.Caller)) {
-			return true
+		switch {
+		case c.AtNs > o.ReturnedNs():
+			return lost
+		case c.Before.Owner == o.Caller && c.After.Owner != o.Caller && (forced(c) || !c.MadeFor(o.Caller)):
+			lost = true
+		case r.Record.Params.PerGrant && c.Call() == o && c.Started():
+			lost = false
 		}
 	}
-	return false
+	return lost
 }

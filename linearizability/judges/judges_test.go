@@ -46,7 +46,7 @@ func claimsAgree(t *testing.T, rec *model.Record, j Judgement) {
 	t.Helper()
 	for _, f := range j.Findings {
 		for _, c := range Untrue(trace.New(rec), f) {
-			t.Errorf("%s\n\tsays what is not so: %s", Sentence(f), c)
+			t.Errorf("%s\n\tsays what is not so: %+v", Sentence(f), c)
 		}
 	}
 }

@@ -279,6 +279,9 @@ func (r *run) untold(lock string) []Finding {
 				continue
 			}
 			f.AtNs, f.Detail = due, d
+			if h.Ended.By == nil {
+				f.Loss = &model.Loss{Cause: model.LossExpired, Thread: b.who, Lock: lock, AtNs: h.ToNs()}
+			}
 		} else {
 			bound := int64(max(r.Record.Params.Watchdog, time.Duration(b.lease)) + r.Record.Params.Resend + time.Second + r.Record.Params.Uncertainty)
 			for _, x := range inOrder(r.disturbing(model.ProcessOf(b.who))).all {
@@ -298,14 +301,14 @@ func (r *run) untold(lock string) []Finding {
 }
 
 // calmHold returns the last hold of a belief, which has a lease and ended before the belief did. It returns nil
-// if there is none, or if a fault may have begun, shortened or ended the hold.
+// if there is none, or if a fault or a command of another may have begun, shortened or ended the hold.
 func (r *run) calmHold(b belief) *trace.Hold {
 	holds := r.HoldsOf(b.lock, b.who, b.grant.AtNs, b.to)
 	if len(holds) == 0 || r.Record.Params.Endless {
 		return nil
 	}
 	h := holds[len(holds)-1]
-	if h.Ended == nil || len(r.partsLost(b.first.AtNs, h.ToNs())) > 0 || r.Record.Params.Parts > 1 && len(r.clockSteps(b.first.AtNs, h.ToNs())) > 0 {
+	if h.Ended == nil || h.Ended.By != nil && !h.Ended.MadeFor(b.who) || len(r.partsLost(b.first.AtNs, h.ToNs())) > 0 || r.Record.Params.Parts > 1 && len(r.clockSteps(b.first.AtNs, h.ToNs())) > 0 {
 		return nil
 	}
 	for _, c := range append([]*trace.Change{h.Began, h.Ended}, h.Moved...) {
@@ -371,7 +374,7 @@ func (r *run) misled(lock string) []Finding {
 			case c.By.RepliedNs < 0 || c.By.RepliedNs > at:
 			case c.Before.Owner == b.who && c.After.ExpiresMs < c.Before.ExpiresMs:
 				sent = r.attemptBegan(b.grant) // the remaining levels may be as old as that
-			default:
+			case c.After.ExpiresMs != c.Before.ExpiresMs: // a level may be given up without another end of the lease
 				sent = max(sent, c.By.AtNs)
 			}
 		}
@@ -464,6 +467,10 @@ func (r *run) lateRenewals(lock string) []Finding {
 		}
 		return owners[who]
 	}
+	var forms map[string]bool
+	if r.Record.Params.PerGrant {
+		forms = r.renewalForms()
+	}
 	var out []Finding
 	told := map[string]bool{}
 	changes := r.Changes(lock)
@@ -518,7 +525,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 				}
 				who := m.Owners[j]
 				k := of(who)
-				if k.levels > 0 || k.lost || k.open != nil || told[who] || r.renewsAnother(lock, who, m) || r.cleansUp(lock, who, m) {
+				if k.levels > 0 || k.lost || k.open != nil || told[who] || r.renewsAnother(lock, who, m) || forms != nil && !forms[m.Form()] {
 					continue
 				}
 				told[who] = true
@@ -537,20 +544,18 @@ func (r *run) lateRenewals(lock string) []Finding {
 	return out
 }
 
-// cleansUp reports whether a request with the value of a hold may clean up after a call, and renew nothing: it
-// ended a hold, or it prolonged none and no call was granted the last hold of the thread.
-func (r *run) cleansUp(lock, who string, m *trace.Command) bool {
-	prolongs := func(c *trace.Change) bool { return c.After.Owner == who && c.After.ExpiresMs > c.Before.ExpiresMs }
-	holds := r.HoldsOf(lock, who, 0, m.AtNs)
-	if !r.Record.Params.PerGrant || len(holds) == 0 || slices.ContainsFunc(m.Changes, prolongs) {
-		return false
+// renewalForms returns the forms of the commands that prolonged a hold. Where threads know holds by their grants, a
+// request outside of calls renews if it has such a form. Another one cleans up after a call, or asks for something.
+func (r *run) renewalForms() map[string]bool {
+	forms := map[string]bool{}
+	for _, m := range r.Commands {
+		if slices.ContainsFunc(m.Changes, func(c *trace.Change) bool {
+			return c.Before.Owner == c.After.Owner && c.After.ExpiresMs > c.Before.ExpiresMs
+		}) {
+			forms[m.Form()] = true
+		}
 	}
-	last := holds[len(holds)-1]
-	began := last.Began.Call()
-	return slices.ContainsFunc(m.Changes, (*trace.Change).Ended) ||
-		began != nil && began.Outcome == model.Unknown && !slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
-			return o.Caller == who && o.Outcome == model.Granted && last.FromNs() <= o.ReturnedNs() && o.ReturnedNs() <= m.AtNs
-		})
+	return forms
 }
 
 // renewsAnother reports whether a renewal is of a session other than the one that has the thread's

@@ -117,7 +117,8 @@ func (r *run) unheard(lock string) []span {
 			continue
 		}
 		for _, c := range append([]*trace.Change{h.Began}, h.Moved...) {
-			if c.After.ExpiresMs >= 0 && r.grantedBy(c) == o && (c.Call() != o || c.By.AtNs <= o.ReturnedNs()) {
+			during := c.By != nil && c.By.SpeaksFor(o.Caller) && o.AtNs <= c.By.AtNs && c.By.AtNs <= o.ReturnedNs()
+			if c.After.ExpiresMs >= 0 && (during || c.Call() != o && r.grantedBy(c) == o) {
 				out = append(out, span{c.AtNs, min(h.ToNs(), (c.After.ExpiresMs+1)*millisecond)})
 			}
 		}

@@ -9,12 +9,13 @@ import (
 )
 
 // judgeMisdelete finds commands of one owner that ended, shortened or prolonged another
-// owner's hold on the server. If the thread of a command is unknown, it is judged by its process.
+// owner's hold on the server. If the thread of a command is unknown, it is judged by its process. A hold that a
+// failover brought back after its owner had given it up is nobody's, where threads know holds by their grants.
 func judgeMisdelete(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		for _, c := range r.Changes(lock) {
-			if c.By == nil || !c.Before.Held() || c.By.Script == model.RoleForceUnlock || forced(c) || c.MadeFor(c.Before.Owner) {
+			if c.By == nil || !c.Before.Held() || c.By.Script == model.RoleForceUnlock || forced(c) || c.MadeFor(c.Before.Owner) || r.broughtBack(c) {
 				continue
 			}
 			by := c.By.Threads
@@ -52,6 +53,13 @@ func judgeMisdelete(r *run) []Finding {
 		}
 	}
 	return out
+}
+
+// broughtBack reports whether a fault began the hold that a change met, and its owner does not believe in it.
+func (r *run) broughtBack(c *trace.Change) bool {
+	holds := r.HoldsOf(c.Lock, c.Before.Owner, c.AtNs, c.AtNs)
+	return r.Record.Params.PerGrant && len(holds) > 0 && holds[0].Began.Fault > 0 &&
+		!slices.ContainsFunc(r.beliefs(c.Lock), func(b belief) bool { return b.who == c.Before.Owner && b.from <= c.AtNs && c.AtNs <= b.to })
 }
 
 // holderOp returns the latest call up to an instant that began a hold of the thread;

@@ -72,6 +72,9 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 			if open[who] != nil || told[who] == call || r.goneAt(who) <= at {
 				continue
 			}
+			if r.Record.Params.PerGrant && last[who] == nil {
+				continue // a value, and nobody knows which thread waits with it
+			}
 			told[who] = call
 			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(queued[who]), Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
 				Detail: Ghost{}}
@@ -133,16 +136,17 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	return out
 }
 
-// entered returns the threads that are in the queue after a change and were not before.
+// entered returns the threads that are in the queue after a change more often than before.
 func entered(before, after []string) (fresh []string) {
-	next := 0 // nearly always the place of the next thread, since threads keep their order
+	left := before
 	for _, who := range after {
-		if next < len(before) && before[next] == who {
-			next++
-		} else if i := slices.Index(before, who); i >= 0 {
-			next = i + 1
-		} else {
+		switch i := slices.Index(left, who); i {
+		case -1:
 			fresh = append(fresh, who)
+		case 0: // nearly always, since threads keep their order
+			left = left[1:]
+		default:
+			left = slices.Concat(left[:i], left[i+1:])
 		}
 	}
 	return fresh

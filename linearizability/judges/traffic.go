@@ -19,11 +19,16 @@ const TrafficMost = 20
 // they may be sent again.
 // Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
-// process.
+// process. A call of unknown outcome may leave a request that cleans up after it, which counts as one of a
+// later call of its thread.
 func judgeTraffic(r *run) []Finding {
-	woken := r.woken()
+	woken, unknown := r.woken(), map[string]int{} // unknown outcomes by thread
 	var out []Finding
 	for _, o := range r.Calls {
+		left := unknown[o.Caller]
+		if o.Outcome == model.Unknown {
+			unknown[o.Caller]++
+		}
 		if o.Action != model.ActLock && o.Action != model.ActTryLockTimed {
 			continue
 		}
@@ -32,7 +37,7 @@ func judgeTraffic(r *run) []Finding {
 			sent = append(sent, m.AtNs)
 		}
 		most := TrafficMost * max(r.Record.Params.Parts, 1)
-		if from, n, ok := burst(sent, woken[o.Process], most); ok {
+		if from, n, ok := burst(sent, woken[o.Process], most+left); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
 				Detail: Traffic{Sent: n, Woken: inSecond(woken[o.Process], from), Most: most}})
 		}

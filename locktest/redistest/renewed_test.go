@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ type watched struct {
 	idle bool          // it never renews, and closes lost shortly before the lease is over
 	bare bool          // it renews by PEXPIRE, without its value
 	asks bool          // it compares its value before, by a command of its own
+	tell bool          // it counts the lease from the last request that began or renewed it, and closes lost at the end
 	part time.Duration // it renews so many times in a lease; 0: three times
 	stop context.CancelFunc
 	lost chan struct{} // closed by a renewal that meets another's hold, or none
@@ -47,11 +49,21 @@ func (l *watched) renew(held context.Context, value string, lost chan struct{}) 
 		}
 		return
 	}
+	renewed := func(time.Time) {}
+	tell := sync.OnceFunc(func() { close(lost) })
+	if l.tell {
+		var end context.CancelFunc
+		held, end = context.WithCancel(held)
+		over := time.AfterFunc(time.Until(l.lock.asked.Add(lease)), func() { end(); tell() })
+		renewed = func(asked time.Time) { over.Reset(time.Until(asked.Add(lease))) }
+		defer over.Stop()
+	}
 	for {
 		select {
 		case <-held.Done():
 			return
 		case <-time.After(lease / cmp.Or(l.part, 3)):
+			asked := time.Now()
 			if l.asks {
 				if v, err := l.lock.rdb.Get(held, l.lock.name).Result(); v != value {
 					if err == nil || err == redis.Nil || errors.Is(err, redis.ErrClosed) {
@@ -68,8 +80,11 @@ func (l *watched) renew(held context.Context, value string, lost chan struct{}) 
 			}
 			n, err := l.lock.rdb.Eval(held, compareAndExpire, []string{l.lock.name}, value, lease.Milliseconds()).Int()
 			if err == nil && n == 0 || err != nil && l.quit && held.Err() == nil {
-				close(lost)
+				tell()
 				return
+			}
+			if err == nil && held.Err() == nil {
+				renewed(asked)
 			}
 			if l.once && err != nil || errors.Is(err, redis.ErrClosed) {
 				return
@@ -126,7 +141,7 @@ func (timid) Lost() <-chan struct{} {
 
 // A holder that is told of the end of its hold believes in it no longer.
 func TestALockThatTells(t *testing.T) {
-	locktest.Run(t, renewedSubject("tells", func(l *watched) locktest.Lock { return telling{l} }), locktest.Options{Runs: longtest.Size(t, 15, 300), Faults: "operator,server"})
+	locktest.Run(t, renewedSubject("tells", func(l *watched) locktest.Lock { l.tell = true; return telling{l} }), locktest.Options{Runs: longtest.Size(t, 15, 300), Faults: "operator,server"})
 }
 
 // A lock that loses its hold to one renewal that failed is wrong, unless it renews no more

@@ -19,15 +19,16 @@ type setnx struct {
 	name   string
 	exists bool // asks EXISTS first, and then sets without NX: a bug
 	value  string
+	asked  time.Time // before the try that was granted
 }
 
 const lease = 5 * time.Second
 
 func (l *setnx) TryLock(ctx context.Context) (bool, error) {
-	value := rand.Text()
+	value, asked := rand.Text(), time.Now()
 	ok, err := l.take(ctx, value)
 	if ok {
-		l.value = value
+		l.value, l.asked = value, asked
 	}
 	return ok, err
 }

@@ -80,16 +80,18 @@ func drawRuns(h *sim.Host, l *subject.Subject, profile draw.Profile, seed uint64
 	plan := explore.Plan{World: sim.Version, Lock: l.Name, Strategy: explore.DefaultStrategy, Seed: seed, Runs: runs, Profile: profile, Faults: draw.Classes}
 	player := explore.HereOn(h, plan, l, nil)
 	defer player.Close()
+	var service play.Service // of all runs: in a single one, no call may have had the time to be granted
 	for family := range plan.Families() {
 		err := player.Family(family, nil, func(r explore.Run) error {
 			played++
+			service.Add(r.Service)
 			a := Accusation{Lock: l.Name, Where: fmt.Sprintf("run %d of seed %d, profile %s", r.Index, seed, profile), scenario: r.Text, seed: r.Seed}
 			for _, f := range r.Failures {
 				if a.Judge, a.Why = f.Judge, f.Why; f.Class == judges.ClassBug && !each(a, played) {
 					return errEnough
 				}
 			}
-			if a.Judge, a.Why = string(r.Word), r.Why; (r.Word == play.VerdictNondeterministic || r.Word == play.VerdictUndecided && !r.TooLong()) && !each(a, played) {
+			if a.Judge, a.Why = string(r.Word), r.Why; (r.Word == play.VerdictNondeterministic || r.Word == play.VerdictUndecided && !r.TooLong() && !r.Service.Broken()) && !each(a, played) {
 				return errEnough
 			}
 			return nil
@@ -100,6 +102,9 @@ func drawRuns(h *sim.Host, l *subject.Subject, profile draw.Profile, seed uint64
 		if err != nil {
 			return played, err
 		}
+	}
+	if why := sentence.Denied(service); why != "" {
+		each(Accusation{Lock: l.Name, Where: fmt.Sprintf("runs of seed %d, profile %s", seed, profile), Judge: string(play.VerdictUndecided), Why: why}, played)
 	}
 	return played, nil
 }

@@ -20,17 +20,18 @@ func (p Plumbing) Subject(m Mutation) locktest.Subject {
 		Name: name, Servers: redistest.Servers(p.Servers), Lease: lease, Renewed: p.Renewal != Never,
 		Fair: p.Wake == HandOver || p.Wake == Head, Reentrant: p.Levels == Counted, Idempotent: p.Levels == Idempotent, State: p.state,
 		Open: func(proc *locktest.Process) (locktest.Client, error) { return open(proc, p, m) },
-		Kept: func(lock string) []string {
+		Kept: func(lock string) (kept []string) {
 			keys := keysOf(lock)
-			switch {
-			case p.Fenced:
-				return keys[1:2]
-			case p.Wake == List:
-				return keys[3:]
-			case p.Wake == HandOver: // with the tickets of processes that died
-				return keys[2:3]
+			if p.Fenced {
+				kept = append(kept, keys[1])
 			}
-			return nil
+			switch p.Wake {
+			case List:
+				kept = append(kept, keys[3])
+			case HandOver: // with the tickets of processes that died
+				kept = append(kept, keys[2])
+			}
+			return kept
 		},
 	}
 	switch p.Wake {

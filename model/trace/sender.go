@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"lockstep/model"
 )
@@ -77,29 +78,54 @@ func letter(c byte) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c >= 0x80
 }
 
-// attribute notes for whom a command speaks. The values that it carries say so first, then the
-// goroutine that wrote it, and then the call that was the only one under way. A command with
-// another thread's value in a call of its own stays its caller's: it has read the value.
+// attribute notes for whom a command speaks. The goroutine that wrote it says so first, then the values
+// that it carries, and then the call that was the only one under way. A command with another thread's value in
+// a call of its own stays its caller's: it has read the value. A value of a hold that is not there may also
+// be the one with which another thread of the process asks, if a call of the process is under way.
 func (m *Command) attribute(v values, call *Call) {
 	m.Script, m.Owners, m.Locks, m.Call = m.Event.Script, m.Event.Owners, m.Event.Locks, call
 	if v == nil {
 		return
 	}
 	m.carried = v.carried(slices.Concat(m.Args, m.Asked))
-	known := !m.Guessed && len(m.Owners) > 0
-	if known || len(m.carried) == 0 {
-		if m.Guessed {
-			m.Owners = nil // its process is known, and its thread is not
+	if !m.Guessed && len(m.Owners) > 0 {
+		return
+	}
+	own := func(h holding) bool { return h.owner == call.Caller }
+	held := func(h holding) bool { return m.run.StateAt(h.lock, m.AtNs).Owner == h.owner }
+	switch {
+	case m.Guessed && slices.ContainsFunc(m.carried, own):
+	case slices.ContainsFunc(m.carried, held), len(m.carried) > 0 && !m.run.asks(m.Process):
+		m.Call, m.Owners, m.Locks, m.Script = nil, nil, nil, model.RoleRenew
+		for _, h := range m.carried {
+			m.Owners, m.Locks = append(m.Owners, h.owner), append(m.Locks, h.lock)
 		}
-		return
+	case m.Guessed:
+		m.Owners = nil // its process is known, and its thread is not
 	}
-	if m.Guessed && call != nil && slices.ContainsFunc(m.carried, func(h holding) bool { return h.owner == call.Caller }) {
-		return
+}
+
+// asks reports whether a call of a process is under way, as far as the record was read.
+func (r *Run) asks(process string) bool {
+	for thread, calls := range r.threads {
+		if model.ProcessOf(thread) == process && calls[len(calls)-1].Return == nil {
+			return true
+		}
 	}
-	m.Call, m.Owners, m.Locks, m.Script = nil, nil, nil, model.RoleRenew
-	for _, h := range m.carried {
-		m.Owners, m.Locks = append(m.Owners, h.owner), append(m.Locks, h.lock)
+	return false
+}
+
+// Form returns the name and the words of a command without the values of holds.
+func (m *Command) Form() string {
+	var form strings.Builder
+	form.WriteString(m.Command)
+	for _, word := range m.Args {
+		form.WriteByte(0)
+		if _, ok := m.run.values[word]; !ok {
+			form.WriteString(word)
+		}
 	}
+	return form.String()
 }
 
 // SpeaksFor reports whether a command speaks for a thread. A request without a known thread and

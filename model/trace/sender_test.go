@@ -2,6 +2,7 @@ package trace
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"lockstep/model"
@@ -61,6 +62,28 @@ func TestAProcessIsAnonymous(t *testing.T) {
 	} {
 		if got := run(c.process, c.sender, c.first, c.second); len(got) != c.want {
 			t.Errorf("%s: %v are anonymous, want %d", c.rule, got, c.want)
+		}
+	}
+}
+
+// A request of the only call under way stays in the call if nobody holds the lock with its value. If another thread
+// does, the request renews that hold.
+func TestAValueThatNobodyHoldsWith(t *testing.T) {
+	const s = 1000 * ms
+	for from, want := range map[int64]string{1: "a/1", 3 * s: ""} { // when a/1 gets its hold, and the owner of the request
+		rec := &model.Record{Params: model.Params{Traits: model.Traits{PerGrant: true}}}
+		state := model.Event{AtNs: from, Kind: model.KindState, Lock: "l", State: &model.LockState{Owner: "a/1", Value: "v", Count: 1}}
+		if from < s {
+			rec.Add(state)
+		}
+		rec.Add(model.Event{AtNs: s, Kind: model.KindInvoke, Process: "a", Thread: 2, Op: 1, Action: model.ActLock, Lock: "l"})
+		rec.Add(model.Event{AtNs: 2 * s, Kind: model.KindSend, Process: "a", Msg: 1, Op: 1, Script: model.RoleAcquire, Args: []string{"l", "v"}, Locks: []string{"l"}, Owners: []string{"a/2"}, Guessed: true})
+		if from > s {
+			rec.Add(state)
+		}
+		m := New(rec).Commands[0]
+		if got := strings.Join(m.Owners, ","); got != want || (m.Call == nil) != (want == "a/1") {
+			t.Errorf("the hold of a/1 begins at %d ns: the request is of %q and in a call: %t; want %q", from, got, m.Call != nil, want)
 		}
 	}
 }

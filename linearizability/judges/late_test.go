@@ -1,0 +1,200 @@
+package judges
+
+import (
+	"strings"
+	"testing"
+
+	"lockstep/model"
+)
+
+// A level that is given up without another end of the lease leaves the lease that its holder counts.
+func TestALeaseEndsWhereItWasSet(t *testing.T) {
+	lock := reentrantLock
+	lock.Watched = true
+	record := `
+			0     a/1 takes
+			10    a/1 takes -> a/1 2 30001
+			25000 a/1 releases -> a/1 1 30001
+			30001 a/1 told
+			30002 server expire -> free
+			90000 server leave`
+	testJudged(t, []judged{
+		{rule: "told at the end", lock: lock, record: record},
+		{rule: "told at the end of a lease that the unlock set anew", lock: lock,
+			record: strings.NewReplacer("-> a/1 1 30001", "-> a/1 1 55001", "30002 server", "55002 server").Replace(record),
+			finds:  "lease bug: a/1 was told at 30.001s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it"},
+	})
+}
+
+// A request that prolongs nothing is a renewal only if one of its form prolonged a hold.
+func TestARequestOfAnotherFormIsNoRenewal(t *testing.T) {
+	record := func(renews, late string) string {
+		return `
+			0     a/1 takes
+			10    ` + renews + `
+			12    a/1 releases
+			20    a/1 send renew command=` + late + `
+			21    a/1 exec renew
+			22    a/1 deliver renew
+			90000 server leave`
+	}
+	const finds = "lease bug: a renewal of l for a/1 was sent at 0.020s, although its unlock had returned released"
+	testJudged(t, []judged{
+		{rule: "one of its form prolonged a hold", lock: anybodys, record: record("a/1 renews", "EVAL"), finds: finds},
+		{rule: "one of another form did", lock: anybodys, record: record("a/1 renews", "WATCH")},
+		{rule: "none did", lock: anybodys, record: record("b/1 waits try_lock", "EVAL")},
+		{rule: "where threads know holds without grants", lock: bareLock, record: record("b/1 waits try_lock", "WATCH"), finds: finds},
+	})
+}
+
+// A call that cleans up after earlier ones of unknown outcome may send a request for each.
+func TestTheTrafficOfCleanUps(t *testing.T) {
+	asks := strings.Repeat("100 b/1 send acquire\n100 b/1 exec acquire\n100 b/1 deliver acquire\n", 21)
+	for _, c := range []struct{ outcome, finds string }{
+		{"unknown", ""},
+		{"busy", "traffic bug: b/1 sent 22 commands for l in the second from 0.100s on, 22 more than it was woken; at most 20 more are allowed"},
+	} {
+		record := "0 a/1 takes lease=9000\n" + strings.Repeat("10 b/1 invoke try_lock\n10 b/1 return "+c.outcome+"\n", 2) + "100 b/1 waits lock\n" + asks + "8000 server leave"
+		testJudged(t, []judged{{rule: "after answers that are " + c.outcome, record: record, finds: c.finds}})
+	}
+}
+
+// A request that runs when its call is over changes levels of which nobody hears.
+func TestLateLevelsAreUnheard(t *testing.T) {
+	const record = `
+			0     a/1 takes
+			10    a/1 invoke lock
+			10    a/1 send acquire
+			12    a/1 send acquire
+			13    a/1 exec acquire -> a/1 2 30001
+			14    a/1 return granted
+			20    a/1 invoke unlock
+			20    a/1 send unlock
+			21    a/1 exec unlock -> a/1 1 30001
+			22    a/1 return still_held
+			30    a/1 exec acquire nth=2 -> a/1 2 30001
+			30002 server expire -> free
+			90000 server leave`
+	lock := reentrantLock
+	lock.Promises = nil
+	known := lock
+	known.PerGrant = false
+	testJudged(t, []judged{
+		{rule: "who knows holds by their grants", lock: lock, record: record},
+		{rule: "who knows them by the thread", lock: known, record: record, finds: "hold-count bug: at 0.030s, after its unlock, the server counts 2 for a/1 on l, and its calls add up to 1"},
+	})
+}
+
+// A value in the queue whose thread is unknown may wait for any thread.
+func TestAValueOfAnUnknownThreadMayWait(t *testing.T) {
+	const record = `
+			0     a/1 takes -> a/1 1 30001 queue=v7
+			10    a/1 releases -> free queue=v7
+			20    b/1 waits lock
+			9000  b/1 gets -> b/1 1 39000
+			9100  b/1 releases
+			90000 server leave`
+	fair := anybodys
+	fair.Fair = true
+	fair.Promises = model.Promises{model.JudgeHoldCount: {Waived: true}, model.JudgeFIFO: {Waived: true}, model.JudgeLiveness: {Waived: true}}
+	named := fair
+	named.PerGrant = false
+	testJudged(t, []judged{
+		{rule: "a value", lock: fair, record: record},
+		{rule: "a thread", lock: named, record: record, finds: "tidy bug: v7 stands in the queue of l at 0.001s, and does not wait"},
+	})
+}
+
+// A thread cannot leave the queue if a fault met a request of its call that the server did not run.
+func TestARequestThatDidNotRunExcusesAPlaceInTheQueue(t *testing.T) {
+	record := func(last string) string {
+		return `
+			0     a/1 takes
+			10    b/1 invoke lock
+			10    b/1 send acquire
+			11    b/1 exec acquire -> a/1 1 30001 queue=b/1
+			12    b/1 deliver acquire
+			20    b/1 send acquire
+			21    b/1 ` + last + `
+			25    b/1 return busy
+			30    a/1 releases -> free queue=b/1
+			90000 server leave`
+	}
+	lock := anybodys
+	lock.Fair = true
+	lock.Promises = model.Promises{model.JudgeTidy: {Unless: []model.Circumstance{model.WaiterAway}}, model.JudgeHoldCount: {Waived: true}, model.JudgeLinearizable: {Waived: true}}
+	testJudged(t, []judged{
+		{rule: "a fault met it", lock: lock, record: record("hit 1 acquire nth=2\n22 b/1 lost acquire nth=2 request dropped"),
+			finds: "tidy limit (waiter away when its turn came)"},
+		{rule: "no fault met it", lock: lock, record: record("lost acquire nth=2 request dropped"),
+			finds: "tidy bug: b/1 stands in the queue of l at 0.025s, although its lock had returned busy at 0.025s"},
+		{rule: "it ran", lock: lock, record: record("hit 1 acquire nth=2\n22 b/1 exec acquire nth=2\n23 b/1 deliver acquire"),
+			finds: "tidy bug: b/1 stands in the queue of l at 0.025s, although its lock had returned busy at 0.025s"},
+	})
+}
+
+// A hold that a failover brought back is nobody's once its owner has given it up.
+func TestAHoldThatAFailoverBroughtBack(t *testing.T) {
+	record := func(released string) string {
+		return `
+			0     a/1 takes
+			100   ` + released + ` -> free
+			200   server fault 1 failover that loses the last 1 writes -> a/1 1 30001
+			300   a/2 invoke try_lock
+			300   a/2 send acquire
+			301   a/2 exec acquire -> free
+			302   a/2 return unknown
+			90000 server leave`
+	}
+	lock := anybodys
+	lock.Promises = model.Promises{model.JudgeHoldCount: {Waived: true}, model.JudgeLinearizable: {Waived: true}}
+	testJudged(t, []judged{
+		{rule: "its owner gave it up", lock: lock, record: record("a/1 releases")},
+		{rule: "its owner believes in it", lock: lock, record: record("server fault 2 delete of key l"),
+			finds: "misdelete bug: acquire of a/2 (EVAL, sent at 0.300s) ended the hold of a/1 on l at 0.301s"},
+	})
+}
+
+// A call whose hold a fault removed counts if a later request of the call took the lock again.
+func TestACallThatTookTheLockAgain(t *testing.T) {
+	const record = `
+			0     a/1 invoke try_lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001
+			2     server fault 1 delete of key l -> free
+			3     a/1 send acquire
+			4     a/1 exec acquire -> a/1 1 30004
+			5     a/1 return unknown
+			30005 server expire -> free
+			90000 server leave`
+	lock := reentrantLock
+	lock.Promises = nil
+	known := lock
+	known.PerGrant = false
+	testJudged(t, []judged{
+		{rule: "it did", lock: lock, record: record},
+		{rule: "it did, for a thread that knows its holds otherwise", lock: known, record: record,
+			finds: "hold-count bug: at 0.005s, after its try_lock, the server counts 1 for a/1 on l, and its calls add up to 0"},
+	})
+}
+
+// A request of an unknown thread may be what a call of unknown outcome did.
+func TestALevelOfAnUnknownThread(t *testing.T) {
+	record := func(who string) string {
+		return `
+			0     a/1 takes
+			10    a/1 invoke lock
+			10    ` + who + ` send acquire nobody=y
+			11    ` + who + ` exec acquire -> a/1 2 30011
+			12    a/1 return unknown
+			30012 server expire -> free
+			90000 server leave`
+	}
+	lock := reentrantLock
+	lock.Promises = model.Promises{model.JudgeMisdelete: {Waived: true}}
+	testJudged(t, []judged{
+		{rule: "of the process", lock: lock, record: record("a/1")},
+		{rule: "of another process", lock: lock, record: record("b/1"),
+			finds: "hold-count bug: at 0.012s, after its lock, the server counts 2 for a/1 on l, and its calls add up to 1"},
+	})
+}
