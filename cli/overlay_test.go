@@ -28,10 +28,11 @@ func TestTheOverlayIsWrittenIntoTheCache(t *testing.T) {
 
 func TestArgumentsOfATestWithTheOverlay(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
-		{"./...", "-tags=lockstep_overlay ./..."},
-		{"-run X -tags=a,b -v . -lockstep.runs=3", "-tags=lockstep_overlay,a,b -run X -v . -lockstep.runs=3"},
-		{"--tags a .", "-tags=lockstep_overlay,a ."},
-		{". -args -tags x -overlay y", "-tags=lockstep_overlay . -args -tags x -overlay y"},
+		{"./...", "-vet=off -tags=lockstep_overlay ./..."},
+		{"-run X -tags=a,b -v . -lockstep.runs=3", "-vet=off -tags=lockstep_overlay,a,b -run X -v . -lockstep.runs=3"},
+		{"-vet=all .", "-vet=off -tags=lockstep_overlay -vet=all ."},
+		{"--tags a .", "-vet=off -tags=lockstep_overlay,a ."},
+		{". -args -tags x -overlay y", "-vet=off -tags=lockstep_overlay . -args -tags x -overlay y"},
 	} {
 		got, err := overlayArguments(strings.Fields(c.args))
 		if err != nil || strings.Join(got, " ") != c.want {

@@ -25,9 +25,10 @@ func among(names ...string) func(*subject.Subject) bool {
 }
 
 var (
-	etcdLocks  = []string{"etcd-mutex", "etcd-mutex-one-session"}
+	etcdLocks  = []string{"etcd-mutex", "etcd-mutex-one-session", "valkeyrie-etcd"}
 	natsLocks  = []string{"nats-kv", "nats-kv-on-time", "nats-kv-blind", "nats-kv-key-ttl"}
 	zookeepers = []string{"zookeeper", "zookeeper-closing"}
+	anyZK      = append([]string{"valkeyrie-zookeeper"}, zookeepers...)
 )
 
 // onHold are the judges that notice when a hold ends before its owner gives it up. onServer are the
@@ -287,7 +288,7 @@ var Defects = []defect.Defect{
 		Title:   "a client that has seen more than the server never comes back",
 		Story:   "A server that has lost its data refuses a client that has seen a later transaction. The client connects again every second, and neither ends its session nor tells its callers. The administrator is to blame for the loss, and the client library for a wait without an end: newer clients of other languages do the same.",
 		Judges:  []string{model.JudgeLiveness, model.JudgeWorkload},
-		Applies: among(zookeepers...),
+		Applies: among(anyZK...),
 		Cause:   newerThanServer,
 		Since:   wider,
 	},
@@ -307,7 +308,7 @@ var Defects = []defect.Defect{
 		Title:   "a session that is closed without a connection ends with its timeout",
 		Story:   "The caller closes the session after a Lock that failed. If the failure was the loss of the connection, the library has none to send the close on, and does not make one. The node stays until the timeout of the session. The library is to blame for the wait of 10 to 12 s.",
 		Judges:  onServer,
-		Applies: among("zookeeper-closing"),
+		Applies: among("zookeeper-closing", "valkeyrie-zookeeper"),
 		Cause:   leftBehind,
 		Since:   since,
 	},
@@ -326,7 +327,7 @@ var Defects = []defect.Defect{
 		Title:   "a Lock whose node was deleted is granted without a node",
 		Story:   "Lock waits until no child has a lower number than its own node, and never looks whether its own node is among the children. If an operator deletes the queue while it waits, it is granted as soon as the nodes before its own are gone. The server keeps nothing for this hold, so that others get the lock beside it. The library is to blame: it must look for its own node, as etcd's concurrency.Mutex does.",
 		Judges:  []string{model.JudgeMutualExclusion, model.JudgeLinearizable, model.JudgeWorkload},
-		Applies: among(zookeepers...),
+		Applies: among(anyZK...),
 		Cause:   grantedWithoutPlace,
 		Since:   newest,
 	},

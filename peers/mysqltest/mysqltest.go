@@ -27,7 +27,7 @@ import (
 const Table = server.Table
 
 // Servers returns one server, with user locks (GET_LOCK) and the table of locks. It locks no rows:
-// SELECT ... FOR UPDATE does not wait for another transaction.
+// a lock whose statement asks for that, as SELECT ... FOR UPDATE does, cannot be judged.
 //
 // tables are statements that make tables of yours before clients connect. Servers panics if the server
 // refuses one. With such tables no fault deletes keys, the judge tidy does not see which of your rows stay,

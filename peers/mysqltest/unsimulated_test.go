@@ -51,6 +51,40 @@ var statements = map[string]string{
 	"execute": "EXECUTE IMMEDIATE 'DO RELEASE_LOCK(''%s'')'", // the engine does not know it
 }
 
+// rows read the row of a lock. MySQL also locks it until the end of the transaction for the second statement.
+var rows = map[string]string{
+	"read":       "SELECT owner FROM locks WHERE name = '%s'",
+	"for-update": "SELECT owner FROM locks WHERE name = '%s' FOR UPDATE",
+}
+
+// byRow is a userLock that also reads a row.
+type byRow struct {
+	*userLock
+	statement string // with a %s in the place of the name
+}
+
+func (l byRow) Lock(ctx context.Context) error {
+	tx, err := l.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf(l.statement, l.name)); err != nil {
+		return err
+	}
+	return l.userLock.Lock(ctx)
+}
+
+type rowClient struct {
+	*userClient
+	statement string
+}
+
+func (c rowClient) Lock(name string) (locktest.Lock, error) {
+	l, err := c.userClient.Lock(name)
+	return byRow{l.(*userLock), c.statement}, err
+}
+
 const judged = "LOCKSTEP_TEST_SUBJECT"
 
 // TestJudged judges the lock that another test asks for.
@@ -66,20 +100,28 @@ func TestJudged(t *testing.T) {
 			return statementClient{&userClient{DB: mysqltest.NewDB(p)}, statement}, nil
 		}
 	}
+	if statement, ok := rows[name]; ok {
+		s.Name = name
+		s.Open = func(p *locktest.Process) (locktest.Client, error) {
+			return rowClient{&userClient{DB: mysqltest.NewDB(p)}, statement}, nil
+		}
+	}
 	locktest.Run(t, s, locktest.Options{Runs: 3, Faults: "none"})
 }
 
 // A lock whose statement the engine does not know, and MySQL does, cannot be judged: what follows is the
-// engine's doing.
+// engine's doing. It knows FOR UPDATE, and locks no rows.
 func TestAStatementThatTheEngineDoesNotKnowIsTold(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for subject, want := range map[string]string{
-		"execute": "execute cannot be judged: a server of the world met the statement EXECUTE IMMEDIATE ?, which it does not simulate and the real one has",
-		"do":      "",
-		"select":  "",
+		"execute":    "execute cannot be judged: a server of the world met the statement EXECUTE IMMEDIATE ?, which it does not simulate and the real one has",
+		"for-update": "for-update cannot be judged: a server of the world met the statement SELECT owner FROM locks WHERE name = ? FOR UPDATE, which it does not simulate and the real one has",
+		"do":         "",
+		"read":       "",
+		"select":     "",
 	} {
 		cmd := exec.Command(self, "-test.run=^TestJudged$")
 		cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "GITHUB_ACTIONS=", judged+"="+subject)

@@ -7,6 +7,7 @@ import (
 	"lockstep/live"
 	"lockstep/lockmain"
 	"lockstep/locktest"
+	"lockstep/peers/blpop"
 	"lockstep/peers/chubby"
 	"lockstep/peers/etcd"
 	"lockstep/peers/farm"
@@ -15,6 +16,7 @@ import (
 	"lockstep/peers/nats"
 	"lockstep/peers/redislock"
 	"lockstep/peers/redsync"
+	"lockstep/peers/retold"
 	"lockstep/peers/rueidislock"
 	"lockstep/peers/zookeeper"
 )
@@ -84,6 +86,12 @@ func Locks() []locktest.Subject {
 		advise(mysql.GetLockPool, "Never take it: the unlock may go to another connection of the pool, and the lock stays with the first."),
 		advise(mysql.RowLock, "Take it for jobs of minutes on a database that is there anyway, and check the token at whatever it guards. "+
 			"Do not take it where a waiter must be served soon or in order: waiters ask five times a second."),
+		advise(blpop.Subject, "Take it for short work on one Redis server where a waiter must be served at once after an unlock. "+
+			"Do not take it where a hold may end without an unlock: waiters then block for up to another lease."),
+		advise(retold.ValkeyrieEtcd, "Take it with valkeyrie on etcd as etcd-mutex, and look at the channel of Lock, which is nil after a Lock that was cancelled. "+
+			"Do not take it where a second owner costs data, since the library gives no token."),
+		advise(retold.ValkeyrieZooKeeper, "Take it with valkeyrie on ZooKeeper where a dead holder may block others for a session. "+
+			"Do not take it where a second owner costs data: a holder that is cut off hears of it when it is connected again, and the library gives no token."),
 	}
 }
 

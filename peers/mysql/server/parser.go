@@ -11,7 +11,7 @@ import (
 )
 
 // parser is the parser of the engine, which knows less syntax than MySQL. It adds the statement DO, and notes the
-// statements that it refuses.
+// statements that it refuses, and those that lock rows, since the engine locks none.
 type parser struct {
 	sql.Parser
 	server *Server
@@ -20,21 +20,21 @@ type parser struct {
 // ParseSimple implements sql.Parser.
 func (p parser) ParseSimple(query string) (ast.Statement, error) {
 	statement, err := p.Parser.ParseSimple(known(query))
-	p.note(query, err)
+	p.note(query, statement, err)
 	return done(query, statement), err
 }
 
 // Parse implements sql.Parser.
 func (p parser) Parse(ctx *sql.Context, query string, multi bool) (ast.Statement, string, string, error) {
 	statement, parsed, rest, err := p.Parser.Parse(ctx, known(query), multi)
-	p.note(query, err)
+	p.note(query, statement, err)
 	return done(query, statement), asked(query, parsed), rest, err
 }
 
 // ParseWithOptions implements sql.Parser.
 func (p parser) ParseWithOptions(ctx context.Context, query string, delimiter rune, multi bool, options ast.ParserOptions) (ast.Statement, string, string, error) {
 	statement, parsed, rest, err := p.Parser.ParseWithOptions(ctx, known(query), delimiter, multi, options)
-	p.note(query, err)
+	p.note(query, statement, err)
 	return done(query, statement), asked(query, parsed), rest, err
 }
 
@@ -42,7 +42,7 @@ func (p parser) ParseWithOptions(ctx context.Context, query string, delimiter ru
 func (p parser) ParseOneWithOptions(ctx context.Context, query string, options ast.ParserOptions) (ast.Statement, int, error) {
 	text := known(query)
 	statement, end, err := p.Parser.ParseOneWithOptions(ctx, text, options)
-	p.note(query, err)
+	p.note(query, statement, err)
 	return done(query, statement), end - len(text) + len(query), err
 }
 
@@ -86,15 +86,29 @@ func done(query string, statement ast.Statement) ast.Statement {
 // literal matches a string in a statement.
 var literal = regexp.MustCompile(`'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*"`)
 
-// note notes a statement that the parser refused.
-func (p parser) note(query string, err error) {
-	if err == nil || errors.Is(err, ast.ErrEmpty) {
+// note notes a statement that the parser refused, and one that locks rows.
+func (p parser) note(query string, statement ast.Statement, err error) {
+	if err == nil && !locksRows(statement) || errors.Is(err, ast.ErrEmpty) {
 		return
 	}
 	s := p.server
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = append(s.refused, "the statement "+literal.ReplaceAllString(query, "?"))
+}
+
+// locksRows reports whether a statement has a SELECT that locks its rows, such as FOR UPDATE.
+func locksRows(statement ast.Statement) (locks bool) {
+	_ = ast.Walk(func(n ast.SQLNode) (bool, error) {
+		switch s := n.(type) {
+		case *ast.Select:
+			locks = locks || s.Lock != ""
+		case *ast.SetOp:
+			locks = locks || s.Lock != ""
+		}
+		return true, nil
+	}, statement)
+	return locks
 }
 
 // Unsimulated implements sim.PartialStream.

@@ -1,0 +1,27 @@
+//go:build lockstep_overlay
+
+package retold
+
+import (
+	"testing"
+
+	"lockstep/locktest"
+)
+
+func TestScalingo(t *testing.T) {
+	locktest.Run(t, Scalingo, locktest.Options{Runs: 20, Accept: []string{
+		"story.late-answers-to-an-acquire.liveness", // a waiter goes on with a session that is over
+		"story.queue-that-is-deleted.linearizable",  // Unlock of the mutex does not look whether there was a key
+		"story.hold-given-up-in-time-to-renew.want", // the library has given the hold up itself, as it says
+	}})
+}
+
+// The server goes on with a GET_LOCK whose client has given up.
+func TestGoMySQLLock(t *testing.T) {
+	locktest.Run(t, GoMySQLLock, locktest.Options{Runs: 10, Accept: []string{"tidy.bug.acquire.agreed"}})
+}
+
+// An elector that begins anew because its session is over goes on leading until it observes another leader.
+func TestElector(t *testing.T) {
+	locktest.Run(t, Elector, locktest.Options{Runs: 20, Accept: append([]string{"story.late-answers-to-an-acquire.lease"}, toldLate...)})
+}
