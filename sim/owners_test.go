@@ -59,7 +59,7 @@ func TestARequestWithoutAValueIsAboutTheLockOfItsKey(t *testing.T) {
 		{"a/1", []string{"PING"}, ""},
 		{"a/1", []string{"EVAL", "lock:x", "8000"}, "x"},
 		{"a/1", []string{"EVAL", "third", "third:queue", "v3", "8000"}, ""}, // only the time is the same
-		{"a/1", []string{"SET", "other"}, ""}, // only the command is the same
+		{"a/1", []string{"SET", "other"}, ""},                               // only the command is the same
 		{"a/1", nil, ""},
 		{"b/1", []string{"PEXPIRE", "lock:x", "8000"}, ""}, // it took nothing
 	} {

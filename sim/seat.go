@@ -9,10 +9,11 @@ import (
 // something in a program that is built with the overlay of package overlay, whose runtime has the same
 // struct.
 type seat struct {
-	process                      *seatProcess // nil: for no process
-	key                          uint64       // of what the goroutine decides by chance; 0: it belongs to no world
-	draws, picks, starts, timers uint64       // numbers of decisions so far
-	draw                         bool         // the goroutine's draws from the standard library repeat
+	process *seatProcess // nil: for no process
+	key     uint64       // of what the goroutine decides by chance; 0: it belongs to no world
+	//lint:ignore U1000 the runtime of the overlay counts with them
+	draws, picks, starts, timers uint64 // numbers of decisions so far
+	draw                         bool   // the goroutine's draws from the standard library repeat
 }
 
 // seatProcess is the part of a process that the runtime of the overlay knows. Times are those of the bubble.
