@@ -83,7 +83,7 @@ func saysNothing(v play.Verdict) bool {
 
 // runSaysNothing is saysNothing for a drawn run.
 func runSaysNothing(r explore.Run) bool {
-	return r.Word == play.VerdictUndecided && r.Doubtful == nil && !r.TooLong() && (len(r.Unsimulated) > 0 || r.Service.Broken())
+	return r.Word == play.VerdictUndecided && r.Doubtful == nil && !r.TooLong() && len(r.Unsimulated) > 0
 }
 
 // unjudged returns the reasons why a test that found nothing has shown nothing, each with its remedy.

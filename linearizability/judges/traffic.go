@@ -20,14 +20,14 @@ const TrafficMost = 20
 // Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
 // process. A call of unknown outcome may leave a request that cleans up after it, which counts as one of a
-// later call of its thread.
+// call that its thread begins within a second.
 func judgeTraffic(r *run) []Finding {
-	woken, unknown := r.woken(), map[string]int{} // unknown outcomes by thread
+	woken, unknown := r.woken(), map[string][]int64{} // by thread, when calls of unknown outcome returned
 	var out []Finding
 	for _, o := range r.Calls {
-		left := unknown[o.Caller]
+		left := inSecond(unknown[o.Caller], o.AtNs-int64(time.Second))
 		if o.Outcome == model.Unknown {
-			unknown[o.Caller]++
+			unknown[o.Caller] = append(unknown[o.Caller], o.ReturnedNs())
 		}
 		if o.Action != model.ActLock && o.Action != model.ActTryLockTimed {
 			continue

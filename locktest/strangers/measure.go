@@ -91,7 +91,7 @@ func drawRuns(h *sim.Host, l *subject.Subject, profile draw.Profile, seed uint64
 					return errEnough
 				}
 			}
-			if a.Judge, a.Why = string(r.Word), r.Why; (r.Word == play.VerdictNondeterministic || r.Word == play.VerdictUndecided && !r.TooLong() && !r.Service.Broken()) && !each(a, played) {
+			if a.Judge, a.Why = string(r.Word), r.Why; (r.Word == play.VerdictNondeterministic || r.Word == play.VerdictUndecided && !r.TooLong()) && !each(a, played) {
 				return errEnough
 			}
 			return nil

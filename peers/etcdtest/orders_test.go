@@ -19,7 +19,6 @@ type lock struct {
 	name     string
 	lease    clientv3.LeaseID
 	revision int64         // of the key that this handle created; 0: none
-	lost     chan struct{} // closed when nothing renews the lease any more
 	stop     context.CancelFunc
 }
 
@@ -77,14 +76,11 @@ func (l *lock) renew() error {
 		stop()
 		return err
 	}
-	lost, over := make(chan struct{}), make(chan struct{})
-	l.lost, l.stop = lost, func() { stop(); <-over }
+	over := make(chan struct{})
+	l.stop = func() { stop(); <-over }
 	go func() {
 		defer close(over)
 		for range alive {
-		}
-		if ctx.Err() == nil {
-			close(lost)
 		}
 	}()
 	return nil
@@ -107,8 +103,6 @@ func (l *lock) Unlock(ctx context.Context) error {
 	}
 	return nil
 }
-
-func (l *lock) Lost() <-chan struct{} { return l.lost }
 
 func (l *lock) Token() (uint64, bool) { return uint64(l.revision), l.revision > 0 }
 
