@@ -231,10 +231,11 @@ func (x *mutant) seekWitness(h *sim.Host, lock *subject.Subject, find func(Accus
 // page writes the results.
 func page(results []result, o Options) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Locks of strangers\n\nPackage `locktest/strangers` builds locks of many plumbings of which a written argument says that they are right, and mutants of them. Each of the\n"+
+	command := fmt.Sprintf("go run ./cmd/strangers -size %d -runs %d -explore %d", o.Size, o.Runs, o.Explore)
+	fmt.Fprintf(&b, "<!-- written by: %s -->\n# Locks of strangers\n\nPackage `locktest/strangers` builds locks of many plumbings of which a written argument says that they are right, and mutants of them. Each of the\n"+
 		"%s plays the stories and, with each profile and all faults, %s. A mutant counts if a run or a scenario breaks it that does not break the right lock. It is found\n"+
-		"by default if a story or one of %d drawn runs breaks it, and by `explore` if one of %d does. This page is written by `go run ./cmd/strangers`.\n\n",
-		counted.Of(len(results), "lock"), counted.Of(o.Runs, "run"), DefaultRuns, max(o.Explore, DefaultRuns))
+		"by default if a story or one of %d drawn runs breaks it, and by `explore` if one of %d does. This page is written by `%s`.\n\n",
+		command, counted.Of(len(results), "lock"), counted.Of(o.Runs, "run"), DefaultRuns, max(o.Explore, DefaultRuns), command)
 	fmt.Fprint(&b, "| plumbing | right locks | runs | accused | mutants that count | found by default | by explore |\n|---|---|---|---|---|---|---|\n")
 	writeRow(&b, "all", results)
 	for _, kind := range kinds {
