@@ -18,7 +18,7 @@ type lock struct {
 	c        *clientv3.Client
 	name     string
 	lease    clientv3.LeaseID
-	revision int64         // of the key that this handle created; 0: none
+	revision int64 // of the key that this handle created; 0: none
 	stop     context.CancelFunc
 }
 
