@@ -45,7 +45,7 @@ func (r *run) miscounts(lock string) []Finding {
 	look := func(who string, at int64) {
 		t := of(who)
 		count := trace.Levels(state, who)
-		if t.open || t.wrong || t.last == nil || t.levels-t.unheard <= count && count <= t.levels || t.truth > 0 && t.own-t.unheard <= count && count <= t.own || r.diedAt(who) <= at || r.LeaveNs <= at {
+		if t.open || t.wrong || t.last == nil || t.levels-t.unheard <= count && count <= t.levels || r.Record.Params.PerGrant && t.truth > 0 && t.own-t.unheard <= count && count <= t.own || r.diedAt(who) <= at || r.LeaveNs <= at {
 			return
 		}
 		t.wrong = true // later differences have the same cause
