@@ -166,11 +166,14 @@ func (h *hold) halt(wait bool) {
 }
 
 // enter reports whether the hold is to be renewed now. If so, the caller calls leave after the renewal. A hold that
-// tells of its end is not renewed at that instant, whichever of the two timers runs first.
+// tells of its end is renewed no more from that instant on, whichever of the two timers runs first.
 func (h *hold) enter() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.stopped || h.ctx.Err() != nil || h.expiry != nil && !time.Now().Before(h.until) {
+	if h.expiry != nil && !time.Now().Before(h.until) {
+		h.stopped = true
+	}
+	if h.stopped || h.ctx.Err() != nil {
 		return false
 	}
 	h.active = make(chan struct{})
