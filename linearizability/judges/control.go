@@ -20,7 +20,7 @@ type Control struct {
 	Watchdog time.Duration `json:"watchdog,omitempty"`
 }
 
-// ControlWord is what the controls of a lock show about a limit.
+// A ControlWord says whether the controls of a lock show a limit.
 type ControlWord string
 
 // The words. ControlBroke shows the limit, and ControlKept shows that it is a bug. The others leave it
@@ -32,7 +32,7 @@ const (
 	ControlMissing ControlWord = "missing" // there is no control of this kind
 )
 
-// Contrast is what a run of a control says about a limit of another lock.
+// A Contrast compares a run of a control with a limit of another lock.
 type Contrast string
 
 // The contrasts. A run without a contrast says nothing: the circumstance of the limit did not meet it, the

@@ -158,8 +158,8 @@ func (r *Run) nameRenewals() {
 }
 
 // findAnonymous notes the processes in which the client writes the requests of several threads in one goroutine. A
-// call shows it whose answer no request of its own explains, and that answers with what a request of another thread
-// did meanwhile, which that thread's own call does not answer with.
+// call shows it if no request of the call explains its answer, but a request of another thread does, and that thread's
+// own call has another answer.
 func (r *Run) findAnonymous() {
 	if !r.Record.Params.PerGrant {
 		return

@@ -28,8 +28,8 @@ func TestAValueMayBeAPartOfAWord(t *testing.T) {
 	}
 }
 
-// The thread of a request is unknown where a call answers with what a request of another thread did, and that
-// thread's own call does not.
+// The thread of a request is unknown if the request explains the answer of another thread's call, and not the
+// answer of its own thread's call.
 func TestAProcessIsAnonymous(t *testing.T) {
 	const s = 1000 * ms
 	// run has a call of each thread of a. The request is in the call sender, or in none, and begins a hold.
