@@ -26,8 +26,11 @@ type Author struct {
 	// otherwise. If Thread is unknown, it is like a request that prolonged a hold of Lock.
 	Kept bool
 	// Guessed: the goroutine that wrote the request works for no thread, and the operation is the only
-	// one of its process that is under way.
+	// one of its process that is under way; or Shared.
 	Guessed bool
+	// Shared: the operation began the goroutine that wrote the request, and others are under way in the process.
+	// A client may write the requests of all in such a goroutine.
+	Shared bool
 }
 
 // lineage finds the thread for which a goroutine works. A client that does not know Lockstep gives
@@ -54,6 +57,8 @@ type birth struct {
 	serves string
 	// keeps: it serves the thread outside its calls.
 	keeps bool
+	// wrote: it wrote in its op. If it writes later, too, it writes the requests of the client, for whichever thread.
+	wrote bool
 }
 
 // newLineage makes the lineage of a world whose scheduler is the calling goroutine. The scheduler
@@ -93,7 +98,8 @@ func (l *lineage) caller() *Thread {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.find().thread
+	_, b := l.find()
+	return b.thread
 }
 
 // begins and ends bracket a call of a thread.
@@ -125,15 +131,15 @@ func (l *lineage) ends(t *Thread) {
 
 // author returns the sender of what the calling goroutine writes on a connection of p.
 // A goroutine that outlives the call in which it began, such as a watchdog, sends for
-// its thread and for no operation. A goroutine of no thread sends for the only call
-// that is under way in the process.
+// its thread and for no operation. A goroutine of no thread, and one that wrote in its call and
+// goes on after it, sends for the only call that is under way in the process.
 func (l *lineage) author(p *Process) Author {
 	if l == nil {
 		return Author{}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.find()
+	own, b := l.find()
 	switch {
 	case b.thread == nil:
 	case b.serves != "":
@@ -147,10 +153,16 @@ func (l *lineage) author(p *Process) Author {
 		}
 		return Author{Thread: b.thread.name}
 	default:
-		if a := l.calls[b.thread]; a.Op == b.op && b.op > 0 {
+		a, ok := l.calls[b.thread]
+		if ok && a.Op == b.op {
+			b.wrote = true
+			l.born[own] = b
+			a.Guessed, a.Shared = len(l.open[p]) > 1, len(l.open[p]) > 1
 			return a
 		}
-		return Author{Thread: b.thread.name}
+		if !b.wrote {
+			return Author{Thread: b.thread.name}
+		}
 	}
 	if open := l.open[p]; len(open) == 1 {
 		a := l.calls[open[0]]
@@ -168,17 +180,17 @@ func (l *lineage) thread() string {
 	return ""
 }
 
-// find returns the origin of the calling goroutine. It remembers the answer for the goroutine and
+// find returns the number and the origin of the calling goroutine; number 0 for that of a thread. It remembers the answer for the goroutine and
 // for its forebears.
-func (l *lineage) find() birth {
+func (l *lineage) find() (own uint64, b birth) {
 	if r, ok := ownRoot(); ok {
 		if t := l.roots[r]; t != nil {
-			return birth{thread: t, op: -1}
+			return 0, birth{thread: t, op: -1}
 		}
 	}
 	own, parent := parentage(ownStack())
 	if b, ok := l.born[own]; ok {
-		return b
+		return own, b
 	}
 	b, ok := l.born[parent]
 	if !ok {
@@ -188,7 +200,7 @@ func (l *lineage) find() birth {
 		b.op = l.calls[b.thread].Op
 	}
 	l.born[own] = b
-	return b
+	return own, b
 }
 
 // forebear looks for a known goroutine among the forebears of an unknown goroutine. It

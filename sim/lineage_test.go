@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -95,22 +96,30 @@ func TestARequestBelongsToTheCallInWhoseGoroutineItIsWritten(t *testing.T) {
 	}
 }
 
-func TestAGoroutineThatOutlivesItsCallSendsInNoCall(t *testing.T) {
+// A goroutine that first writes when its call is over, such as a watchdog, sends in no call. One that writes in its call and
+// goes on, such as the writer of a client's connection, sends in the call that is under way.
+func TestAGoroutineThatOutlivesItsCall(t *testing.T) {
 	ops, _ := lineageWorld(t, 1, func(th *Thread, _ chan<- string) {
 		lockCall(th, func(context.Context) {
-			c := mustDial(th, 1)
+			renewing, writing := mustDial(th, 1), mustDial(th, 1)
 			go func() {
-				c.talk("early\n")
+				time.Sleep(40 * ms)
+				renewing.talk("renew\n")
+				time.Sleep(60 * ms)
+				renewing.talk("again\n")
+			}()
+			go func() {
+				writing.talk("early\n")
 				time.Sleep(100 * ms)
-				c.talk("renew\n")
+				writing.talk("late\n")
 			}()
 			time.Sleep(10 * ms)
 		})
 		th.Sleep(50 * ms)
-		lockCall(th, func(context.Context) { time.Sleep(200 * ms) }) // the renewal falls into this call
+		lockCall(th, func(context.Context) { time.Sleep(200 * ms) })
 	})
-	if ops["early"] != 1 || ops["renew"] != 0 {
-		t.Errorf("the operations are %v, want 1 for early and 0 for renew", ops)
+	if want := map[string]int{"renew": 0, "again": 0, "early": 1, "late": 2}; !maps.Equal(ops, want) {
+		t.Errorf("the operations are %v, want %v", ops, want)
 	}
 }
 

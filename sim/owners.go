@@ -271,11 +271,20 @@ func (o *Owners) Granted(by Writer, lock, value string) bool {
 	return true
 }
 
-// granted is called when a call of t on a lock returned with a grant. If that shows whose value it
-// is, the record names the thread from the beginning.
-func (w *World) granted(t *Thread, lock string) {
-	s := w.held[lock]
-	if s == nil || !w.owners.Granted(Writer{Process: t.p.cfg.Name, Thread: t.name}, lock, s.Owner) {
+// granted is called when a call of t on a lock that began with the event of that index returned with a grant. If that
+// shows whose value it is, the record names the thread from the beginning. The value is that of the hold, or of the
+// first hold since the call began that is of an unknown thread, if it was over before the answer came.
+func (w *World) granted(t *Thread, lock string, invoked int) {
+	by, held := Writer{Process: t.p.cfg.Name, Thread: t.name}, w.held[lock]
+	learned := held != nil && w.owners.Granted(by, lock, held.Owner)
+	if learned {
+		held.Owner = t.name
+	}
+	for i := invoked; i < len(w.rec.Events) && !learned; i++ {
+		e := &w.rec.Events[i]
+		learned = e.Kind == model.KindState && e.Lock == lock && e.State.Owner != "" && w.owners.Granted(by, lock, e.State.Owner)
+	}
+	if !learned {
 		return
 	}
 	for i := range w.rec.Events {
@@ -283,7 +292,6 @@ func (w *World) granted(t *Thread, lock string) {
 			e.State = w.owners.Name(lock, e.State, nil)
 		}
 	}
-	s.Owner = t.name
 }
 
 // writer returns the sender of a request; nil for no request.
@@ -295,9 +303,10 @@ func (m *message) writer() *Writer {
 }
 
 // Writer returns the author as the sender of a request of a process. An unlock may hand the lock over to another
-// thread of its process. So a value that it writes first belongs to no thread until a call is granted the lock.
+// thread of its process, and a Shared author may write for each. So a value that they write first belongs to no thread
+// until a call is granted the lock.
 func (a Author) Writer(process string, words []string) *Writer {
-	if a.Action == model.ActUnlock {
+	if a.Action == model.ActUnlock || a.Shared {
 		return &Writer{Process: process, Words: words}
 	}
 	return &Writer{Process: process, Thread: a.Thread, Words: words, Guessed: a.Guessed}

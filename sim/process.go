@@ -587,6 +587,8 @@ type call struct {
 	op     int
 	what   Operation
 	cancel context.CancelCauseFunc
+	// invoked is the number of events before the call.
+	invoked int
 }
 
 // Operation is a call of a thread on a lock.
@@ -775,7 +777,7 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 			w.ops++
 			var cancel context.CancelCauseFunc
 			ctx, cancel = context.WithCancelCause(context.WithValue(context.Background(), callKey{}, w.ops))
-			c = &call{op: w.ops, what: what, cancel: cancel}
+			c = &call{op: w.ops, what: what, cancel: cancel, invoked: len(w.rec.Events)}
 			t.call = c
 			t.enter(threadCalling)
 			w.lineage.begins(t, c.op, what)
@@ -799,7 +801,7 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 			w.moved = w.now()
 			w.lineage.ends(t)
 			if outcome == model.Granted {
-				w.granted(t, what.Lock)
+				w.granted(t, what.Lock, c.invoked)
 			}
 			if t.call == c {
 				t.call = nil

@@ -130,6 +130,13 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 			}
 		}
 	}
+	for _, m := range x.Sent {
+		for _, t := range r.Faults {
+			if t.Spec.EndsConnections() && m.LostWithConnection() && m.AtNs <= t.FromNs && t.FromNs <= m.Lost.AtNs && first.AtNs <= t.FromNs && t.FromNs <= c.AtNs {
+				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Cause: faultIs(t.Text)})
+			}
+		}
+	}
 	for _, e := range r.Changes(lock) {
 		// A failover may also have brought back a place that y had given up.
 		back := !slices.Contains(e.Before.Queue, y.Caller) && slices.Contains(e.After.Queue, y.Caller)

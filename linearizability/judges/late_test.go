@@ -3,6 +3,7 @@ package judges
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/model"
 )
@@ -105,6 +106,46 @@ func TestAValueOfAnUnknownThreadMayWait(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "a value", lock: fair, record: record},
 		{rule: "a thread", lock: named, record: record, finds: "tidy bug: v7 stands in the queue of l at 0.001s, and does not wait"},
+	})
+}
+
+// A lock whose waiters may wait by its design for what is stale may leave a place in the queue that a request takes
+// once it is given up, and no other place.
+func TestARequestThatWasGivenUpMayStandInTheQueue(t *testing.T) {
+	const returned = `
+		0    a/1 takes lease=9000
+		500  b/1 invoke try_lock_timed wait=500
+		500  b/1 send acquire
+		1000 b/1 return unknown
+		1001 b/1 exec acquire -> a/1 1 9001 queue=b/1
+		2000 a/1 releases -> free
+		9900 server leave`
+	const overtaken = `
+		0    a/1 takes lease=9000
+		500  b/1 invoke try_lock_timed wait=500
+		500  b/1 send acquire
+		998  b/1 send leave
+		999  b/1 exec leave
+		999  b/1 deliver leave
+		1000 b/1 exec acquire -> a/1 1 9001 queue=b/1
+		1001 b/1 return unknown
+		2000 a/1 releases -> free
+		9900 server leave`
+	const inTime = `
+		0    a/1 takes lease=9000
+		500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001 queue=b/1
+		1000 b/1 return unknown
+		2000 a/1 releases -> free
+		9900 server leave`
+	stale := fairLock
+	stale.Waits = 2 * time.Second
+	const ghost = "tidy bug: b/1 stands in the queue"
+	testJudged(t, []judged{
+		{rule: "after the call", lock: stale, record: returned},
+		{rule: "but not without such a wait", lock: fairLock, record: returned, finds: ghost},
+		{rule: "after a later request", lock: stale, record: overtaken},
+		{rule: "nor here", lock: fairLock, record: overtaken, finds: ghost},
+		{rule: "a place that the call left", lock: stale, record: inTime, finds: ghost},
 	})
 }
 

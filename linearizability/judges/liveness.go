@@ -376,6 +376,9 @@ func (r *run) served(lock string) []span {
 			out = append(out, span{g.grant.AtNs, g.undo.AtNs})
 		}
 		grants := r.grants(o)
+		if c := r.answered(o); len(grants) == 0 && c != nil && o.Outcome == model.Granted {
+			grants = append(grants, c) // nobody knows who sent the request
+		}
 		if len(grants) == 0 {
 			continue
 		}

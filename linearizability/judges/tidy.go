@@ -46,13 +46,15 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	var out []Finding
 	told := map[string]int{} // by thread, the call that was reported
 	torn := false
-	open := map[string]*trace.Call{}     // by thread, the acquiring call that it is in
-	last := map[string]*trace.Call{}     // by thread, its last acquiring call
-	moving := map[string]int{}           // by thread, how many of its commands have not arrived
-	now := new(model.LockState)          // the state on the server
-	differ := false                      // the queue and the deadlines have different members
-	var parted *trace.Change             // when they became different
-	queued := map[string]*trace.Change{} // by thread, the change that put it into the queue, unless it has asked again since
+	open := map[string]*trace.Call{} // by thread, the acquiring call that it is in
+	last := map[string]*trace.Call{} // by thread, its last acquiring call
+	moving := map[string]int{}       // by thread, how many of its commands have not arrived
+	now := new(model.LockState)      // the state on the server
+	differ := false                  // the queue and the deadlines have different members
+	var parted *trace.Change         // when they became different
+	// stood has, by thread, the changes that gave it its places in the queue, unless it asked again since for the
+	// same place.
+	stood := map[string][]*trace.Change{}
 	look := func(at int64) {
 		if at >= r.LeaveNs {
 			return
@@ -75,15 +77,24 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 			if r.Record.Params.PerGrant && last[who] == nil {
 				continue // a value, and nobody knows which thread waits with it
 			}
+			if r.Record.Params.Waits > 0 && len(stood[who]) == places(now, who) && !slices.ContainsFunc(stood[who], func(c *trace.Change) bool { return !givenUp(c) }) {
+				continue // the liveness judge knows how long they may hold up others
+			}
 			told[who] = call
-			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(queued[who]), Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
+			o := last[who]
+			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
 				Detail: Ghost{}}
-			if o := last[who]; o != nil {
+			for _, c := range stood[who] {
+				f.Excuses = append(f.Excuses, r.byHand(c)...)
+			}
+			if o != nil {
 				f.Ops = []OpRef{refOf(o)}
 				f.Detail = Ghost{Call: o.Action, Outcome: answerOf(o), ReturnNs: o.ReturnedNs()}
 				f.Excuses = append(f.Excuses, r.couldNotLeave(o)...)
-				if c := queued[who]; c != nil && c.Call() != nil && c.Call() != o {
-					f.Excuses = append(f.Excuses, r.couldNotLeave(c.Call())...) // an earlier call put it there
+				for _, c := range stood[who] {
+					if c.Call() != nil && c.Call() != o {
+						f.Excuses = append(f.Excuses, r.couldNotLeave(c.Call())...) // an earlier call put it there
+					}
 				}
 			}
 			out = append(out, f)
@@ -108,7 +119,13 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 			c := changes[0]
 			now, changes = c.After, changes[1:]
 			for _, who := range entered(c.Before.Queue, now.Queue) {
-				queued[who] = c
+				stood[who] = append(stood[who], c)
+			}
+			for _, who := range entered(now.Queue, c.Before.Queue) {
+				if all := stood[who]; len(all) > 0 {
+					own := slices.IndexFunc(all, func(e *trace.Change) bool { return e.Call() != nil && e.Call() == c.Call() })
+					stood[who] = slices.Delete(all, max(own, 0), max(own, 0)+1)
+				}
 			}
 			differed := differ
 			if differ = r.Record.Params.Deadlines && isTorn(now); differ && !differed {
@@ -129,11 +146,24 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 			moving[who]--
 			executed = e.AtNs
 			if o := open[who]; e.Kind == model.KindExec && o != nil && o.Op == m.Op && m.Script == model.RoleAcquire {
-				delete(queued, who) // it stands there because of this call, whatever put it there
+				if !r.Record.Params.PerGrant {
+					delete(stood, who) // it stands there because of this call, whatever put it there
+				}
 			}
 		}
 	}
 	return out
+}
+
+// givenUp reports whether the request that made a change had been given up: its call had returned, or a later request
+// of the call overtook it.
+func givenUp(c *trace.Change) bool {
+	if c == nil || c.Call() == nil {
+		return false
+	}
+	return c.AtNs > c.Call().ReturnedNs() || slices.ContainsFunc(c.Call().Sent, func(m *trace.Command) bool {
+		return m.AtNs > c.By.AtNs && m.Executed != nil && m.Executed.AtNs < c.AtNs
+	})
 }
 
 // entered returns the threads that are in the queue after a change more often than before.

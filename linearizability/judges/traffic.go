@@ -15,14 +15,23 @@ import (
 const TrafficMost = 20
 
 // judgeTraffic finds waiters that send more than TrafficMost. A lock on several servers may send
-// this number to each server. Greetings do not count, and neither do commands that a fault met, since
+// this number to each server. A message wakes a waiter for one command. Where none comes, an unlock wakes it
+// for two, since a waiter that the server keeps waiting, such as one in BLPOP, waits again once another was faster. Greetings do not count, and neither do commands that a fault met, since
 // they may be sent again.
 // Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
 // process. A call of unknown outcome may leave a request that cleans up after it, which counts as one of a
 // call that its thread begins within a second.
 func judgeTraffic(r *run) []Finding {
-	woken, unknown := r.woken(), map[string][]int64{} // by thread, when calls of unknown outcome returned
+	pushed, unknown := r.woken(), map[string][]int64{} // by thread, when calls of unknown outcome returned
+	freed := map[string][]int64{}                      // by lock, twice for each request that ended a hold
+	for _, lock := range r.Locks {
+		for _, c := range r.Changes(lock) {
+			if c.Ended() && c.By != nil {
+				freed[lock] = append(freed[lock], c.AtNs, c.AtNs)
+			}
+		}
+	}
 	var out []Finding
 	for _, o := range r.Calls {
 		left := inSecond(unknown[o.Caller], o.AtNs-int64(time.Second))
@@ -37,9 +46,15 @@ func judgeTraffic(r *run) []Finding {
 			sent = append(sent, m.AtNs)
 		}
 		most := TrafficMost * max(r.Record.Params.Parts, 1)
-		if from, n, ok := burst(sent, woken[o.Process], most+left); ok {
+		woken := func(from int64) int {
+			if n := inSecond(pushed[o.Process], from); n > 0 {
+				return n
+			}
+			return inSecond(freed[o.Lock], from)
+		}
+		if from, n, ok := burst(sent, woken, most+left); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
-				Detail: Traffic{Sent: n, Woken: inSecond(woken[o.Process], from), Most: most}})
+				Detail: Traffic{Sent: n, Woken: woken(from), Most: most}})
 		}
 	}
 	return out
@@ -86,10 +101,10 @@ func (r *run) woken() map[string][]int64 {
 
 // burst finds the first second in which a waiter sent more than most, and the number
 // that it sent.
-func burst(sent, woken []int64, most int) (from int64, n int, ok bool) {
+func burst(sent []int64, woken func(from int64) int, most int) (from int64, n int, ok bool) {
 	slices.Sort(sent)
 	for _, at := range sent {
-		if n := inSecond(sent, at); n-inSecond(woken, at) > most {
+		if n := inSecond(sent, at); n-woken(at) > most {
 			return at, n, true
 		}
 	}

@@ -20,6 +20,16 @@ func TestTraffic(t *testing.T) {
 		}
 		return b.String() + "9000 server leave"
 	}
+	// contended is a waiter's commands while others have the lock that many times.
+	contended := func(n, every, holds int) string {
+		var b strings.Builder
+		b.WriteString(strings.Replace(asks(n, every), "0 a/1 takes lease=9000\n", "", 1))
+		for i := range holds {
+			fmt.Fprintf(&b, "\n%d c/1 takes\n%d c/1 releases", 100+15*i, 108+15*i)
+		}
+		fmt.Fprintf(&b, "\n%d c/1 takes lease=9000", 100+15*holds)
+		return b.String()
+	}
 	testJudged(t, []judged{
 		{rule: "twenty commands in a second", record: asks(20, 5)},
 		{rule: "and not one more", finds: "traffic bug: b/1 sent 21 commands for l in the second from 0.100s on, 21 more than it was woken; at most 20 more are allowed", record: asks(21, 5)},
@@ -37,6 +47,8 @@ func TestTraffic(t *testing.T) {
 		{rule: "what timers of a paused process send is of the world's making", record: asks(100, 5) + "\n100 server fault 1 pause of b for 6s\n6100 server heal 1"},
 		{rule: "that another is paused is no reason", finds: "traffic bug: b/1 sent 100 commands", record: asks(100, 5) + "\n100 server fault 1 pause of c for 6s\n6100 server heal 1"},
 		{rule: "nor that it was, but for as many commands once more", finds: "traffic bug: b/1 sent 60 commands for l in the second from 0.300s on", record: asks(100, 5) + "\n90 server fault 1 pause of b for 110ms\n200 server heal 1"},
+		{rule: "an unlock is a reason to ask twice", record: contended(120, 8, 60)},
+		{rule: "and not more often", finds: "traffic bug: b/1 sent 23 commands for l in the second from 0.100s on, 21 more than it was woken; at most 20 more are allowed", record: contended(23, 5, 1)},
 		{rule: "two waiters are two", record: asks(20, 5) + `
 			100 c/1 waits lock
 			` + strings.Repeat("101 c/1 send acquire\n101 c/1 exec acquire\n101 c/1 deliver acquire\n", 19)},

@@ -102,7 +102,20 @@ func (m *Command) attribute(v values, call *Call) {
 		}
 	case m.Guessed:
 		m.Owners = nil // its process is known, and its thread is not
+		if m.run.asksBeside(call) {
+			m.Call = nil
+		}
 	}
+}
+
+// asksBeside reports whether a call of another thread of a call's process is under way.
+func (r *Run) asksBeside(call *Call) bool {
+	for thread, calls := range r.threads {
+		if thread != call.Caller && model.ProcessOf(thread) == call.Process && calls[len(calls)-1].Return == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // asks reports whether a call of a process is under way, as far as the record was read.

@@ -156,15 +156,16 @@ func Judge(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64,
 	return v
 }
 
-// faithful returns the findings about what happened before a server met what it does not simulate.
+// faithful returns the findings about what happened before a server met what it does not simulate, and before
+// the lock panicked.
 func faithful(rec *model.Record, found []judges.Finding) []judges.Finding {
-	i := slices.IndexFunc(rec.Events, func(e model.Event) bool { return e.Kind == model.KindUnsimulated })
+	i := slices.IndexFunc(rec.Events, func(e model.Event) bool { return e.Kind == model.KindUnsimulated || e.Kind == model.KindDefect })
 	if i < 0 {
 		return found
 	}
 	at := rec.Events[i].AtNs
 	return slices.DeleteFunc(found, func(f judges.Finding) bool {
-		return f.AtNs >= at || slices.ContainsFunc(f.Ops, func(o judges.OpRef) bool { return o.ReturnNs >= at })
+		return f.Judge != judges.JudgeHarness && (f.AtNs >= at || slices.ContainsFunc(f.Ops, func(o judges.OpRef) bool { return o.ReturnNs >= at }))
 	})
 }
 

@@ -102,16 +102,41 @@ var classics = slices.Concat([]Story{
 	}),
 	requestsOf(1, 4, Story{
 		Name: "other-holder-before-request-%d-of-an-unlock", applies: leased,
+		// The unlock begins just before the end of the lease, so that no client gives the request up.
 		About:     "Request %d of an unlock comes when the lease is over and another has the lock. It must not end that hold.",
 		processes: "{a: {}, b: {}, c: {}}",
 		steps: `
-  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  a/1: [{lock: orders}, {sleep: {0.97}}, {unlock: orders}]
   b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]
   c/1: [{at: {1.1}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
 		eachServer: `
   - {servers: [{server}], when: {process: a, direction: request, script: unlock{after}}, do: hold, until: {granted: b/1}}
   - {servers: [{server}], when: {process: a, direction: request, script: renew}, from: {0.1}, do: hold, until: {granted: b/1}}`,
 	}),
+	requestsOf(2, 3, Story{
+		Name: "two-take-over-at-request-%d", applies: leased,
+		// c/1 waits first, since a lock with a queue grants it first.
+		About:     "The holder dies, and two waiters find its lease over. Request %d with which one of them takes the lock comes when the other has it.",
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders}]
+  b/1: [{at: {0.9}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  c/1: [{at: {0.8}}, {lock: orders}, {sleep: {0.4}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.1}, crash: a}`,
+		eachServer: `
+  - {servers: [{server}], when: {process: b, direction: request, script: acquire{after}}, from: {1}, do: hold, until: {granted: c/1}}`,
+	}),
+	[]Story{{
+		Name: "re-entry-after-the-lease", applies: both(reentrant, leased),
+		About:     "The lease ends while the renewals are late, and another gets the lock. The thread that had it locks again, and must wait for the other.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {at: {1.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: renew}, from: {0.05}, do: hold, until: {granted: b/1}}`,
+	}},
 	requestsOf(2, 3, Story{
 		Name: "waiter-before-request-%d-of-an-unlock", applies: always,
 		About:     "Request %d of an unlock is late, and a waiter that the requests before have woken finds the lock still held. It must get the lock when it is free.",

@@ -16,7 +16,8 @@ type Keyspace interface {
 	Hash(key string) map[string]string
 	List(key string) []string
 	SortedSet(key string) map[string]float64
-	// ExpiresMs is the last millisecond since the start in which the key lives;
+	// ExpiresMs is the last millisecond since the start in which the key lives, as State.Expires of package
+	// locktest wants it: a key that is set at 0 for 8 seconds gives 8000;
 	// -1: it has no expiry, -2: there is no key.
 	ExpiresMs(key string) int64
 	// StartMs is the start of the run in Unix milliseconds.

@@ -1,0 +1,235 @@
+package strangers
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"lockstep/locktest"
+	"lockstep/locktest/redistest"
+	"lockstep/scenarios/play"
+	"lockstep/scenarios/story"
+	"lockstep/sim"
+)
+
+// stepped is a lock of which each call is a function of a go-redis client.
+type stepped struct {
+	rdb          *redis.Client
+	name, value  string
+	levels       int
+	take, unlock func(ctx context.Context, l *stepped) (bool, error)
+}
+
+func (l *stepped) Lock(ctx context.Context) error {
+	for {
+		if ok, err := l.take(ctx, l); ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (l *stepped) Unlock(ctx context.Context) error {
+	ok, err := l.unlock(ctx, l)
+	if err == nil && !ok {
+		err = locktest.ErrNotHeld
+	}
+	return err
+}
+
+type steppedClient struct {
+	*redis.Client
+	take, unlock func(ctx context.Context, l *stepped) (bool, error)
+}
+
+func (c steppedClient) Lock(name string) (locktest.Lock, error) {
+	return &stepped{rdb: c.Client, name: name, value: rand.Text(), take: c.take, unlock: c.unlock}, nil
+}
+
+func script(text string) func(ctx context.Context, l *stepped) (bool, error) {
+	s := redis.NewScript(text)
+	return func(ctx context.Context, l *stepped) (bool, error) {
+		n, err := s.Run(ctx, l.rdb, []string{l.name}, l.value, lease.Milliseconds()).Int()
+		return n == 1, err
+	}
+}
+
+func takePlain(ctx context.Context, l *stepped) (bool, error) {
+	return l.rdb.SetNX(ctx, l.name, l.value, lease).Result()
+}
+
+// unlockWatched deletes in a transaction. The value is compared behind WATCH, or too early.
+func unlockWatched(early bool) func(ctx context.Context, l *stepped) (bool, error) {
+	return func(ctx context.Context, l *stepped) (ok bool, err error) {
+		mine := func(c redis.Cmdable) bool { return c.Get(ctx, l.name).Val() == l.value }
+		if early && !mine(l.rdb) {
+			return false, nil
+		}
+		err = l.rdb.Watch(ctx, func(tx *redis.Tx) error {
+			if !early && !mine(tx) {
+				return nil
+			}
+			_, err := tx.TxPipelined(ctx, func(pipe redis.Pipeliner) error { return pipe.Del(ctx, l.name).Err() })
+			ok = err == nil
+			return err
+		}, l.name)
+		if errors.Is(err, redis.TxFailedErr) {
+			err = nil
+		}
+		return ok, err
+	}
+}
+
+// The value of a lock whose key never expires has the end of the lease, after a colon.
+var (
+	takeDated = script(`
+local now = redis.call('TIME')
+local ms = now[1] * 1000 + math.floor(now[2] / 1000)
+local value = redis.call('GET', KEYS[1])
+if value and tonumber(string.match(value, ':(%d+)')) > ms then return 0 end
+redis.call('SET', KEYS[1], ARGV[1] .. ':' .. (ms + ARGV[2]))
+return 1`)
+	unlockDated = script(`
+local value = redis.call('GET', KEYS[1])
+if not value or string.match(value, '[^:]+') ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])`)
+)
+
+// takeDatedInTwo compares the end of the lease itself.
+func takeDatedInTwo(ctx context.Context, l *stepped) (bool, error) {
+	now, err := l.rdb.Time(ctx).Result()
+	if err != nil {
+		return false, err
+	}
+	mine := fmt.Sprintf("%s:%d", l.value, now.Add(lease).UnixMilli())
+	value, err := l.rdb.Get(ctx, l.name).Result()
+	if errors.Is(err, redis.Nil) {
+		return l.rdb.SetNX(ctx, l.name, mine, 0).Result()
+	}
+	if err != nil {
+		return false, err
+	}
+	_, end, _ := strings.Cut(value, ":")
+	if ms, _ := strconv.ParseInt(end, 10, 64); ms > now.UnixMilli() {
+		return false, nil
+	}
+	err = l.rdb.Set(ctx, l.name, mine, 0).Err()
+	return err == nil, err
+}
+
+func dated(s locktest.Snapshot, name string) *locktest.State {
+	keys := redistest.Keys(s, 0)
+	value, _ := keys.String(name)
+	owner, end, ok := strings.Cut(value, ":")
+	ms, _ := strconv.ParseInt(end, 10, 64)
+	if at := time.Duration(ms-keys.StartMs()) * time.Millisecond; ok && at > s.Now() {
+		return &locktest.State{Owner: owner, Expires: at}
+	}
+	return nil
+}
+
+// The key of a re-entrant lock is a hash with its levels by value.
+var (
+	takeLevel = script(`
+if redis.call('EXISTS', KEYS[1]) == 1 and redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])`)
+	unlockLevel = script(`
+if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
+if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) == 0 then redis.call('DEL', KEYS[1]) end
+return 1`)
+)
+
+// takeLevelBlindly relies on what the handle remembers once it has the lock.
+func takeLevelBlindly(ctx context.Context, l *stepped) (ok bool, err error) {
+	if l.levels == 0 {
+		ok, err = takeLevel(ctx, l)
+	} else {
+		_, err = l.rdb.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			pipe.HIncrBy(ctx, l.name, l.value, 1)
+			return pipe.PExpire(ctx, l.name, lease).Err()
+		})
+		ok = err == nil
+	}
+	if ok {
+		l.levels++
+	}
+	return ok, err
+}
+
+func levelled(s locktest.Snapshot, name string) *locktest.State {
+	keys := redistest.Keys(s, 0)
+	levels := keys.Hash(name)
+	owners := slices.Sorted(maps.Keys(levels))
+	if len(owners) == 0 {
+		return nil
+	}
+	count, _ := strconv.Atoi(levels[owners[0]])
+	return &locktest.State{Owner: owners[0], Count: count, Expires: time.Duration(keys.ExpiresMs(name)) * time.Millisecond}
+}
+
+// A story finds what a lock does between two requests of a call, and does not accuse its right twin.
+func TestStoriesBetweenRequests(t *testing.T) {
+	h := sim.NewHost(t)
+	for _, c := range []struct {
+		name, stories string // stories is the beginning of the names of the stories that find the wrong lock
+		wrong, right  func(ctx context.Context, l *stepped) (bool, error)
+		take, unlock  func(ctx context.Context, l *stepped) (bool, error) // nil: wrong or right
+		state         func(locktest.Snapshot, string) *locktest.State
+		reentrant     bool
+	}{
+		{"compares-before-watch", "other-holder-before-request-", unlockWatched(true), unlockWatched(false), takePlain, nil, redistest.Value(nil), false},
+		{"takes-over-in-two", "two-take-over-at-request-", takeDatedInTwo, takeDated, nil, unlockDated, dated, false},
+		{"remembers-levels", "re-entry-after-the-lease", takeLevelBlindly, takeLevel, nil, unlockLevel, levelled, true},
+	} {
+		for _, wrong := range []bool{false, true} {
+			client, name := steppedClient{take: c.take, unlock: c.unlock}, c.name
+			changed := &client.take
+			if c.unlock == nil {
+				changed = &client.unlock
+			}
+			if *changed = c.right; wrong {
+				*changed = c.wrong
+				name += "-wrong"
+			}
+			lock, err := register(h, locktest.Subject{
+				Name: name, Servers: redistest.Servers(1), Lease: lease, State: c.state, Reentrant: c.reentrant,
+				Open: func(p *locktest.Process) (locktest.Client, error) {
+					client := client
+					client.Client = redistest.NewClient(p, 0)
+					return client, nil
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			told, accused := story.Of(lock, 0), ""
+			for _, s := range story.All {
+				if !strings.HasPrefix(s.Name, c.stories) || s.Lacks(told) != "" {
+					continue
+				}
+				sc := s.Scenario(told)
+				accuse(play.RunTwice(h, sc, lock, sc.SeedFirst), s.Name, func(a Accusation) bool {
+					accused += "\n" + a.String()
+					return true
+				})
+			}
+			if wrong != (accused != "") {
+				t.Errorf("%s is accused of: %s", name, accused)
+			}
+		}
+	}
+}
