@@ -277,21 +277,23 @@ func (o *Owners) Granted(by Writer, lock, value string) bool {
 func (w *World) granted(t *Thread, lock string, invoked int) {
 	by, held := Writer{Process: t.p.cfg.Name, Thread: t.name}, w.held[lock]
 	learned := held != nil && w.owners.Granted(by, lock, held.Owner)
-	if learned {
-		held.Owner = t.name
-	}
 	for i := invoked; i < len(w.rec.Events) && !learned; i++ {
 		e := &w.rec.Events[i]
 		learned = e.Kind == model.KindState && e.Lock == lock && e.State.Owner != "" && w.owners.Granted(by, lock, e.State.Owner)
 	}
-	if !learned {
-		return
+	if learned {
+		w.rename(lock)
 	}
+}
+
+// rename names the threads in the states of a lock so far, after it was learned whose a value is.
+func (w *World) rename(lock string) {
 	for i := range w.rec.Events {
 		if e := &w.rec.Events[i]; e.Kind == model.KindState && e.Lock == lock {
 			e.State = w.owners.Name(lock, e.State, nil)
 		}
 	}
+	w.held[lock] = w.owners.Name(lock, w.held[lock], nil)
 }
 
 // writer returns the sender of a request; nil for no request.

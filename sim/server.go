@@ -527,6 +527,9 @@ func (n *node) observe(m *message) {
 			n.w.owners.Took(name, state, by)
 		}
 		state = n.w.owners.Name(name, state, by)
+		if was := n.w.held[name]; was.Held() && state.Held() && was.Value == state.Value && was.Owner != state.Owner {
+			n.w.rename(name)
+		}
 		if was := n.w.held[name]; by != nil && by.Thread == "" && m.author.Op == 0 && was.Held() && state.Held() && state.Owner == was.Owner && state.ExpiresMs > was.ExpiresMs {
 			n.w.owners.Prolonged(name, by.Words)
 		}

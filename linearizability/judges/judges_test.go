@@ -600,6 +600,17 @@ func TestMisdelete(t *testing.T) {
 			0    a/1 takes lease=3000
 			100  b/1 renews -> a/1 1 30101
 			9000 server leave`},
+		{rule: "a part of a stream does not say whose session it renews", record: `
+			0    a/1 takes lease=3000
+			100  b/1 send renew command=SEGMENT
+			101  b/1 exec renew -> a/1 1 5001
+			5002 server expire -> free
+			9000 server leave`},
+		{rule: "but whose hold ended with it", finds: "misdelete bug: renew of b/1 (SEGMENT, sent at 0.100s) ended the hold of a/1", record: `
+			0    a/1 takes lease=3000
+			100  b/1 send renew command=SEGMENT
+			101  b/1 exec renew -> free
+			9000 server leave`},
 		{rule: "a renewal by another process, of an unknown thread", finds: "misdelete bug: EVAL of b (EVAL, sent at 0.100s) prolonged the hold of a/1", record: `
 			0    a/1 takes lease=3000
 			100  b/2 send PEXPIRE nobody=y
@@ -1633,6 +1644,12 @@ func TestLease(t *testing.T) {
 			0    a/1 takes
 			1000 a/1 releases
 			2000 a/1 send renew
+			2001 a/1 exec renew
+			9000 server leave`},
+		{rule: "a part of a stream may be of another session", record: `
+			0    a/1 takes
+			1000 a/1 releases
+			2000 a/1 send renew command=SEGMENT
 			2001 a/1 exec renew
 			9000 server leave`},
 		{rule: "before it returned", record: `

@@ -517,8 +517,8 @@ func (r *run) lateRenewals(lock string) []Finding {
 				k.at = e.AtNs
 				k.since = LateRenewal{Call: o.Action, Outcome: answerOf(o), ReturnNs: e.AtNs}
 			}
-		case e.Kind == model.KindSend && e.AtNs < r.LeaveNs && r.Command(e.Msg).Script == model.RoleRenew:
-			m := r.Command(e.Msg)
+		case e.Kind == model.KindSend && e.AtNs < r.LeaveNs && r.Command(e.Msg).Script == model.RoleRenew && e.Command != model.SegmentCommand:
+			m := r.Command(e.Msg) // a part of a stream does not say which session it renews, or whether it renews one
 			for j, l := range m.Locks {
 				if l != lock || j >= len(m.Owners) {
 					continue

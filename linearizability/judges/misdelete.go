@@ -19,10 +19,13 @@ func judgeMisdelete(r *run) []Finding {
 				continue
 			}
 			by := c.By.Threads
-			if len(by) == 0 {
-				if owner := model.ProcessOf(c.Before.Owner); owner == "" || owner == c.By.Process || c.By.Command == model.SegmentCommand {
-					continue // a value of an unknown thread, perhaps the owner itself, or a server that does other work
-				}
+			switch owner := model.ProcessOf(c.Before.Owner); {
+			case owner == "" && (len(by) == 0 || r.begunBy(c) == c.By.Process):
+				continue // a value of an unknown thread, perhaps of the one that sent the request
+			case len(by) > 0:
+			case owner == c.By.Process || c.By.Command == model.SegmentCommand:
+				continue // perhaps the owner itself, or a server that does other work
+			default:
 				by = []string{c.By.Process}
 			}
 			d := Misdelete{Verb: cmp.Or(string(c.By.Script), c.By.Command), Command: c.By.Command, Threads: by, SentNs: c.By.AtNs, Levels: c.After.Count, Owner: c.Before.Owner}
@@ -33,10 +36,10 @@ func judgeMisdelete(r *run) []Finding {
 				d.Change = HoldCounted
 			case c.After.ExpiresMs < c.Before.ExpiresMs && c.After.ExpiresMs >= 0:
 				d.Change = HoldShortened
-			case c.After.ExpiresMs != c.Before.ExpiresMs:
+			case c.After.ExpiresMs != c.Before.ExpiresMs && c.By.Command != model.SegmentCommand: // else another stream, or the server
 				d.Change = HoldProlonged
 			default:
-				continue // only the queue moved
+				continue // only the queue moved, or nobody knows by whom the hold was prolonged
 			}
 			f := Finding{Judge: model.JudgeMisdelete, Verdict: Broken, AtNs: c.AtNs, Facts: model.Facts{Lock: lock}, Detail: d}
 			if len(c.By.Threads) > 0 {
@@ -53,6 +56,14 @@ func judgeMisdelete(r *run) []Finding {
 		}
 	}
 	return out
+}
+
+// begunBy returns the process whose request began the hold that a change met; "": none did.
+func (r *run) begunBy(c *trace.Change) string {
+	if holds := r.HoldsOf(c.Lock, c.Before.Owner, c.AtNs, c.AtNs); len(holds) > 0 && holds[0].Began.By != nil {
+		return holds[0].Began.By.Process
+	}
+	return ""
 }
 
 // broughtBack reports whether a fault began the hold that a change met, and its owner does not believe in it.
