@@ -1911,8 +1911,28 @@ func TestLiveness(t *testing.T) {
 		{rule: "a call waits for the beginning of a connection that a fault held up", lock: ourLock, record: connects},
 		{rule: "but for no other request of nobody", lock: ourLock, finds: "liveness bug: a/1 waited for l from 0.000s",
 			record: strings.Replace(connects, "0    a/1 hit 1 connect", "", 1)},
-		{rule: "nor for a channel", lock: ourLock, finds: "liveness bug: a/1 waited for l from 0.000s",
-			record: strings.Replace(connects, "nobody=y", "nobody=y listens=start", 1)},
+		{rule: "a late answer that refused a call is no reason to wait for a lease", lock: anybodys, finds: "liveness bug: b/1 waited for l from 0.400s to 9.000s while nobody believed to hold it; the bound is 1.001s", record: `
+			0    a/1 takes
+			100  b/1 invoke lock
+			100  b/1 send acquire
+			101  b/1 exec acquire
+			102  b/1 hit 1 acquire reply delay
+			300  a/1 releases
+			400  b/1 deliver acquire
+			9000 server leave`},
+		{rule: "a lost one is", lock: anybodys, record: `
+			0    a/1 takes
+			100  b/1 invoke lock
+			100  b/1 send acquire
+			101  b/1 exec acquire
+			102  b/1 hit 1 acquire reply
+			102  b/1 lost acquire reply dropped
+			300  a/1 releases
+			9000 server leave`},
+		{rule: "nor for a channel, once a call has asked for something", lock: ourLock, finds: "liveness bug: a/1 waited for l from 0.000s",
+			record: strings.NewReplacer("nobody=y", "nobody=y listens=start", "0    a/1 invoke lock", "0    a/1 invoke lock\n0 a/1 send acquire\n0 a/1 exec acquire\n0 a/1 deliver acquire",
+				"5002 a/1 exec acquire", "5002 a/1 exec acquire nth=2", "5003 a/1 deliver acquire", "5003 a/1 deliver acquire nth=2").Replace(connects)},
+		{rule: "before, it waits until the client is open", lock: ourLock, record: strings.Replace(connects, "nobody=y", "nobody=y listens=start", 1)},
 		{rule: "and no longer than the fault holds it up", lock: ourLock, finds: "liveness bug: a/1 waited for l from 0.003s",
 			record: strings.NewReplacer("5000 a/1 exec connect", "2    a/1 exec connect", "5001 a/1 deliver connect", "3    a/1 deliver connect").Replace(connects)},
 		{rule: "a level without a lease that is not given up is waited for, whatever the lease of a later one", lock: ourLock, record: `

@@ -305,12 +305,14 @@ type heldConnection struct {
 // heldConnections returns the times in which a fault held up a request of the process that belongs
 // to no call, such as the beginning of a connection or of a session, or ended its connection. Calls
 // and renewals that are sent on the connection wait for it. A request that listens to a channel holds
-// up only the messages of that channel. A client that waits before it connects again has one
+// up only the messages of that channel, unless it is sent before any request of a call: calls wait until the client is open. A client that waits before it connects again has one
 // connection, which any lost request ends.
 func (r *run) heldConnections(process string) []heldConnection {
 	var out []heldConnection
+	called := false
 	for _, m := range r.CommandsFrom(process) {
-		if m.Call != nil || m.Listens != model.ListensNot {
+		called = called || m.Call != nil
+		if m.Call != nil || called && m.Listens != model.ListensNot {
 			continue
 		}
 		if m.LostWithConnection() { // whatever message the fault met
@@ -657,7 +659,11 @@ func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 		}
 		if m.Process == o.Process && m.Op == o.Op || m.Lost != nil && m.Process == o.Process && m.Script == "" {
 			for _, h := range m.Hits {
-				out = append(out, disturbance{from: h.AtNs, at: h.AtNs, what: byFaultNamed(h.Text), extra: reconnect})
+				d := disturbance{from: h.AtNs, at: h.AtNs, what: byFaultNamed(h.Text), extra: reconnect}
+				if h.Dir == "reply" && m.Lost == nil && m.RepliedNs >= 0 && len(m.Changes) == 0 {
+					d.at, d.extra = m.RepliedNs, time.Millisecond // it was late, and left nothing behind
+				}
+				out = append(out, d)
 			}
 		}
 	}

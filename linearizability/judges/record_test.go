@@ -36,7 +36,7 @@ import (
 //	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free
 //	5    server fault 1 wall clock of the server steps by 10s -> free
 //	6005 server heal 1
-//	7    a/1 hit 1 renew                      # fault 1 met that command; hit 1 renew delay: and put it off
+//	7    a/1 hit 1 renew                      # fault 1 met that command; hit 1 renew delay: and put it off; hit 1 renew reply: its answer
 //	8    a/1 lost renew reply dropped         # request or reply, and why
 //	9    b push lost dropped                  # a published message that never came to b
 //	9    b push hit                           # one that fault 1 puts off; hit hold: until it ends
@@ -354,7 +354,12 @@ func (b *recorder) add(l recordLine) {
 		message(model.KindDeliver, word(0))
 	case "hit":
 		message(model.KindHit, word(1))
-		e.Fault, e.Do, e.Dir = int(number64(word(0))), cmp.Or(strings.Join(l.words[2:], " "), "drop"), "request"
+		e.Fault, e.Dir = int(number64(word(0))), "request"
+		do := l.words[2:]
+		if len(do) > 0 && do[0] == "reply" {
+			e.Dir, do = "reply", do[1:]
+		}
+		e.Do = cmp.Or(strings.Join(do, " "), "drop")
 		e.Text = e.Do + " of " + word(1)
 	case "lost":
 		message(model.KindLost, word(0))

@@ -155,12 +155,17 @@ func (c *Change) renews() bool {
 	return c.Before.Held() && !c.Started() && !c.Ended() && c.Before.Count == c.After.Count && c.Before.ExpiresMs != c.After.ExpiresMs
 }
 
-// nameRenewals gives the role of a renewal to each command that only moved the end of a hold although
+// shortens reports whether a change moved the end of a hold to an earlier instant.
+func (c *Change) shortens() bool {
+	return c.After.ExpiresMs >= 0 && (c.Before.ExpiresMs < 0 || c.After.ExpiresMs < c.Before.ExpiresMs)
+}
+
+// nameRenewals gives the role of a renewal to each command that only put off the end of a hold although
 // its goroutine works for no thread or its thread was in an unlock, and takes it out of that call.
 func (r *Run) nameRenewals() {
 	for _, m := range r.Commands {
 		if len(m.Changes) == 0 || m.Call == nil || !m.Guessed && m.Call.Action != model.ActUnlock || m.Call.Action == model.ActExtend ||
-			slices.ContainsFunc(m.Changes, func(c *Change) bool { return !c.renews() }) {
+			slices.ContainsFunc(m.Changes, func(c *Change) bool { return !c.renews() || c.shortens() }) {
 			continue
 		}
 		call := m.Call

@@ -100,6 +100,26 @@ var classics = slices.Concat([]Story{
 		eachServer: `
   - {servers: [{server}], when: {process: a, direction: request, script: unlock}, from: {0.04}, do: hold, until: {executed: {process: b, script: acquire, nth: {request}}}}`,
 	}),
+	requestsOf(1, 3, Story{
+		Name: "release-before-answer-%d-to-a-waiter", applies: always,
+		About:     "The holder releases the lock while the answer to request %d of a waiter is under way, and whatever wakes the waiter comes before that answer. The waiter must get the lock all the same.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {at: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.09}}, {lock: orders}, {sleep: {0.05}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: b, direction: reply, script: acquire, nth: {request}}, do: delay, for: {0.05<300ms}}`,
+	}),
+	requestsOf(1, 4, Story{
+		Name: "release-by-request-2-after-request-%d-of-a-waiter", applies: always,
+		About:     "The holder sends the second request of its unlock just after request %d of a waiter. The waiter must get the lock all the same.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {unlock: orders}, {at: {0.05}}, {lock: orders}, {at: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.12}}, {lock: orders}, {sleep: {0.05}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: unlock, after: 1}, from: {0.04}, do: hold, until: {executed: {process: b, script: acquire, nth: {request}}}}`,
+	}),
 	requestsOf(1, 4, Story{
 		Name: "other-holder-before-request-%d-of-an-unlock", applies: leased,
 		// The unlock begins just before the end of the lease, so that no client gives the request up.
