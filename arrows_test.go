@@ -1,5 +1,5 @@
 // Package lockstep holds no code: the folders do. This test keeps the rooms of the
-// house, and the arrows between them, as docs/design.md has them.
+// house, and the arrows between them. docs/design.md says what each room is for.
 package lockstep
 
 import (

@@ -18,7 +18,7 @@ import (
 )
 
 // ruleStories show rules of the client that no other comparison proved: a mutant
-// that breaks the rule passed them. See docs/fidelity.md.
+// that breaks the rule passed them. See rules.md.
 var ruleStories = []story{
 	{name: "two locks of two threads are both renewed", tell: func(s *stage) {
 		if s.rel.Watchdog == redisson.WatchdogTimer {

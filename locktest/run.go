@@ -744,7 +744,7 @@ func (r *runner) rest(t *testing.T, v play.Verdict) {
 			for _, e := range f.Excuses {
 				excuses = append(excuses, sentence.Excuse(e))
 			}
-			say(t).Logf("limit, %s: %s. Not promised here: %s", f.Judge, sentence.Finding(f), sentence.Join(strings.Join(excuses, "; "), sentence.Control(f.Control)))
+			say(t).Logf("limit, %s: %s. Its excuse: %s", f.Judge, sentence.Finding(f), sentence.Join(strings.Join(excuses, "; "), sentence.Control(f.Control)))
 		}
 	}
 }
@@ -876,7 +876,7 @@ func (r *runner) explore(t *testing.T, h *sim.Host) {
 	}
 	for _, g := range total.Groups {
 		if g.Class != judges.ClassBug {
-			say(t).Logf("limit, %s (%s): %s. Not promised here: %s", g.Judge, counted.Of(g.Count, "run"), g.Why, g.Excused())
+			say(t).Logf("limit, %s (%s): %s. Its excuse: %s", g.Judge, counted.Of(g.Count, "run"), g.Why, g.Excused())
 			continue
 		}
 		if r.limit.late() && g.Least.Recording != "" {

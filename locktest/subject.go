@@ -258,8 +258,8 @@ func (p *Process) Value(drawn string) string {
 
 // Serves runs f, which starts a client that the calling thread has for one lock, such as a session. A
 // request of that client's goroutines belongs to the call that the thread is in when it is written.
-// Outside of calls it renews the hold that the thread has, if it has one. Without Serves they send in
-// no call once the call is over in which they began.
+// Outside of calls it renews the hold that the thread has, if it has one. Without Serves, what these
+// goroutines send belongs to the call that started them while it lasts, and to no call after that.
 func (p *Process) Serves(lock string, f func()) { p.p.Serves(lock, f) }
 
 // Keeps is Serves for what belongs to no call even while the thread is in one, such as requests

@@ -149,24 +149,7 @@ func TestTheExampleOfTheReadme(t *testing.T) {
 	}
 }
 
-// The lock on etcd of docs/servers.md is the test of package etcdtest, and passes in a module outside
-// of this one, with the commands of the page. Without its comparison of revisions it fails.
-func TestTheLockOnEtcdOfTheDocumentation(t *testing.T) {
-	const page = "../docs/servers.md"
-	shown := example(t, page)
-	if want := strings.Replace(read(t, "etcdtest/orders_test.go"), "package etcdtest_test\n", "package shop\n", 1); shown != want {
-		t.Errorf("%s shows another test than etcdtest/orders_test.go", page)
-	}
-	dir, commands := outside(t, page, shown)
-	must(t, dir, nil, commands)
-	const compares, blind = "If(mine).Then(", "Then("
-	write(t, filepath.Join(dir, "orders_test.go"), strings.Replace(strings.Replace(shown, compares, blind, 1), "mine := ", "_ = ", 1))
-	if text, passed := shell(dir, nil, "go test ./... -run TestOrders/stories"); passed || !strings.Contains(text, "orders breaks misdelete: ") {
-		t.Errorf("a lock that deletes the key of another passes:\n%s", text)
-	}
-}
-
-// The locks on ZooKeeper, MySQL and NATS that docs/servers.md links pass in a module outside of this
+// The locks on etcd, ZooKeeper, MySQL and NATS that docs/servers.md links pass in a module outside of this
 // one, with the commands of the page. Those that compare the owner fail without that, since they then end
 // the hold of another.
 func TestTheLocksOnOtherServersOfTheDocumentation(t *testing.T) {
@@ -178,7 +161,7 @@ func TestTheLocksOnOtherServersOfTheDocumentation(t *testing.T) {
 	alone := func(file string) string { return strings.TrimSuffix(file, "_test.go") + "/shop_test.go" }
 	shown := map[string]string{}
 	for _, file := range []string{
-		"zookeepertest/orders_test.go", "zookeepertest/single_test.go", "mysqltest/orders_test.go", "mysqltest/table_test.go", "mysqltest/userlock_test.go",
+		"etcdtest/orders_test.go", "zookeepertest/orders_test.go", "zookeepertest/single_test.go", "mysqltest/orders_test.go", "mysqltest/table_test.go", "mysqltest/userlock_test.go",
 		"natstest/orders_test.go",
 	} {
 		if !strings.Contains(read(t, page), "](../peers/"+file+")") {
@@ -190,6 +173,7 @@ func TestTheLocksOnOtherServersOfTheDocumentation(t *testing.T) {
 	// Few schedules, since the tests of the packages play the rest.
 	must(t, dir, nil, strings.Replace(commands, "go test ./...", "go test ./... -lockstep.runs=5", 1))
 	for _, l := range []struct{ file, compares, blind, finding string }{
+		{"etcdtest/orders_test.go", "If(mine).", "If([]clientv3.Cmp{mine}[:0]...).", "orders breaks misdelete: "},
 		{"zookeepertest/single_test.go", "node.EphemeralOwner != l.session", "node.EphemeralOwner == 0", "single breaks misdelete: "},
 		{"mysqltest/orders_test.go", "AND owner = ? AND expires > NOW(6)", "AND '' <> ? AND expires > NOW(6)", "orders breaks misdelete: "},
 		{"mysqltest/table_test.go", "AND holder = ? AND", "AND '' <> ? AND", "leases breaks misdelete: "},

@@ -24,7 +24,7 @@ type Need struct {
 
 // sound lists the promises that a lock must keep to meet any need: none of their cells may be a
 // bug.
-var sound = []string{"one owner at a time", "not freed by another", "live after a crash", "lease kept"}
+var sound = []string{"one owner at a time", "not freed by another", "no waiter is forgotten", "lease kept"}
 
 // soon is the longest hand-over of a lock for short waits, in ms.
 const soon = 10
@@ -68,7 +68,7 @@ var Needs = []Need{
 	},
 	{
 		Name:    "It must survive the faults that its servers may have in the survey, such as a restart",
-		Asks:    "one owner at a time, not freed by another, live after a crash and lease kept: held under faults of servers. The faults that the lock met stand behind it",
+		Asks:    "one owner at a time, not freed by another, no waiter is forgotten and lease kept: held under faults of servers. The faults that the lock met stand behind it",
 		promise: "one owner at a time",
 		servers: true,
 		meets: func(l Lock) bool {

@@ -86,7 +86,7 @@ var Promises = []Promise{
 	{Name: "re-entrant", Judge: model.JudgeHoldCount, Of: func(t model.Traits) bool { return !t.Uncounted && !t.NonReentrant }, Lacks: "it counts no levels of a hold"},
 	{Name: "fair", Judge: model.JudgeFIFO, Lacks: "its waiters have no order"},
 	{Name: "bounded wait", Judge: model.JudgeWaitBound},
-	{Name: "live after a crash", Judge: model.JudgeLiveness},
+	{Name: "no waiter is forgotten", Judge: model.JudgeLiveness},
 	{Name: "lease kept", Judge: model.JudgeLease},
 	// A holder that is told in time no longer believes in its hold when another thread gets the
 	// lock. So the judge of mutual exclusion finds a holder that is told too late.
@@ -96,6 +96,9 @@ var Promises = []Promise{
 	{Name: "little traffic", Judge: model.JudgeTraffic},
 	{Name: "nothing left behind", Judge: model.JudgeTidy},
 }
+
+// renamed has the names of promises that surveys of older programs have otherwise.
+var renamed = map[string]string{"live after a crash": "no waiter is forgotten"}
 
 // Word is the content of a cell.
 type Word string

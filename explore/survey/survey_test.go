@@ -303,8 +303,10 @@ func TestASlowLockPlaysFewerRuns(t *testing.T) {
 	if err := (Survey{Options: Options{Runs: 40}, Locks: []Lock{l}}).WriteMarkdown(&b); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(b.String(), "these met fewer: setnx-cad 10. ") {
-		t.Errorf("the page does not say how many runs there were:\n%s", b.String())
+	for _, want := range []string{"these met fewer: setnx-cad 10. ", "\n* restart with data, restart without data, failover, script flush, stall: `setnx-cad`\n"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the page does not say %q:\n%s", want, b.String())
+		}
 	}
 }
 
@@ -338,6 +340,31 @@ func TestTheLockByHandlesIsJudgedForWhatItTells(t *testing.T) {
 		bug := l.Summary("lost hold told")
 		if handles == planted && (bug.Word != Bug || !strings.HasPrefix(bug.Recording, planted+".") || !strings.Contains(l.Recordings[bug.Recording], `"lock":"`+planted+`"`)) {
 			t.Errorf("%+v; want a bug with a recording of %s", bug, planted)
+		}
+	}
+}
+
+// Locks whose servers can have the same faults stand together.
+func TestASurveySaysWhichFaultsTheServersCouldHave(t *testing.T) {
+	s := Survey{Locks: []Lock{{Name: "a", ServerFaults: []string{"stall", "failover"}}, {Name: "b", ServerFaults: []string{"stall"}},
+		{Name: "c", ServerFaults: []string{"stall", "failover"}}, {Name: "d", ServerFaults: []string{}}}}
+	want := []Weather{{"stall, failover", []string{"a", "c"}}, {"stall", []string{"b"}}, {"none", []string{"d"}}}
+	if got := s.Weathers(); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v; want %v", got, want)
+	}
+}
+
+// A survey that an older program wrote has an older name of a promise.
+func TestAnOlderSurveyIsReadWithTheNewNames(t *testing.T) {
+	s, _, err := Read(strings.NewReader(`{"survey":"simrun survey"}
+{"lock":"a","cells":[{"promise":"live after a crash","faults":"none","word":"bug"},{"promise":"fair","faults":"none","word":"held"}]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for promise, want := range map[string]Word{"no waiter is forgotten": Bug, "fair": Held, "live after a crash": ""} {
+		if got := s.Locks[0].Summary(promise).Word; got != want {
+			t.Errorf("%s: %q; want %q", promise, got, want)
 		}
 	}
 }

@@ -99,6 +99,9 @@ func Read(r io.Reader) (Survey, explore.Versions, error) {
 		if err := dec.Decode(&l); err != nil {
 			return s, h.Versions, fmt.Errorf("not a survey: lock %d: %w", len(s.Locks)+1, err)
 		}
+		for i, c := range l.Cells {
+			l.Cells[i].Promise = cmp.Or(renamed[c.Promise], c.Promise)
+		}
 		s.Locks = append(s.Locks, l)
 	}
 	return s, h.Versions, nil
@@ -136,6 +139,28 @@ func (s Survey) about() string {
 		"bug: it broke although its condition held. not promised: the lock does not claim it. "+
 		"not judged: the lock does not show what the judge needs."+reasons, s.Options.Runs, s.Options.Seed)
 }
+
+// Weather is a set of faults of servers, and the locks whose servers could have these and no others.
+type Weather struct {
+	Faults string
+	Locks  []string
+}
+
+// Weathers returns which faults the servers of the locks could have, in the order of the locks.
+func (s Survey) Weathers() (all []Weather) {
+	for _, l := range s.Locks {
+		faults := cmp.Or(strings.Join(l.serverFaults(), ", "), "none")
+		i := slices.IndexFunc(all, func(w Weather) bool { return w.Faults == faults })
+		if i < 0 {
+			i, all = len(all), append(all, Weather{Faults: faults})
+		}
+		all[i].Locks = append(all[i].Locks, l.Name)
+	}
+	return all
+}
+
+// weatherAbout stands before the faults of servers.
+const weatherAbout = "Compare two locks only by faults that both could meet. These are the faults of the class server:"
 
 // CostHead is the head of the table of costs.
 var CostHead = []string{"lock", "acquire: requests", "round trips", "unlock: requests", "round trips", "hand-over: messages", "ms from unlock to grant", "ten waiters: requests per second"}
@@ -177,6 +202,10 @@ func (s Survey) WriteMarkdown(w io.Writer) error {
 			cells = append(cells, text)
 		}
 		row(b, cells)
+	}
+	fmt.Fprintf(b, "\n%s\n\n", weatherAbout)
+	for _, w := range s.Weathers() {
+		fmt.Fprintf(b, "* %s: `%s`\n", w.Faults, strings.Join(w.Locks, "`, `"))
 	}
 	fmt.Fprintf(b, "\n## When to take which lock\n\n%s\n\n", needsAbout)
 	row(b, NeedsHead)
@@ -301,6 +330,7 @@ func (s Survey) WritePage(w io.Writer) error {
 	return foreign.Page(w, page, struct {
 		Survey
 		About, CostAbout string
+		WeatherAbout     string
 		NeedsAbout, None string
 		NeedsHead        []string
 		Needs            []Need
@@ -308,7 +338,7 @@ func (s Survey) WritePage(w io.Writer) error {
 		Campaigns        []string
 		CostHead         []string
 		CostRows         [][]string
-	}{s, s.about(), costAbout, needsAbout, noLock, NeedsHead, Needs, Promises, s.campaigns(), CostHead, s.costRows()})
+	}{s, s.about(), costAbout, weatherAbout, needsAbout, noLock, NeedsHead, Needs, Promises, s.campaigns(), CostHead, s.costRows()})
 }
 
 func (s Survey) costRows() (rows [][]string) {

@@ -1,6 +1,6 @@
 // Mutants plays the mutants of the port's client code against the comparisons
 // with the library. It writes a table of the results, and one of the rules of the client
-// code, into docs/fidelity.md:
+// code, into interop/rules.md:
 //
 //	go run ./interop/mutants [-only id,id] [-by comparison [-story name]] [-parallel n] [-table]
 //

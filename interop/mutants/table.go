@@ -13,7 +13,7 @@ import (
 
 const (
 	playedFile = "interop/mutants/played.json"
-	document   = "docs/fidelity.md"
+	document   = "interop/rules.md"
 )
 
 // A section is a table between its markers in the document.

@@ -32,7 +32,7 @@ type Overlap struct {
 
 // Ending says how a hold ended on the server while its owner believed in it.
 type Ending struct {
-	Cause   model.LossCause // "": the server never ended the hold, or never knew of it
+	Cause   model.LossCause // "": the server never knew of the hold
 	AtNs    int64           // of LossShortened when the fault was
 	Fault   string          // of LossRemoved and LossShortened: the text of the fault
 	Thread  string          // of LossForced: the thread that forced the lock open

@@ -52,7 +52,7 @@ func (r *run) withoutHold(lock string, a, b belief, at int64) belief {
 }
 
 // howLost returns how a's hold had ended on the server before the instant at, with the excuses for
-// it. The loss is nil if the server never ended that hold.
+// it. The loss is nil if the server never knew of that hold.
 func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Ending, excuses []model.Excuse) {
 	ended := func(cause model.LossCause, c *trace.Change) *model.Loss {
 		l := &model.Loss{Cause: cause, Thread: a.who, Lock: lock, AtNs: c.AtNs, Fault: c.Fault}

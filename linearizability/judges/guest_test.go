@@ -844,7 +844,7 @@ func TestAnEarlierHoldExplainsNothing(t *testing.T) {
 			900  c/1 invoke unlock
 			901  c/1 return unknown
 			4000 server leave`,
-			finds: "mutual-exclusion limit (hold removed by another hand): a/1 was granted l at 0.762s while c/1 believed to hold it since 0.752s: the server never ended that hold, or never knew of it"},
+			finds: "mutual-exclusion limit (hold removed by another hand): a/1 was granted l at 0.762s while c/1 believed to hold it since 0.752s: the server never knew of the hold of c/1"},
 	})
 }
 

@@ -399,7 +399,7 @@ func TestWhatExcusesTwoBelievers(t *testing.T) {
 			31000 b/1 takes
 			59000 server leave`},
 		{rule: "what another hand took before the grant came back",
-			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 0.020s while c/1 believed to hold it since 0.012s; b/1 did not hold it by then: delete of key l had removed it at 0.008s", record: `
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 0.020s while c/1 believed to hold it since 0.012s; the hold of b/1 was over by then: delete of key l had removed it at 0.008s", record: `
 			0    b/1 invoke lock
 			0    b/1 send acquire
 			1    b/1 exec acquire -> b/1 1 30001
@@ -518,7 +518,7 @@ func TestWhatExcusesTwoBelievers(t *testing.T) {
 			100  c/1 releases
 			200  b/1 takes lease=3000
 			9000 server leave`},
-		{rule: "the server never knew of it", finds: "mutual-exclusion bug: the server never ended that hold, or never knew of it\n linearizable bug\n hold-count bug", record: `
+		{rule: "the server never knew of it", finds: "mutual-exclusion bug: the server never knew of the hold of a/1\n linearizable bug\n hold-count bug", record: `
 			0    a/1 invoke lock lease=3000
 			1    a/1 return granted
 			200  b/1 takes lease=3000

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write testdata/scripts.golden anew from miniredis, or the table of the library's tests in docs/fidelity.md; read the difference against the rules before you keep it")
+var update = flag.Bool("update", false, "write testdata/scripts.golden anew from miniredis, or the table of the library's tests in library-tests.md; read the difference against the rules before you keep it")
 
 const goldenFile = "testdata/scripts.golden"
 

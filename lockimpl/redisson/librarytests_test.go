@@ -260,12 +260,12 @@ func TestTheListOfTheLibrarysTests(t *testing.T) {
 }
 
 const (
-	fidelityDocument   = "../../docs/fidelity.md"
+	libraryTestsFile   = "library-tests.md"
 	libraryTestsBegin  = "<!-- library tests: written by go test ./lockimpl/redisson -run TestTheTableOfTheLibrarysTests -update -->\n"
 	libraryTestsEnding = "<!-- end of library tests -->\n"
 )
 
-// libraryTestsTable is the table of docs/fidelity.md. TestTheLibrarysOwnTests checks its cells.
+// libraryTestsTable is the table of library-tests.md. TestTheLibrarysOwnTests checks its cells.
 func libraryTestsTable() string {
 	var b strings.Builder
 	b.WriteString("| test | what it does and expects |")
@@ -307,22 +307,22 @@ func libraryTestsTable() string {
 }
 
 func TestTheTableOfTheLibrarysTests(t *testing.T) {
-	text, err := os.ReadFile(fidelityDocument)
+	text, err := os.ReadFile(libraryTestsFile)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before, rest, found := strings.Cut(string(text), libraryTestsBegin)
 	kept, after, ended := strings.Cut(rest, libraryTestsEnding)
 	if !found || !ended {
-		t.Fatalf("%s has no markers of the table", fidelityDocument)
+		t.Fatalf("%s has no markers of the table", libraryTestsFile)
 	}
 	table := libraryTestsTable()
 	if *update {
-		if err := os.WriteFile(fidelityDocument, []byte(before+libraryTestsBegin+table+libraryTestsEnding+after), 0o644); err != nil {
+		if err := os.WriteFile(libraryTestsFile, []byte(before+libraryTestsBegin+table+libraryTestsEnding+after), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if kept != table {
-		t.Errorf("the table of the library's tests in %s is not that of this package; go test ./lockimpl/redisson -run %s -update writes it", fidelityDocument, t.Name())
+		t.Errorf("the table of the library's tests in %s is not that of this package; go test ./lockimpl/redisson -run %s -update writes it", libraryTestsFile, t.Name())
 	}
 }
 

@@ -41,19 +41,19 @@ const (
 
 // Add is the lock whose unlock deletes the key, whoever has the lock, and whose holder relies on the
 // whole expiry.
-var Add = subject("memcached-add", "Memcached: add with an expiry, delete", lease, false, func(l *lock) error {
+var Add = subject("memcached-add", "ours, on Memcached: add with an expiry, delete", lease, false, func(l *lock) error {
 	return l.c.Delete(l.name)
 })
 
 // AddForever is Add with the expiry 0, which means that the item never expires.
-var AddForever = subject("memcached-add-forever", "Memcached: add without an expiry, delete", 0, false, func(l *lock) error {
+var AddForever = subject("memcached-add-forever", "ours, on Memcached: add without an expiry, delete", 0, false, func(l *lock) error {
 	return l.c.Delete(l.name)
 })
 
 // CAS is the lock whose holder first checks that the value is its own, and then replaces it, if it
 // is still the same, by an item that has already expired. The holder is told to stop a second
 // before the expiry.
-var CAS = subject("memcached-cas", "Memcached: add with an expiry, gets and cas", lease, true, func(l *lock) error {
+var CAS = subject("memcached-cas", "ours, on Memcached: add with an expiry, gets and cas", lease, true, func(l *lock) error {
 	item, err := l.c.Get(l.name) // sends gets
 	switch {
 	case err != nil:

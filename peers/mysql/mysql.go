@@ -31,7 +31,7 @@ const (
 // which GET_LOCK waits is bounded. The section promises no order among waiters. The holder is not
 // told that its session is over.
 var GetLock = locktest.Subject{
-	Name: "mysql-get-lock", About: "MySQL: GET_LOCK on a connection of its own",
+	Name: "mysql-get-lock", About: "go-mysql-server: GET_LOCK on a connection of its own",
 	Policy:  "A hold has a connection of its own from its first GET_LOCK, which goes back to the pool after an unlock, and which is closed after an acquire or an unlock that failed.",
 	Servers: mysqltest.Servers(), State: mysqltest.UserLock(nil),
 	Open: func(p *locktest.Process) (locktest.Client, error) {
@@ -42,7 +42,7 @@ var GetLock = locktest.Subject{
 // GetLockPool is the same user lock, with each statement on any connection of the pool. This is a
 // common mistake: raystack/frontier issue 1918, jackc/tern issue 146.
 var GetLockPool = locktest.Subject{
-	Name: "mysql-get-lock-pool", About: "MySQL: GET_LOCK and RELEASE_LOCK through the pool",
+	Name: "mysql-get-lock-pool", About: "go-mysql-server: GET_LOCK and RELEASE_LOCK through the pool",
 	Policy:  "Each statement goes to any connection of the pool, nothing is tried again, and an unlock that failed may be called again.",
 	Servers: mysqltest.Servers(), State: mysqltest.UserLock(nil),
 	Open: func(p *locktest.Process) (locktest.Client, error) {
@@ -62,7 +62,7 @@ var GetLockPool = locktest.Subject{
 // operator deletes a row (section "Warning"). The renewal and the counter are ours: an owner is told if
 // its renewals fail, before the lease is over, and the counter grows as long as the row is kept.
 var RowLock = locktest.Subject{
-	Name: "mysql-row", About: "MySQL: a row with an owner, an expiry and a token",
+	Name: "mysql-row", About: "ours, on go-mysql-server: a row with an owner, an expiry and a token",
 	Policy:  "The lock has no session, an acquire that failed is not tried again and leaves its row until the expiry, a renewal that failed is tried again when the next one is due, and an unlock that failed ends the renewals and may be called again.",
 	Servers: mysqltest.Servers(), Lease: lease, Renewed: true, RenewEvery: lease / 3, Waits: pause, State: mysqltest.Row(nil),
 	Open: func(p *locktest.Process) (locktest.Client, error) {

@@ -47,17 +47,17 @@ const (
 )
 
 // KV is the lock whose key is deleted only if it has the revision of its holder.
-var KV = subject("nats-kv", "NATS: create, update and delete with the last revision, in a bucket with a TTL", way{})
+var KV = subject("nats-kv", "ours, on NATS: create, update and delete with the last revision, in a bucket with a TTL", way{})
 
 // Blind is KV with an unlock that deletes the key whatever its revision.
-var Blind = subject("nats-kv-blind", "NATS: create and update, and delete without a revision", way{blind: true})
+var Blind = subject("nats-kv-blind", "ours, on NATS: create and update, and delete without a revision", way{blind: true})
 
 // KeyTTL is KV in a bucket without a TTL: the key has its own TTL, which an update removes.
-var KeyTTL = subject("nats-kv-key-ttl", "NATS: create with a TTL of the key, update and delete with the last revision", way{ownTTL: true})
+var KeyTTL = subject("nats-kv-key-ttl", "ours, on NATS: create with a TTL of the key, update and delete with the last revision", way{ownTTL: true})
 
 // OnTime is KV in a bucket whose revisions begin with the time at which the bucket is made, so that
 // no revision is used again after the server has lost its data.
-var OnTime = subject("nats-kv-on-time", "NATS: as nats-kv, in a bucket whose revisions begin with the time", way{onTime: true})
+var OnTime = subject("nats-kv-on-time", "ours, on NATS: as nats-kv, in a bucket whose revisions begin with the time", way{onTime: true})
 
 // way has the choices of a lock.
 type way struct {

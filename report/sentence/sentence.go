@@ -96,11 +96,11 @@ func detail(f judges.Finding) string {
 	who, lock, when := f.Thread, f.Lock, at(f.AtNs)
 	switch d := f.Detail.(type) {
 	case judges.Overlap:
-		did, not := answers[d.Answer], ""
-		if who == d.Later {
-			not = "; " + who + " did not hold it by then"
+		over := ""
+		if who == d.Later && d.Ending.Cause != "" {
+			over = "; the hold of " + who + " was over by then"
 		}
-		return fmt.Sprintf("%s %s %s at %s while %s believed to hold it since %s%s%s", d.Later, did, lock, when, d.Earlier, at(d.EarlierNs), not, ending(d.Ending))
+		return fmt.Sprintf("%s %s %s at %s while %s believed to hold it since %s%s%s", d.Later, answers[d.Answer], lock, when, d.Earlier, at(d.EarlierNs), over, ending(d.Ending, who))
 	case judges.Misdelete:
 		did := string(d.Change)
 		if d.Change == judges.HoldCounted {
@@ -123,7 +123,7 @@ func detail(f judges.Finding) string {
 	case judges.Endless:
 		return fmt.Sprintf("the hold of %s on %s has no time to live since %s", who, lock, when)
 	case judges.LongLease:
-		return fmt.Sprintf("at %s the hold of %s on %s got a lease of %v, and asked for %v at most", when, who, lock, d.Got, d.Most)
+		return fmt.Sprintf("at %s the hold of %s on %s got a lease of %v, and asked for %v at most", when, who, lock, rounded(d.Got), rounded(d.Most))
 	case judges.OutlivesOwner:
 		return fmt.Sprintf("the hold of %s on %s was prolonged at %s, although it had died at %s", who, lock, when, at(d.DiedNs))
 	case judges.Unrenewed:
@@ -139,10 +139,10 @@ func detail(f judges.Finding) string {
 		return fmt.Sprintf("%s was granted %s at %s, and the same call ended that hold at %s with a command that it had sent at %s",
 			who, lock, at(d.GrantNs), at(d.EndNs), at(d.SentNs))
 	case judges.ShortExtension:
-		return fmt.Sprintf("%s extended its hold on %s from %s on, and the hold ends at %s; a lease is %v", who, lock, at(d.SentNs), at(d.EndNs), d.Lease)
+		return fmt.Sprintf("%s extended its hold on %s from %s on, and the hold ends at %s; a lease is %v", who, lock, at(d.SentNs), at(d.EndNs), rounded(d.Lease))
 	case judges.Untold:
 		return fmt.Sprintf("%s believed to hold %s until %s, and was not told that the hold was gone, although nothing disturbed it from %s on; the bound is %v",
-			who, lock, at(d.BelievedNs), at(d.CalmNs), d.Bound)
+			who, lock, at(d.BelievedNs), at(d.CalmNs), rounded(d.Bound))
 	case judges.ToldLate:
 		return fmt.Sprintf("%s believed to hold %s until %s; the hold had ended at %s, and the lease that %s knew of, counted from the request that it sent at %s, at %s",
 			who, lock, at(d.BelievedNs), at(d.EndedNs), who, at(d.SentNs), at(d.LeaseNs))
@@ -163,10 +163,10 @@ func detail(f judges.Finding) string {
 			d.Call, lock, who, at(d.CallNs), at(d.LeftNs), at(d.CalmNs))
 	case judges.Forgotten:
 		return fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
-			who, lock, at(d.FromNs), at(d.ToNs), time.Duration(d.Bound.Ns), bound(d.Bound))
+			who, lock, at(d.FromNs), at(d.ToNs), rounded(time.Duration(d.Bound.Ns)), bound(d.Bound))
 	case judges.LateReturn:
 		return fmt.Sprintf("%s tried for %s from %s on, for %v, and returned at %s, which is %v later than its wait and %s of at most %v",
-			who, lock, at(d.CallNs), d.Wait, when, d.Late, counted.Of(d.Trips, "round trip"), d.Trip)
+			who, lock, at(d.CallNs), rounded(d.Wait), when, rounded(d.Late), counted.Of(d.Trips, "round trip"), rounded(d.Trip))
 	case judges.RepeatedToken:
 		return fmt.Sprintf("the hold of %s on %s since %s has the token %d, and there was a token %d before", who, lock, when, d.Token, d.Greatest)
 	case judges.StaleToken:
@@ -266,8 +266,8 @@ func named(threads []string) string {
 	return strings.Join(threads, ", ")
 }
 
-// ending writes how a hold had ended, as a clause.
-func ending(e judges.Ending) string {
+// ending writes how the hold of somebody had ended, as a clause.
+func ending(e judges.Ending, whose string) string {
 	when := at(e.AtNs)
 	switch e.Cause {
 	case model.LossShortened:
@@ -292,7 +292,7 @@ func ending(e judges.Ending) string {
 		}
 		return text
 	}
-	return ": the server never ended that hold, or never knew of it"
+	return ": the server never knew of the hold of " + whose
 }
 
 // together writes that two threads worked at the same time, as a clause.
@@ -303,24 +303,33 @@ func together(t *judges.Together) string {
 	text := fmt.Sprintf("; %s worked from %s to %s, %s from %s", t.Earlier, at(t.FromNs), at(t.ToNs), t.Later, at(t.LaterNs))
 	switch {
 	case t.Ending != nil:
-		return text + ending(*t.Ending)
+		return text + ending(*t.Ending, "one of them")
 	case t.Overstayed != "":
 		return text + ": the lease that " + t.Overstayed + " asked for had ended"
 	}
 	return text + ": they held no lock in common"
 }
 
+// rounded returns a length of time as people read it: in milliseconds, or in microseconds if it is
+// shorter than 100 ms.
+func rounded(d time.Duration) time.Duration {
+	if d.Abs() < 100*time.Millisecond {
+		return d.Round(time.Microsecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
 // bound writes why a waiter may wait for so long, as a clause.
 func bound(b judges.Bound) string {
 	design := ""
 	if b.Waits > 0 {
-		design = fmt.Sprintf(", and %v by the lock's design", b.Waits)
+		design = fmt.Sprintf(", and %v by the lock's design", rounded(b.Waits))
 	}
 	switch {
 	case b.RoundTrip > 0:
-		return fmt.Sprintf(" (%d round trips of %v%s)", judges.RoundTrips, b.RoundTrip, design)
+		return fmt.Sprintf(" (%d round trips of %v%s)", judges.RoundTrips, rounded(b.RoundTrip), design)
 	case b.After.Kind != "":
-		return fmt.Sprintf(" (a second and %v, after %s%s)", b.Cost, disturbance(b.After), design)
+		return fmt.Sprintf(" (a second and %v, after %s%s)", rounded(b.Cost), disturbance(b.After), design)
 	case b.DeadWaiters:
 		return fmt.Sprintf(" (two waits of this lock and a second, with dead waiters in front%s)", design)
 	case design != "":

@@ -85,3 +85,33 @@ func TestEachPartingHasASentence(t *testing.T) {
 		}
 	}
 }
+
+// An overlap says whose hold the server did not have, and nothing of it if its end is known.
+func TestAnOverlapSaysWhoseHoldIsMissing(t *testing.T) {
+	for _, c := range []struct {
+		loser  string
+		ending judges.Ending
+		want   string
+	}{
+		{"a/1", judges.Ending{}, ": the server never knew of the hold of a/1"},
+		{"b/1", judges.Ending{}, ": the server never knew of the hold of b/1"},
+		{"a/1", judges.Ending{Cause: model.LossExpired, AtNs: 2e9}, ": its lease had ended at 2.000s"},
+		{"b/1", judges.Ending{Cause: model.LossExpired, AtNs: 2e9}, "; the hold of b/1 was over by then: its lease had ended at 2.000s"},
+	} {
+		got := sentence.Finding(judges.Finding{Facts: model.Facts{Lock: "orders", Thread: c.loser}, AtNs: 3e9,
+			Detail: judges.Overlap{Earlier: "a/1", EarlierNs: 1e9, Later: "b/1", Answer: model.Granted, Ending: c.ending}})
+		if want := "b/1 was granted orders at 3.000s while a/1 believed to hold it since 1.000s" + c.want; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// Lengths of time have milliseconds, as instants have. Short ones have microseconds.
+func TestLengthsOfTimeAreRounded(t *testing.T) {
+	for bound, want := range map[int64]string{9_000_993_986: "9.001s", 9_000_400_000: "9s", 31_098_000_000: "31.098s", 99_999_400: "99.999ms", 2_000_400: "2ms"} {
+		got := sentence.Finding(judges.Finding{Facts: model.Facts{Lock: "orders", Thread: "a/1"}, Detail: judges.Forgotten{Bound: judges.Bound{Ns: bound}}})
+		if !strings.HasSuffix(got, "; the bound is "+want) {
+			t.Errorf("a bound of %d ns: got %q, want %s", bound, got, want)
+		}
+	}
+}
