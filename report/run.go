@@ -128,6 +128,7 @@ type event struct {
 	check *model.Check // of a want that was not met
 	turn  bool         // the lock has another owner
 	by    int          // the call that gave it another owner; 0: none did
+	index int          // of the event in the record
 }
 
 // A bar is an operation from its call to its return.

@@ -31,9 +31,20 @@ type builder struct {
 	ranOut   map[int64]bool            // the instants at which a key ran out
 	changes  map[string]int            // by lock, the changes that the record had so far
 	using    map[string]int            // thread and resource -> index of v.Uses
+	index    int                       // in the record, of the event that is added
 }
 
 func build(r Run) *view {
+	b := read(r)
+	b.fold()
+	b.v.Decimals = clockOf(b.v.Events)
+	b.moments()
+	b.v.placeAll()
+	return b.v
+}
+
+// read makes the view of a run in which nothing is folded.
+func read(r Run) *builder {
 	b := &builder{
 		run: r, trace: trace.New(r.Record), lanes: map[string]int{}, names: map[string]int{}, msgs: map[int]int{},
 		spoken: map[string]int64{}, channels: map[string][]string{}, hears: map[string]map[int]string{}, using: map[string]int{}, changes: map[string]int{}, ranOut: map[int64]bool{},
@@ -43,15 +54,12 @@ func build(r Run) *view {
 	b.learnChannels()
 	b.callsAndFaults()
 	for i := range r.Record.Events {
+		b.index = i
 		b.event(&r.Record.Events[i])
 	}
 	b.close()
 	b.findings()
-	b.fold()
-	b.v.Decimals = clockOf(b.v.Events)
-	b.moments()
-	b.v.placeAll()
-	return b.v
+	return b
 }
 
 // plan makes the lanes. Each process has a lane per thread and a lane for its watchdog.
@@ -196,7 +204,7 @@ func (b *builder) add(e *model.Event, lane int, text string) *event {
 	if lane >= 0 && process == "" {
 		process = b.v.Lanes[lane].Process
 	}
-	b.v.Events = append(b.v.Events, event{AtNs: e.AtNs, Kind: string(e.Kind), Lane: lane, Process: process, Locks: locks, Op: e.Op, Msg: e.Msg, Text: Clip(text, textMost)})
+	b.v.Events = append(b.v.Events, event{AtNs: e.AtNs, Kind: string(e.Kind), Lane: lane, Process: process, Locks: locks, Op: e.Op, Msg: e.Msg, Text: Clip(text, textMost), index: b.index})
 	return &b.v.Events[len(b.v.Events)-1]
 }
 

@@ -29,7 +29,7 @@ type socket struct {
 	out      []byte     // written by the client, not collected yet
 	writer   string     // the goroutine that wrote it; "" if not needed
 	author   Author     // for whom it wrote; unknown if not needed
-	code     []string   // the functions that wrote it; nil if not needed
+	code     []Site     // the code that wrote it; nil if not needed
 	in       []byte     // arrived, not read yet
 	err      error      // the error of reads and writes from now on
 	shut     bool       // the client closed it

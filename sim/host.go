@@ -181,7 +181,7 @@ func (h *Host) guard(f func()) (panicked any) {
 func (h *Host) enter(w *World, alive *pulse) {
 	w.alive = alive
 	if h.traced {
-		w.writers = map[int][]string{}
+		w.writers = map[int][]Site{}
 	}
 	w.beginSeats()
 	if h.Chance || w.lineage != nil {

@@ -78,11 +78,17 @@ func lockFramesOf(stacks string) string {
 // ofTheLock reports whether a frame belongs neither to the standard library nor to the packages that play
 // a run, and whether it then belongs to the main module of the program.
 func ofTheLock(frame runtime.Frame) (lock, own bool) {
-	pkg, module := packageOf(frame.Function), path.Dir(here)
-	if !strings.HasSuffix(pkg, "_test") && slices.ContainsFunc([]string{"sim", "locktest", "scenarios/play"}, func(plays string) bool { return within(pkg, path.Join(module, plays)) }) {
+	pkg := packageOf(frame.Function)
+	if playsRuns(pkg) {
 		return false, false
 	}
 	info, ok := debug.ReadBuildInfo()
 	own = ok && within(strings.TrimSuffix(pkg, "_test"), info.Main.Path)
 	return own || !standard(frame), own
+}
+
+// playsRuns reports whether a package plays runs, so that its code is not the lock's.
+func playsRuns(pkg string) bool {
+	module := path.Dir(here)
+	return !strings.HasSuffix(pkg, "_test") && slices.ContainsFunc([]string{"sim", "locktest", "scenarios/play"}, func(plays string) bool { return within(pkg, path.Join(module, plays)) })
 }

@@ -89,7 +89,7 @@ type World struct {
 	owners    *Owners                     // nil: states name threads
 	held      map[string]*model.LockState // the last result of Config.State
 	lookNs    int64                       // when the locks of Config.State are read next; 0: no time is planned
-	writers   map[int][]string            // see Result; nil if the host is not traced
+	writers   map[int][]Site              // see Result; nil if the host is not traced
 	processes []*Process
 	threads   [threadDone + 1]int // of the processes that live, by state
 	nodes     []*node
@@ -146,10 +146,9 @@ type Result struct {
 	Steps  int // events that the scheduler let happen
 	// Stopped reports that a Watcher ended the run early.
 	Stopped bool
-	// Writers has the functions that wrote each message, by the number of the message. The
-	// innermost function comes first, with one per package and none of the standard library. Only a
-	// traced host notes them.
-	Writers map[int][]string
+	// Writers has the code that wrote each message, by the number of the message. The innermost place
+	// comes first. No place is in the standard library or in the world. Only a traced host notes them.
+	Writers map[int][]Site
 	// Panics are the panics of the lock under test, in the order of the record.
 	Panics []Panic
 	SimNs  int64 // simulated time from the start until all had left

@@ -1,35 +1,100 @@
 package sim
 
 import (
+	"cmp"
 	"reflect"
 	"runtime"
 	"runtime/debug"
 	"strings"
 )
 
-// Traced returns a host whose worlds note the functions that write each message.
+// Traced returns a host whose worlds note the code that writes each message.
 func (h *Host) Traced() *Host {
 	other := *h
 	other.traced = true
 	return &other
 }
 
-// writers returns the functions on the stack of the caller, the innermost first, one per
-// package and none of the standard library or of this package.
-func writers() []string {
+// A Site is a place in the code that was on the stack of a goroutine.
+type Site struct {
+	Function, File string
+	Line           int
+}
+
+// writers returns the places on the stack of the caller, the innermost first, and none of the standard
+// library or of this package.
+func writers() (list []Site) {
 	var pcs [64]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
-	var list []string
-	before := ""
 	for {
 		frame, more := frames.Next()
-		if pkg := packageOf(frame.Function); pkg != before && pkg != here && !standard(frame) {
-			list, before = append(list, frame.Function), pkg
+		if packageOf(frame.Function) != here && !standard(frame) {
+			list = append(list, Site{frame.Function, frame.File, frame.Line})
 		}
 		if !more {
 			return list
 		}
 	}
+}
+
+// Functions returns the functions of places, the innermost of each package.
+func Functions(places []Site) (list []string) {
+	before := ""
+	for _, at := range places {
+		if pkg := packageOf(at.Function); pkg != before {
+			list, before = append(list, at.Function), pkg
+		}
+	}
+	return list
+}
+
+// LockSites returns the places of a lock and its adapter among those that wrote a message, the innermost
+// first: every place of the main module, and the innermost place of each package of others. The
+// client library is left out, which is the module of others that wrote to the connection.
+func LockSites(places []Site) []Site {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return nil
+	}
+	modules := []string{info.Main.Path}
+	for _, m := range info.Deps {
+		modules = append(modules, m.Path)
+	}
+	return lockSites(places, modules)
+}
+
+// lockSites is LockSites for a program of these modules, of which the first is the main module.
+func lockSites(places []Site, modules []string) (list []Site) {
+	client, before := "", ""
+	for _, at := range places {
+		pkg := packageOf(at.Function)
+		if playsRuns(pkg) {
+			before = ""
+			continue
+		}
+		module := moduleOf(pkg, modules)
+		if client == "" {
+			client = module
+		}
+		own := module == modules[0]
+		if own || module != client && pkg != before {
+			list = append(list, at)
+		}
+		before = pkg
+	}
+	return list
+}
+
+// moduleOf returns the module of a package, or the package if no module has it.
+func moduleOf(pkg string, modules []string) string {
+	pkg = strings.TrimSuffix(pkg, "_test")
+	best := ""
+	for _, m := range modules {
+		if within(pkg, m) && len(m) > len(best) {
+			best = m
+		}
+	}
+	return cmp.Or(best, pkg)
 }
 
 // OwnWriters returns the functions that belong to the main module of the program, but not to the

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -38,5 +39,32 @@ func TestTheWritersOfTheMainModule(t *testing.T) {
 	}
 	if got := ownWriters([]string{here + ".Run"}, here); got != nil {
 		t.Errorf("the world itself: %q", got)
+	}
+}
+
+// The lines of a lock are shown, and neither those of the client library, of the world, nor of the packages that play a run.
+func TestTheSitesOfALock(t *testing.T) {
+	at := func(function string) Site { return Site{Function: function} }
+	module := strings.TrimSuffix(here, "/sim")
+	modules := []string{"example.com/shop", "example.com/mutex", "example.com/client", "example.com/client/v9", module}
+	client := []Site{at("example.com/client/v9/pool.Write"), at("example.com/client/v9.(*Client).process"), at(here + "/goredis.hook")}
+	play := []Site{at(module + "/locktest.client.Lock"), at(module + "/scenarios/play.Run")}
+	for name, c := range map[string]struct{ stack, want []Site }{
+		"a lock in the program, with its helper":    {[]Site{at("example.com/shop.release"), at("example.com/shop.Lock.Unlock")}, []Site{at("example.com/shop.release"), at("example.com/shop.Lock.Unlock")}},
+		"a library and its adapter":                 {[]Site{at("example.com/mutex.eval"), at("example.com/mutex.Unlock"), at("example.com/shop.adapter")}, []Site{at("example.com/mutex.eval"), at("example.com/shop.adapter")}},
+		"a client that writes in its own goroutine": {nil, nil},
+	} {
+		if got := lockSites(slices.Concat(client, c.stack, play), modules); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+	if got := lockSites([]Site{at("example.com/shop.send"), at("example.com/shop.Unlock")}, modules); len(got) != 2 {
+		t.Errorf("a lock that writes to the connection itself: %v", got)
+	}
+	if got := moduleOf("example.com/client/v9/pool", modules); got != "example.com/client/v9" {
+		t.Errorf("the module of a package is %s", got)
+	}
+	if got := moduleOf("example.com/shopping", modules); got != "example.com/shopping" {
+		t.Errorf("a package with a longer name belongs to %s", got)
 	}
 }

@@ -81,7 +81,7 @@ func differenceOf(a, b sim.Result) (d difference, ok bool) {
 		d.moved = i < min(len(x), len(y)) && sameButInstant(x[i], y[i])
 		for side, run := range []sim.Result{a, b} {
 			if i < len(run.Record.Events) {
-				d.code[side] = run.Writers[run.Record.Events[i].Msg]
+				d.code[side] = sim.Functions(run.Writers[run.Record.Events[i].Msg])
 			}
 		}
 		return d, true

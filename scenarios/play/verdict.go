@@ -69,6 +69,16 @@ func (v Verdict) Digest() string {
 	return v.Played.Record.Digest()
 }
 
+// Writers plays the run again and returns the code that wrote each message, by the number of the
+// message. It returns nil if the run is not the same again.
+func (v Verdict) Writers(h *sim.Host) map[int][]sim.Site {
+	again := PlayIn(h.Traced(), v.Scenario, v.Lock, sim.NewReplayer(v.Played.Decisions), v.Played.Orders)
+	if again.Record.Digest() != v.Digest() {
+		return nil
+	}
+	return again.Writers
+}
+
 // Names reports whether the scenario names the lock. If it does not, the lock is expected to keep
 // its promises.
 func (v Verdict) Names() bool { return slices.Contains(v.Scenario.Locks, v.Lock.Expected()) }
