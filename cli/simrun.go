@@ -63,7 +63,7 @@ func Program() frame.Program {
 func Commands(a *frame.App) (groups []frame.Group, parts []*cobra.Command) {
 	groups = []frame.Group{
 		{Title: "Scenarios:", Commands: []*cobra.Command{listCommand(a), runCommand(a), matrixCommand(a)}},
-		{Title: "Recordings and results:", Commands: []*cobra.Command{replayCommand(a), reportCommand(a), serveCommand(a), shrinkCommand(a)}},
+		{Title: "Recordings and results:", Commands: []*cobra.Command{replayCommand(a), reportCommand(a), serveCommand(a), shrinkCommand(a), explainCommand(a)}},
 		{Title: "Random runs and campaigns:", Commands: append([]*cobra.Command{exploreCommand(a), mergeCommand(a)}, append(farmCommands(a), surveyCommand(a), repeatCommand(a))...)},
 		{Title: "Tests of your own:", Commands: []*cobra.Command{overlayCommand(a), testCommand(a)}},
 		{Title: "On real servers:", Commands: []*cobra.Command{liveCommand(a)}},

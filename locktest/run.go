@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"lockstep/explain"
 	"lockstep/explore"
 	"lockstep/explore/draw"
 	explored "lockstep/explore/failure"
@@ -1092,7 +1093,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 	text := &bytes.Buffer{}
 	fmt.Fprintf(text, "%s breaks %s: %s\n", r.s.Name, f.finding.Judge, sentence.Finding(f.finding))
 	host, panics := r.host(t), f.verdict.Played.Panics
-	cause, hint := explored.PartingOf(explored.NewNamer(host, f.verdict), f.finding), cmp.Or(r.s.mistake(f.finding, f.verdict.Played.Trace), hintOf(f.finding, f.verdict.Played.Trace))
+	cause, hint := explored.PartingOf(explored.NewNamer(host, f.verdict), f.finding), cmp.Or(r.s.mistake(f.finding, f.verdict.Played.Trace), explain.Hint(f.finding, f.verdict.Played.Trace))
 	var before shownStory
 	short := false
 	if f.story != "" && len(panics) == 0 {

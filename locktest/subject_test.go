@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/model"
 	"lockstep/sim"
 )
 
@@ -128,5 +129,15 @@ func TestAHoldOutlivesTheContextOfItsCall(t *testing.T) {
 			t.Errorf("%s: the hold ends: %v", c.rule, own.Err())
 		}
 		end()
+	}
+}
+
+// The hint of traffic names this field.
+func TestTheFieldNotTrafficSwitchesTheJudgeOff(t *testing.T) {
+	if (Promises{NotTraffic: "it asks often"}).byJudge()[model.JudgeTraffic] == "" {
+		t.Error("a lock that may ask often is judged for it")
+	}
+	if (Promises{NotFIFO: "it is not fair"}).byJudge()[model.JudgeTraffic] != "" {
+		t.Error("a field about another promise switches the judge off")
 	}
 }

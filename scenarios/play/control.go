@@ -147,3 +147,30 @@ func (c *controls) run(sc *scenarios.Scenario, control *subject.Subject, seed ui
 	}
 	return c.played[key]
 }
+
+// KeptBy returns a run of a control of the lock in the scenario of the verdict, in which the control keeps the promise
+// that the finding says to be broken, and no other promise is broken as a bug. It reports false if there is none.
+func (v Verdict) KeptBy(h *sim.Host, f judges.Finding) (Verdict, bool) {
+	if v.Played.Orders != nil {
+		return Verdict{}, false
+	}
+	c := newControls(h, v.Scenario, v.Lock, v.Played)
+	sc := c.scenario()
+	tried := 0
+	for _, control := range subject.Controls(v.Lock) {
+		if tried == mostControls || control.Name == v.Lock.Name || Plays(sc, control) != nil {
+			continue
+		}
+		tried++
+		for seed := uint64(1); seed <= controlSeeds; seed++ {
+			run := Judge(h, sc, control, seed, playIn(h, sc, control, sim.NewSeeded(seed), nil))
+			if _, promised := run.Played.Record.Params.Promise(f.Judge); promised && (run.Word == VerdictHeld || run.Word == VerdictLimit) && !slices.ContainsFunc(run.Findings, func(g judges.Finding) bool { return g.Judge == f.Judge }) {
+				return run, true
+			}
+			if h.Stopped() {
+				return Verdict{}, false
+			}
+		}
+	}
+	return Verdict{}, false
+}

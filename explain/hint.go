@@ -1,4 +1,4 @@
-package locktest
+package explain
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"lockstep/model/trace"
 )
 
-// hintOf says what may have to change in the adapter or in the subject if the finding is no fault of the
+// Hint says what may have to change in the adapter or in the subject if the finding is no fault of the
 // lock, or in a lock whose requests change holds that are not their own; "": nothing. run is the run of the finding.
-func hintOf(f judges.Finding, run *trace.Run) string {
+func Hint(f judges.Finding, run *trace.Run) string {
 	if hint := hintOfValue(f, run); hint != "" {
 		return hint
 	}
