@@ -81,12 +81,20 @@ func (c *chain) add(i int, because ...int) bool {
 // findBreaker finds the request that broke the promise, and its call.
 func (c *chain) findBreaker() {
 	f := c.finding
+	ops := c.calls()
+	if d, ok := f.Detail.(judges.Forgotten); ok { // it waits on, after the last answer that came in time
+		for _, m := range c.run.CommandsOn(f.Lock) {
+			if m.Executed != nil && m.Executed.AtNs <= d.FromNs+d.Bound.Ns && m.SpeaksFor(f.Thread) {
+				c.broke, c.call = m, m.Call
+			}
+		}
+		return
+	}
 	for _, x := range c.run.ChangesWithin(f.Lock, f.AtNs, f.AtNs) {
 		if x.By != nil {
 			c.broke, c.call = x.By, x.By.Call
 		}
 	}
-	ops := c.calls()
 	if d, ok := f.Detail.(judges.Overlap); ok {
 		ops = slices.DeleteFunc(ops, func(o *trace.Call) bool { return o.Caller != d.Later })
 	}
@@ -151,10 +159,23 @@ func (c *chain) addFinding() {
 	for _, h := range c.run.HoldsOf(f.Lock, f.Thread, f.AtNs, f.AtNs) {
 		c.hold(h)
 	}
-	if d, ok := f.Detail.(judges.Overlap); ok {
-		for _, x := range c.run.ChangesWithin(f.Lock, d.Ending.AtNs, d.Ending.AtNs) {
-			if d.Ending.Cause != "" && x.Ended() {
-				c.change(x)
+	for _, ns := range moments(f.Detail) {
+		for _, x := range c.run.ChangesWithin(f.Lock, ns, ns) {
+			c.change(x)
+		}
+		for _, m := range c.run.CommandsOn(f.Lock) {
+			if m.AtNs == ns && m.SpeaksFor(f.Thread) {
+				c.command(m)
+			}
+		}
+		for _, h := range c.run.Holds(f.Lock) {
+			if h.Within(ns, ns) {
+				c.hold(h)
+			}
+		}
+		for _, x := range c.run.Faults {
+			if x.FromNs == ns {
+				c.fault(x.Number, ns)
 			}
 		}
 	}
@@ -163,6 +184,11 @@ func (c *chain) addFinding() {
 			if h := c.lastHold(f.Lock, who, f.AtNs); h != nil && h.Ended != nil {
 				c.change(h.Ended)
 			}
+		}
+	}
+	if len(f.Ops) == 0 {
+		for _, who := range append(slices.Clone(f.Threads), f.Thread) {
+			c.thread(who)
 		}
 	}
 	for i := range c.run.Record.Events {
@@ -176,6 +202,63 @@ func (c *chain) addFinding() {
 			c.add(i)
 		}
 	}
+}
+
+// thread adds what a thread did last before a finding that names no call: its last call, its last hold, its last
+// read and write of the resource of the finding, and the end of its process.
+func (c *chain) thread(who string) {
+	f, lock := c.finding, c.finding.Lock
+	var last *trace.Call
+	for _, o := range c.run.Calls {
+		if o.Caller == who && o.AtNs <= f.AtNs {
+			last = o
+		}
+	}
+	if last != nil {
+		c.called(last)
+		lock = last.Lock
+	}
+	if h := c.lastHold(lock, who, f.AtNs); h != nil {
+		c.hold(h)
+		if h.Ended != nil && h.Ended.AtNs <= f.AtNs {
+			c.change(h.Ended)
+		}
+	}
+	resource, _ := f.Detail.(judges.WrongResource)
+	done := map[string]bool{} // by phase
+	for i := len(c.run.Record.Events) - 1; i >= 0; i-- {
+		e := &c.run.Record.Events[i]
+		switch {
+		case e.AtNs > f.AtNs:
+		case e.Kind == model.KindResource && e.ThreadName() == who && e.Key == resource.Name && !done[e.Phase]:
+			done[e.Phase] = true
+			c.add(i)
+		case e.Kind == model.KindClose && e.Process == model.ProcessOf(who),
+			e.Kind == model.KindFault && c.run.Record.Params.Fault(e.Fault).Kind == model.FaultCrash && e.Process == model.ProcessOf(who):
+			c.add(i)
+		}
+	}
+}
+
+// moments returns the instants of a finding beside its own, at which its lock changed or a request was sent.
+func moments(detail judges.Detail) []int64 {
+	switch d := detail.(type) {
+	case judges.Overlap:
+		return []int64{d.Ending.AtNs}
+	case judges.Overtaken:
+		return []int64{d.FirstNs, d.EvictedNs}
+	case judges.UndoneGrant:
+		return []int64{d.GrantNs, d.SentNs, d.EndNs}
+	case judges.ShortExtension:
+		return []int64{d.SentNs}
+	case judges.ToldLate:
+		return []int64{d.SentNs, d.EndedNs}
+	case judges.Misled:
+		return []int64{d.HeldNs}
+	case judges.Forgotten:
+		return []int64{d.FromNs}
+	}
+	return nil
 }
 
 // lastHold returns the last hold of a thread that began before an instant; nil if there is none.

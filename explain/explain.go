@@ -14,6 +14,7 @@ import (
 	"lockstep/report"
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -101,16 +102,19 @@ type Site struct {
 
 // Kept says what would have kept the promise.
 type Kept struct {
-	Control *Control `json:"control"` // null: no control of this kind kept it
+	Control *Control `json:"control"` // null: no such lock is known
 	Hint    string   `json:"hint"`
 }
 
-// A Control is a right lock of the same kind that kept the promise in the same scenario.
+// A Control is a lock that kept the promise in the same scenario: a right lock of the same kind, or one that the scenario
+// expects to hold.
 type Control struct {
 	Lock   string `json:"lock"`
 	Seed   uint64 `json:"seed"`
 	Answer string `json:"answer"` // of the call that broke the promise
-	Text   string `json:"text"`
+	// Request is the request that decided the answer; "": none did.
+	Request string `json:"request"`
+	Text    string `json:"text"`
 }
 
 // Also is a further promise that the run broke.
@@ -167,8 +171,10 @@ func Of(h *sim.Host, v play.Verdict, f judges.Finding, recording, hint string, c
 		if n := len(sites); n > 0 {
 			x.Call.Site = &sites[n-1]
 		}
-		if kept, ok := v.KeptBy(h, f); ok {
-			x.Kept.Control = controlOf(kept, run, o)
+		if f.Class == judges.ClassBug { // the excuse of a limit says what the controls show
+			if kept, ok := v.KeptBy(h, f, func(l *subject.Subject) bool { return flawed(l, f.Judge) }); ok {
+				x.Kept.Control = controlOf(kept, run, o)
+			}
 		}
 	}
 	if m := c.broke; m != nil {
@@ -178,6 +184,11 @@ func Of(h *sim.Host, v play.Verdict, f judges.Finding, recording, hint string, c
 		}
 	}
 	return x
+}
+
+// flawed reports whether a lock has a known defect that a judge can see, so that it shows no way to keep the promise.
+func flawed(l *subject.Subject, judge string) bool {
+	return slices.ContainsFunc(known.All, func(d known.Defect) bool { return slices.Contains(d.Judges, judge) && d.Applies(l) })
 }
 
 // breaking returns the indexes of the events of the request that broke the promise, and of what it changed.
@@ -254,6 +265,10 @@ func controlOf(kept play.Verdict, run *trace.Run, broke *trace.Call) *Control {
 		}
 		c.Answer = string(o.Outcome)
 		c.Text += "; there the call " + string(o.Action) + " of " + o.Caller + " at " + model.At(o.AtNs) + " answers " + string(o.Outcome)
+		if m := decisive(o); m != nil {
+			c.Request = m.Command
+			c.Text += ", after the request " + m.Command
+		}
 		break
 	}
 	return c

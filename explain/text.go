@@ -16,6 +16,8 @@ const (
 	LinesMost = 60
 	// labelWidth is the width of the words before the lines of a text.
 	labelWidth = 9
+	// callersMost is the largest number of places in the text of a request.
+	callersMost = 3
 )
 
 // Text returns the explanation for people, in at most LinesMost lines.
@@ -93,7 +95,11 @@ func (r *Request) String() string {
 	if r == nil {
 		return ""
 	}
-	return fmt.Sprintf("%s, sent at %s", r.Name, model.At(r.SentNs)) + r.Site.behind()
+	text := fmt.Sprintf("%s, sent at %s", r.Name, model.At(r.SentNs)) + r.Site.behind()
+	for i := range r.Stack[min(1, len(r.Stack)):min(callersMost, len(r.Stack))] {
+		text += strings.Replace(r.Stack[i+1].behind(), ",", ", called by", 1)
+	}
+	return text
 }
 
 // behind returns the place as the end of a sentence; "" for nil.

@@ -148,29 +148,46 @@ func (c *controls) run(sc *scenarios.Scenario, control *subject.Subject, seed ui
 	return c.played[key]
 }
 
-// KeptBy returns a run of a control of the lock in the scenario of the verdict, in which the control keeps the promise
-// that the finding says to be broken, and no other promise is broken as a bug. It reports false if there is none.
-func (v Verdict) KeptBy(h *sim.Host, f judges.Finding) (Verdict, bool) {
+// KeptBy returns a run of another lock in the scenario of the verdict, in which that lock keeps the promise which the
+// finding says to be broken, and breaks no other as a bug. The other lock is a control, or one that the scenario expects to
+// hold, and none of which unfit is true. KeptBy reports false if there is none.
+func (v Verdict) KeptBy(h *sim.Host, f judges.Finding, unfit func(*subject.Subject) bool) (Verdict, bool) {
 	if v.Played.Orders != nil {
 		return Verdict{}, false
 	}
-	c := newControls(h, v.Scenario, v.Lock, v.Played)
-	sc := c.scenario()
+	sc := newControls(h, v.Scenario, v.Lock, v.Played).scenario()
 	tried := 0
-	for _, control := range subject.Controls(v.Lock) {
-		if tried == mostControls || control.Name == v.Lock.Name || Plays(sc, control) != nil {
+	for _, other := range append(subject.Controls(v.Lock), holding(sc, v.Lock)...) {
+		if tried == mostControls || other.Name == v.Lock.Name || unfit(other) || Plays(sc, other) != nil {
 			continue
 		}
 		tried++
-		for seed := uint64(1); seed <= controlSeeds; seed++ {
-			run := Judge(h, sc, control, seed, playIn(h, sc, control, sim.NewSeeded(seed), nil))
-			if _, promised := run.Played.Record.Params.Promise(f.Judge); promised && (run.Word == VerdictHeld || run.Word == VerdictLimit) && !slices.ContainsFunc(run.Findings, func(g judges.Finding) bool { return g.Judge == f.Judge }) {
+		for seed := uint64(1); seed <= controlSeeds && !h.Stopped(); seed++ {
+			run := Judge(h, sc, other, seed, playIn(h, sc, other, sim.NewSeeded(seed), nil))
+			_, promised := run.Played.Record.Params.Promise(f.Judge)
+			if promised && (run.Word == VerdictHeld || run.Word == VerdictLimit) && !slices.ContainsFunc(run.Findings, func(g judges.Finding) bool { return g.Judge == f.Judge }) {
 				return run, true
-			}
-			if h.Stopped() {
-				return Verdict{}, false
 			}
 		}
 	}
 	return Verdict{}, false
+}
+
+// holding returns the registered locks that a scenario names and expects to hold, those with the traits of a lock first.
+func holding(sc *scenarios.Scenario, like *subject.Subject) (list []*subject.Subject) {
+	for _, name := range sc.Locks {
+		if e := sc.Expect[name]; e.Class == "" || e.Class == scenarios.Held {
+			if l, err := subject.Find(name); err == nil {
+				list = append(list, l)
+			}
+		}
+	}
+	unlike := func(l *subject.Subject) int {
+		if l.Traits == like.Traits {
+			return 0
+		}
+		return 1
+	}
+	slices.SortStableFunc(list, func(a, b *subject.Subject) int { return unlike(a) - unlike(b) })
+	return list
 }
