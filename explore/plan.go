@@ -536,6 +536,8 @@ func (f Failed) key() string {
 		return f.Judge + "|" + f.Defect
 	case f.Excuse != "":
 		return f.Judge + "|" + f.Op + "|" + f.Excuse
+	case f.Left():
+		return f.Judge + "|" + f.Parted
 	case f.Parted != "":
 		return f.Judge + "|" + f.Op + "|" + f.Parted + "|"
 	}

@@ -58,3 +58,14 @@ func known(what, word string, all []string) error {
 	}
 	return fmt.Errorf("unknown %s %q; %s", what, word, nearest.Known(word, all))
 }
+
+// judgeOfFingerprint returns the judge that a fingerprint names; "": it names none.
+func judgeOfFingerprint(fingerprint string) string {
+	parts := strings.Split(fingerprint, ".")
+	for _, judge := range []string{parts[0], parts[len(parts)-1]} {
+		if slices.Contains(model.Judges, judge) {
+			return judge
+		}
+	}
+	return ""
+}

@@ -74,6 +74,8 @@ var flags = struct {
 	seed                            setting[uint64]
 	hang                            setting[time.Duration]
 	faults, profile, replay, report *string
+	explain                         *string
+	mended                          *bool
 }{
 	runs: setting[int]{read: numberOfRuns},
 	live: setting[int]{read: numberOfRuns},
@@ -89,6 +91,8 @@ func init() {
 	flags.replay = flag.String("lockstep.replay", "", "only replay this recording")
 	flag.Var(&flags.live, "lockstep.live", "play the recording of -lockstep.replay `N` times on a real server, too")
 	flag.Var(&flags.hang, "lockstep.hang", "fail a test whose world stands still for the duration `D`, in real time")
+	flags.explain = flag.String("lockstep.explain", "", "explain the failure in the recording of -lockstep.replay, in the `FORM` text or json")
+	flags.mended = flag.Bool("lockstep.mended", false, "also play schedules near the recording of -lockstep.replay, and say whether the promise is kept now")
 	flags.report = flag.String("lockstep.report", "", "write the page of each failure into this folder")
 }
 
@@ -137,6 +141,10 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 		return explore.Plan{}, errors.New("-lockstep.replay is empty; give it a recording")
 	case given["lockstep.live"] && *flags.replay == "":
 		return explore.Plan{}, errors.New("-lockstep.live plays the recording that -lockstep.replay names; give it one")
+	case given["lockstep.explain"] && *flags.explain != formText && *flags.explain != formJSON:
+		return explore.Plan{}, fmt.Errorf("-lockstep.explain=%s: known are %s and %s", *flags.explain, formText, formJSON)
+	case (given["lockstep.explain"] || *flags.mended) && *flags.replay == "":
+		return explore.Plan{}, errors.New("-lockstep.explain and -lockstep.mended are about the recording that -lockstep.replay names; give it one")
 	case given["lockstep.live"]:
 		if err := livable(o.Live, lock); err != nil {
 			return explore.Plan{}, err
@@ -264,6 +272,15 @@ func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
 				r.replay(t, h, file)
 			})
 		})
+		if *flags.mended {
+			t.Run("mended", func(t *testing.T) {
+				t.Helper()
+				r.on(t, func(h *sim.Host) {
+					t.Helper()
+					r.mended(t, h, file)
+				})
+			})
+		}
 		if runs := flags.live.value; runs > 0 {
 			t.Run("live", func(t *testing.T) {
 				t.Helper()
@@ -473,6 +490,10 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 	if !found {
 		r.holds[file] = true
 		say(t).Logf("locktest: %s holds in %s; the verdict is %s. Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it", r.s.Name, schedule, v.Word)
+		return
+	}
+	if *flags.explain != "" {
+		r.explain(t, h, v, f, file)
 		return
 	}
 	r.fail(t, failure{fingerprint: fingerprint, verdict: v, finding: f, file: file, story: storyOf(fingerprint), how: "it was recorded in " + file})

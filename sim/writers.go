@@ -85,7 +85,8 @@ func lockSites(places []Site, modules []string) (list []Site) {
 	return list
 }
 
-// moduleOf returns the module of a package, or the package if no module has it.
+// moduleOf returns the module of a package. A test does not know the modules that it is built with, so a package of an
+// unknown module is taken for one of the module that the first three parts of its path name.
 func moduleOf(pkg string, modules []string) string {
 	pkg = strings.TrimSuffix(pkg, "_test")
 	best := ""
@@ -94,7 +95,8 @@ func moduleOf(pkg string, modules []string) string {
 			best = m
 		}
 	}
-	return cmp.Or(best, pkg)
+	parts := strings.Split(pkg, "/")
+	return cmp.Or(best, strings.Join(parts[:min(3, len(parts))], "/"))
 }
 
 // OwnWriters returns the functions that belong to the main module of the program, but not to the

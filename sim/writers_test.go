@@ -64,6 +64,9 @@ func TestTheSitesOfALock(t *testing.T) {
 	if got := moduleOf("example.com/client/v9/pool", modules); got != "example.com/client/v9" {
 		t.Errorf("the module of a package is %s", got)
 	}
+	if got := moduleOf("github.com/redis/go-redis/v9/internal/pool", modules); got != "github.com/redis/go-redis" {
+		t.Errorf("the module of a package of which the program does not know the module is %s", got)
+	}
 	if got := moduleOf("example.com/shopping", modules); got != "example.com/shopping" {
 		t.Errorf("a package with a longer name belongs to %s", got)
 	}

@@ -61,6 +61,8 @@ func (g Group) Folder(o Origin) string {
 	switch {
 	case o.Defect != "":
 		return fileName(g.Judge, string(g.Class), g.Op) + "." + o.Defect
+	case o.Left():
+		return fileName(g.Judge, string(g.Class), opRun, o.Parted)
 	case o.Known():
 		return fileName(g.Judge, string(g.Class), g.Op, o.Excuse+o.Parted)
 	}
@@ -212,6 +214,9 @@ func hitKinds(r *model.Record, rule int, do string, until int64) []string {
 	return out
 }
 
+// opRun is the kind of call of a failure of a whole run.
+const opRun = "run"
+
 // OpOf returns the kind of the call that a finding names first. If the finding names no
 // call, OpOf returns the kind of its event.
 func OpOf(v play.Verdict, f judges.Finding) string {
@@ -228,7 +233,7 @@ func OpOf(v play.Verdict, f judges.Finding) string {
 		return f.Check.What
 	}
 	if v.Played.Record == nil {
-		return "run"
+		return opRun
 	}
 	// Look for an event at the instant of the finding: a command that was sent, a
 	// command that changed the state, or a key that ran out.
@@ -247,5 +252,5 @@ func OpOf(v play.Verdict, f judges.Finding) string {
 			return "expiry"
 		}
 	}
-	return "run"
+	return opRun
 }

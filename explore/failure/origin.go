@@ -16,15 +16,40 @@ import (
 type Origin struct {
 	Defect string `json:"defect,omitempty"` // the ID of the known defect
 	Excuse string `json:"excuse,omitempty"` // the circumstances that excuse a limit
-	Parted string `json:"parted,omitempty"` // the parting of server and clients, for a bug without a name
+	Parted string `json:"parted,omitempty"` // the parting of server and clients, for a bug without a name; or what is left, see Left
 }
 
 // Known reports whether the origin says anything.
 func (o Origin) Known() bool { return o != Origin{} }
 
+// What a run leaves behind, in the place of a parting. One thing is left after many schedules, whatever the call and the
+// faults were.
+const (
+	leftKey       = "left-key"
+	leftChannel   = "left-channel"
+	leftGoroutine = "left-goroutine"
+	leftElse      = "left-over"
+)
+
+// Left reports whether the failure is that something is left when everybody has gone.
+func (o Origin) Left() bool {
+	return slices.Contains([]string{leftKey, leftChannel, leftGoroutine, leftElse}, o.Parted)
+}
+
 // partedBefore returns the kind of the parting before a finding. If a fault parted server
-// and clients, it returns the kind of the fault.
+// and clients, it returns the kind of the fault. Of a finding about what is left, it says what that is.
 func partedBefore(n *known.Namer, f judges.Finding) string {
+	if d, ok := f.Detail.(judges.Leftover); ok {
+		switch {
+		case d.Key != "":
+			return leftKey
+		case d.Channel != "":
+			return leftChannel
+		case d.Goroutine != nil:
+			return leftGoroutine
+		}
+		return leftElse
+	}
 	p, fault, ok := n.Parting(f)
 	switch {
 	case !ok:
