@@ -90,13 +90,19 @@ func (c *chain) findBreaker() {
 		}
 		return
 	}
+	if d, ok := f.Detail.(judges.Overlap); ok {
+		for _, x := range c.run.ChangesWithin(f.Lock, d.Ending.AtNs, d.Ending.AtNs) {
+			if x.Ended() && x.By != nil && (d.Ending.Cause == model.LossEnded || d.Ending.Cause == model.LossForced) { // it let the other in
+				c.broke, c.call = x.By, x.By.Call
+				return
+			}
+		}
+		ops = slices.DeleteFunc(ops, func(o *trace.Call) bool { return o.Caller != d.Later })
+	}
 	for _, x := range c.run.ChangesWithin(f.Lock, f.AtNs, f.AtNs) {
 		if x.By != nil {
 			c.broke, c.call = x.By, x.By.Call
 		}
-	}
-	if d, ok := f.Detail.(judges.Overlap); ok {
-		ops = slices.DeleteFunc(ops, func(o *trace.Call) bool { return o.Caller != d.Later })
 	}
 	for _, m := range c.run.Commands {
 		if c.broke == nil && len(ops) == 0 && m.AtNs == f.AtNs && slices.Contains(m.Threads, f.Thread) {

@@ -89,6 +89,8 @@ type Request struct {
 	Msg    int    `json:"msg"`
 	Name   string `json:"name"`
 	SentNs int64  `json:"sent_ns"`
+	// Victim is the owner of a hold that the request ended or changed, although it was not sent for that owner; "": none.
+	Victim string `json:"victim"`
 	Site   *Site  `json:"site"`  // the line that sent it; null: not known, as when a goroutine of the client wrote it
 	Stack  []Site `json:"stack"` // of the lock, the innermost place first
 }
@@ -165,25 +167,41 @@ func Of(h *sim.Host, v play.Verdict, f judges.Finding, recording, hint string, c
 		}
 		x.Events = append(x.Events, e)
 	}
-	sites := sites(h, v, c.broke)
-	if o := c.call; o != nil {
-		x.Call = &Call{Thread: o.Caller, Action: string(o.Action), Lock: o.Lock, CallNs: o.AtNs, Outcome: string(o.Outcome)}
-		if n := len(sites); n > 0 {
-			x.Call.Site = &sites[n-1]
-		}
-		if f.Class == judges.ClassBug { // the excuse of a limit says what the controls show
-			if kept, ok := v.KeptBy(h, f, func(l *subject.Subject) bool { return flawed(l, f.Judge) }); ok {
-				x.Kept.Control = controlOf(kept, run, o)
-			}
-		}
-	}
-	if m := c.broke; m != nil {
-		x.Request = &Request{Msg: m.Msg, Name: m.Command, SentNs: m.AtNs, Stack: sites}
-		if len(sites) > 0 {
-			x.Request.Site = &sites[0]
+	x.Call, x.Request = c.where(h, v)
+	if c.call != nil && f.Class == judges.ClassBug { // the excuse of a limit says what the controls show
+		if kept, ok := v.KeptBy(h, f, func(l *subject.Subject) bool { return flawed(l, f.Judge) }); ok {
+			x.Kept.Control = controlOf(kept, run, c.call)
 		}
 	}
 	return x
+}
+
+// Where returns the call and the request that broke the promise of a finding, with their lines of code; nil for one
+// that nobody knows. It plays the run again.
+func Where(h *sim.Host, v play.Verdict, f judges.Finding) (*Call, *Request) {
+	return chainOf(v.Played.Trace, f, nil).where(h, v)
+}
+
+func (c *chain) where(h *sim.Host, v play.Verdict) (call *Call, request *Request) {
+	sites := sites(h, v, c.broke)
+	if o := c.call; o != nil {
+		call = &Call{Thread: o.Caller, Action: string(o.Action), Lock: o.Lock, CallNs: o.AtNs, Outcome: string(o.Outcome)}
+		if n := len(sites); n > 0 {
+			call.Site = &sites[n-1]
+		}
+	}
+	if m := c.broke; m != nil {
+		request = &Request{Msg: m.Msg, Name: m.Command, SentNs: m.AtNs, Stack: sites}
+		if len(sites) > 0 {
+			request.Site = &sites[0]
+		}
+		for _, x := range m.Changes {
+			if who := x.Before.Owner; who != "" && !x.MadeFor(who) && (x.Ended() || x.After.Owner == who) {
+				request.Victim = who
+			}
+		}
+	}
+	return call, request
 }
 
 // flawed reports whether a lock has a known defect that a judge can see, so that it shows no way to keep the promise.

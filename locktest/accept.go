@@ -31,9 +31,9 @@ func checkFingerprint(fingerprint string) error {
 		for _, s := range story.Basic {
 			names = append(names, s.Name)
 		}
-		return errors.Join(known("story", parts[1], names), known("judge", last, model.Judges))
+		return errors.Join(knownWord("story", parts[1], names), knownWord("judge", last, model.Judges))
 	case parts[0] == ofScenario && len(parts) == 3, parts[0] == ofInput && len(parts) == 2:
-		return known("judge", last, model.Judges)
+		return knownWord("judge", last, model.Judges)
 	case len(parts) < 3:
 		return errors.New("a fingerprint is JUDGE.bug.CALL.CAUSE, story.NAME.JUDGE or scenario.NAME.JUDGE")
 	case slices.Contains([]string{ofStory, ofScenario, ofInput}, parts[0]):
@@ -41,9 +41,9 @@ func checkFingerprint(fingerprint string) error {
 	}
 	var call error
 	if len(parts) > 3 && parts[0] != model.JudgeWant { // a want names what its author wanted
-		call = known("call", parts[2], fingerprintCalls)
+		call = knownWord("call", parts[2], fingerprintCalls)
 	}
-	return errors.Join(known("judge", parts[0], model.Judges), known("class", parts[1], []string{string(judges.ClassBug), string(judges.ClassLimit)}), call)
+	return errors.Join(knownWord("judge", parts[0], model.Judges), knownWord("class", parts[1], []string{string(judges.ClassBug), string(judges.ClassLimit)}), call)
 }
 
 // fingerprintCalls are the words for CALL in the fingerprint of a drawn failure, see failure.OpOf.
@@ -51,8 +51,8 @@ var fingerprintCalls = []string{
 	string(model.RoleAcquire), string(model.RoleUnlock), string(model.ActExtend), string(model.RoleForceUnlock), string(model.RoleRenew), string(model.RoleLeave), "expiry", "use", "run",
 }
 
-// known returns an error if a word is not among the known ones.
-func known(what, word string, all []string) error {
+// knownWord returns an error if a word is not among the known ones.
+func knownWord(what, word string, all []string) error {
 	if slices.Contains(all, word) {
 		return nil
 	}

@@ -28,6 +28,7 @@ import (
 	"lockstep/internal/foreign"
 	"lockstep/internal/input"
 	"lockstep/internal/quantity"
+	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/report"
@@ -338,8 +339,9 @@ type runner struct {
 	broken   map[string][]string // by judge, the fingerprints of the failures, in the order in which they were shown
 	holds    map[string]bool     // the recordings in which the lock holds now
 	panicked map[string]bool     // the places of panics that were shown
-	shown    []shownStory
-	explored bool // to the end
+	shown    []shownFailure
+	said     map[string]bool // the judges of further bugs of failures that were said in a line
+	explored bool            // to the end
 	limit    timeLimit
 	tested   tested
 	soFar    soFar
@@ -349,7 +351,7 @@ type runner struct {
 }
 
 func newRunner(t *testing.T, s Subject, o Options, plan explore.Plan, at place) *runner {
-	return &runner{t: t, s: s, o: o, plan: plan, at: at, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}, broken: map[string][]string{}, holds: map[string]bool{}, panicked: map[string]bool{}, limit: timeLimit{now: time.Now}}
+	return &runner{t: t, s: s, o: o, plan: plan, at: at, dir: filepath.Join("testdata", "lockstep", folder(t.Name())), met: map[string]bool{}, broken: map[string][]string{}, holds: map[string]bool{}, panicked: map[string]bool{}, said: map[string]bool{}, limit: timeLimit{now: time.Now}}
 }
 
 // open finds out what the lock offers. It fails the test and returns false if the lock
@@ -1062,38 +1064,51 @@ type kind struct {
 	class  judges.Class
 	op     string
 	origin explored.Origin
+	// source is the stack of a request that changed the hold of another thread. Then the other fields are empty: such a
+	// request breaks several promises.
+	source string
 }
 
-// shownStory is a story whose failure was shown whole.
-type shownStory struct {
-	name string
-	kind kind   // of the failure
-	hint string // of the failure
-	// bugs are the kinds of all bugs of the story.
-	bugs map[kind]bool
+// A shownFailure is a failure that was shown whole.
+type shownFailure struct {
+	name string // of its story, or its fingerprint
+	kind kind
+	hint string
 }
 
-// shownBefore returns the story that was shown whole and failed as this one does, and with the same bugs or
-// more. If there is none, it returns false, and remembers this story, which is to be shown whole.
-func (r *runner) shownBefore(f failure, hint string, h *sim.Host) (shownStory, bool) {
-	namer := explored.NewNamer(h, f.verdict)
-	kindOf := func(found judges.Finding) kind {
-		origin, _ := explored.OriginOf(namer, found)
-		return kind{found.Judge, found.Class, explored.OpOf(f.verdict, found), origin}
+// shownBefore returns the failure that was shown whole and is of the same kind. If there is none, it returns false, and
+// remembers this failure, which is to be shown whole.
+func (r *runner) shownBefore(f failure, hint string, source *explain.Request, n *known.Namer) (shownFailure, bool) {
+	this := shownFailure{"the failure " + f.fingerprint, kindOf(f.verdict, f.finding, n), hint}
+	if source != nil && source.Victim != "" && len(source.Stack) > 0 { // a mistake of its own, whatever follows from it
+		this.kind = kind{source: fmt.Sprint(source.Stack)}
 	}
-	this := shownStory{f.story, kindOf(f.finding), hint, map[kind]bool{}}
-	for _, found := range f.verdict.Findings {
-		if isBug(found) {
-			this.bugs[kindOf(found)] = true
-		}
+	if f.story != "" {
+		this.name = "the story " + f.story
 	}
 	for _, before := range r.shown {
-		if before.kind == this.kind && !slices.ContainsFunc(slices.Collect(maps.Keys(this.bugs)), func(k kind) bool { return !before.bugs[k] }) {
+		if before.kind == this.kind {
 			return before, true
 		}
 	}
 	r.shown = append(r.shown, this)
-	return shownStory{}, false
+	return shownFailure{}, false
+}
+
+// others returns the first finding of each judge that found a bug in a run, and of which neither a failure nor such a
+// finding was shown so far.
+func (r *runner) others(v play.Verdict) (list []judges.Finding) {
+	for _, f := range v.Findings {
+		if isBug(f) && len(r.broken[f.Judge]) == 0 && !r.said[f.Judge] {
+			r.said[f.Judge], list = true, append(list, f)
+		}
+	}
+	return list
+}
+
+func kindOf(v play.Verdict, f judges.Finding, n *known.Namer) kind {
+	origin, _ := explored.OriginOf(n, f)
+	return kind{judge: f.Judge, class: f.Class, op: explored.OpOf(v, f), origin: origin}
 }
 
 // fail fails the test for a bug, unless the bug is accepted. It keeps the recording and
@@ -1114,24 +1129,34 @@ func (r *runner) fail(t *testing.T, f failure) {
 	text := &bytes.Buffer{}
 	fmt.Fprintf(text, "%s breaks %s: %s\n", r.s.Name, f.finding.Judge, sentence.Finding(f.finding))
 	host, panics := r.host(t), f.verdict.Played.Panics
-	cause, hint := explored.PartingOf(explored.NewNamer(host, f.verdict), f.finding), cmp.Or(r.s.mistake(f.finding, f.verdict.Played.Trace), explain.Hint(f.finding, f.verdict.Played.Trace))
-	var before shownStory
+	namer := explored.NewNamer(host, f.verdict)
+	cause, hint := explored.PartingOf(namer, f.finding), cmp.Or(r.s.mistake(f.finding, f.verdict.Played.Trace), explain.Hint(f.finding, f.verdict.Played.Trace))
+	var before shownFailure
 	short := false
-	if f.story != "" && len(panics) == 0 {
-		before, short = r.shownBefore(f, hint, host)
+	call, request := explain.Where(host, f.verdict, f.finding)
+	if len(panics) == 0 {
+		before, short = r.shownBefore(f, hint, request, namer)
 	}
 	if cause != "" && !short {
 		fmt.Fprintf(text, "cause: %s\n", cause)
 	}
-	if hint != "" && hint != before.hint {
+	if hint != "" && hint != before.hint && before.kind.source == "" {
 		fmt.Fprintf(text, "hint: %s\n", hint)
 	}
+	if !short {
+		fmt.Fprint(text, sourceOf(call, request))
+	}
 	if short {
-		fmt.Fprintf(text, "as in the story %s, which is shown above\n", before.name)
+		fmt.Fprintf(text, "as in %s, which is shown above\n", before.name)
+		for _, other := range r.others(f.verdict) {
+			fmt.Fprintf(text, "it also breaks %s: %s\n", other.Judge, sentence.Finding(other))
+		}
 	} else {
 		if len(panics) > 0 { // the finding may follow from it
 			fmt.Fprintln(text, r.panicText(panics[0]))
 		}
+	}
+	if !short || f.story == "" {
 		fmt.Fprintln(text, f.how)
 	}
 	file, err := f.file, error(nil)
@@ -1146,7 +1171,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 	if !short {
 		one := page
 		one.Findings = []judges.Finding{f.finding}
-		fmt.Fprintf(text, "\n%s\n\n", strings.TrimRight(report.Shortened(one, timelineEvents), "\n"))
+		fmt.Fprintf(text, "\n%s\n\n", strings.TrimRight(timeline(one, explain.LinesMost-bytes.Count(text.Bytes(), []byte("\n"))-linesBelow), "\n"))
 	}
 	fmt.Fprintf(text, "fingerprint: %s\nreplay:      %s\nrecording:   %s\n", f.fingerprint, replay, file)
 	if dir := *flags.report; dir != "" {
@@ -1210,8 +1235,34 @@ func (r *runner) page(v play.Verdict, replay string) report.Run {
 	}
 }
 
-// timelineEvents is the number of events in the timeline of a failure.
-const timelineEvents = 40
+const (
+	// timelineEvents is the number of events in the timeline of a failure.
+	timelineEvents = 40
+	// linesBelow is the number of lines below the timeline, the empty lines around it included.
+	linesBelow = 6
+)
+
+// timeline returns the timeline of a failure in at most so many lines, or as few as its last events take.
+func timeline(r report.Run, most int) (text string) {
+	for events := timelineEvents; events > 0; events-- {
+		if text = report.Shortened(r, events); strings.Count(text, "\n") <= most {
+			break
+		}
+	}
+	return text
+}
+
+// sourceOf returns the lines of code of the request that broke a promise, and of its call, as lines of the text of
+// the failure; "": they are not known.
+func sourceOf(call *explain.Call, request *explain.Request) (text string) {
+	if request == nil || request.Site == nil {
+		return ""
+	}
+	if call != nil && *call.Site != *request.Site {
+		text = fmt.Sprintf("call: %s\n", call)
+	}
+	return text + fmt.Sprintf("request: %s\n", request)
+}
 
 // fileOf returns the file for the recording of a failure. A recording in which the lock holds now is a test,
 // and stays: failures in different schedules may have one fingerprint.
