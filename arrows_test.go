@@ -107,6 +107,10 @@ var rooms = map[string]room{
 		"explore", "explore/draw", "internal/counted", "linearizability/judges", "model", "model/trace", "scenarios", "scenarios/play", "scenarios/subject", "sim", "internal/foreign"},
 		modules: none, words: []*regexp.Regexp{locks}},
 
+	"explain": {imports: []string{
+		"explore/coverage", "explore/draw", "explore/failure", "internal/counted", "known", "linearizability/judges", "model", "model/trace", "report", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"},
+		modules: none, words: []*regexp.Regexp{locks, roles}},
+
 	"report":          {imports: []string{"internal/counted", "linearizability/judges", "model", "model/trace", "report/sentence", "internal/foreign"}, words: []*regexp.Regexp{locks, roles, wire}},
 	"report/sentence": {imports: []string{"internal/counted", "linearizability", "linearizability/judges", "model", "scenarios/play", "internal/foreign"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis, apart}},
 	"report/site": {imports: []string{"report", "internal/foreign"}, modules: []string{
@@ -116,7 +120,7 @@ var rooms = map[string]room{
 	"internal/counted": {modules: none, words: []*regexp.Regexp{apart}},
 	"internal/foreign": {modules: none},
 	"locktest": {imports: []string{
-		"explore", "explore/draw", "explore/failure", "internal", "internal/counted", "linearizability/judges", "lockimpl", "model", "model/trace", "report",
+		"explain", "explore", "explore/draw", "explore/failure", "internal", "internal/counted", "known", "linearizability/judges", "lockimpl", "model", "model/trace", "report",
 		"report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim", "internal/foreign"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
 	"locktest/drawntest": {imports: []string{"explore", "explore/draw", "internal", "locktest", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
@@ -128,7 +132,7 @@ var rooms = map[string]room{
 		"explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim", "internal/foreign"}},
 	"overlay": {modules: none, words: []*regexp.Regexp{locks, servers, roles}},
 	"cli": {imports: []string{
-		"cli/frame", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/spread", "explore/strategy", "explore/survey",
+		"cli/frame", "explain", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/spread", "explore/strategy", "explore/survey",
 		"internal", "internal/counted", "known", "linearizability", "linearizability/judges", "model", "overlay", "report", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim", "internal/foreign"}},
 	"cli/frame": {imports: []string{"explore", "explore/spread", "internal", "report", "scenarios", "scenarios/play", "scenarios/subject", "sim", "internal/foreign"}, words: []*regexp.Regexp{locks, roles}},
 	"lockmain":  {imports: []string{"cli", "cli/frame", "explore/spread", "locktest", "scenarios", "scenarios/play", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},

@@ -608,3 +608,75 @@ func TestATimelineNamesACommandByItsEffect(t *testing.T) {
 		}
 	}
 }
+
+// A request for a script that the server does not know, and the request with the script, are one line. A request that
+// met the same fate and is followed by another, or by that of another call, keeps its own line.
+func TestAnUnknownScriptIsFolded(t *testing.T) {
+	for _, c := range []struct {
+		rule    string
+		op      int  // of the second request
+		program bool // the second request carries the script
+		unknown bool // the server does not know the script of the first one
+		lost    bool // the answer to the first one is lost
+		want    bool
+	}{
+		{"as a client does", 1, true, true, false, true},
+		{"another call", 2, true, true, false, false},
+		{"another command", 1, false, true, false, false},
+		{"a server that knows the script", 1, true, false, false, false},
+		{"the answer is lost", 1, true, true, true, false},
+	} {
+		rec := &model.Record{Params: model.Params{Lock: "any", Processes: []model.ProcessParams{{Name: "b", Threads: 2}}}}
+		for op := 1; op <= 2; op++ {
+			rec.Add(model.Event{Kind: model.KindInvoke, Process: "b", Thread: op, Op: op, Action: model.ActLock, Lock: "x"})
+		}
+		send := func(e model.Event, answer model.Answer, reply string, lost bool) {
+			e.Process, e.Conn, e.Locks = "b", 1, []string{"x"}
+			e.Kind = model.KindSend
+			rec.Add(e)
+			e.Kind, e.Answer, e.Reply = model.KindExec, answer, reply
+			rec.Add(e)
+			if e.Kind = model.KindDeliver; lost {
+				e.Kind, e.Why = model.KindLost, model.LostReset
+			}
+			e.AtNs, e.Dir = e.AtNs+1e6, "reply"
+			rec.Add(e)
+		}
+		answer := model.Answered
+		if c.unknown {
+			answer = model.NotRun
+		}
+		send(model.Event{AtNs: 1e9, Op: 1, Msg: 1, Command: "first", Script: model.RoleUnlock}, answer, "no", c.lost)
+		send(model.Event{AtNs: 2e9, Op: c.op, Msg: 2, Command: "second", Script: model.RoleUnlock, Program: c.program}, model.Answered, "OK", false)
+		text := report.Text(report.Run{Scenario: "scripts", Lock: "any", Verdict: "held", Record: rec})
+		if folded := strings.Contains(text, "→ OK, sent twice") && !strings.Contains(text, "→ no"); folded != c.want {
+			t.Errorf("%s: folded is %v, want %v:\n%s", c.rule, folded, c.want, text)
+		}
+	}
+}
+
+// Chosen events keep their words and their order, also those that the timeline of a run leaves out or folds.
+func TestStepsAreTheChosenEvents(t *testing.T) {
+	r := played(t, "misdelete", "setnx-del")
+	var polls []int
+	for i, e := range r.Record.Events {
+		if e.Kind == model.KindSend && e.Process == "b" {
+			polls = append(polls, i)
+		}
+	}
+	steps := report.Steps(r, polls[:8])
+	if len(steps) != 8 {
+		t.Fatalf("%d of 8 events", len(steps))
+	}
+	for i, s := range steps {
+		if s.Event != polls[i] || s.Lane != "b/1" || s.Text != "sends acquire (SET)" || s.AtNs != r.Record.Events[polls[i]].AtNs {
+			t.Errorf("%+v", s)
+		}
+	}
+	if n := strings.Count(report.StepsText(r, polls[:8]), "sends acquire (SET)"); n != 8 {
+		t.Errorf("%d of 8 events are in the text", n)
+	}
+	if report.Steps(r, nil) != nil {
+		t.Error("steps of no event")
+	}
+}

@@ -662,6 +662,7 @@ func (m *message) like(other *message) bool {
 // fold replaces exchanges that only repeat earlier ones by one line.
 func (b *builder) fold() {
 	v, f := b.v, folding{map[int]bool{}, map[int]event{}}
+	b.foldUnknown(f)
 	b.foldTries(f)
 	b.foldRenewals(f)
 	last := map[int]int{} // by message, the index of its last event
@@ -696,6 +697,35 @@ func (m *message) over() int64 {
 	return m.Done
 }
 
+// foldUnknown folds a request for a script that the server does not know with the request that follows it in the same
+// call and carries the script. The line of the second one says so.
+func (b *builder) foldUnknown(f folding) {
+	before := map[int]*message{} // by call, the request whose script the server did not know
+	twice := map[int]bool{}
+	for i := range b.v.Messages {
+		m := &b.v.Messages[i]
+		sent := b.trace.Command(m.ID)
+		if sent == nil || sent.Call == nil {
+			continue
+		}
+		first := before[m.Op]
+		delete(before, m.Op)
+		switch {
+		case m.counted || !m.answered():
+		case sent.UnknownScript():
+			before[m.Op] = m
+		case first != nil && sent.Program:
+			f.drop[first.ID] = true
+			twice[m.ID] = true
+		}
+	}
+	for i := range b.v.Events {
+		if e := &b.v.Events[i]; e.Kind == string(model.KindExec) && twice[e.Msg] {
+			e.Text = Clip(e.Text+", sent twice", textMost)
+		}
+	}
+}
+
 // foldTries folds the exchanges of one call that change nothing. A waiter that asks again and again makes
 // such exchanges. Those that a finding of traffic counts are folded apart from the others, so that the
 // lines add up to the number in the finding.
@@ -709,7 +739,7 @@ func (b *builder) foldTries(f folding) {
 	}
 	for i := range v.Messages {
 		m := &v.Messages[i]
-		if m.Lane < 0 {
+		if m.Lane < 0 || f.drop[m.ID] {
 			continue
 		}
 		if same := rows[m.Lane]; len(same) > 0 && (!plain(m) || same[0].Op != m.Op || same[0].counted != m.counted) {
