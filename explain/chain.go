@@ -2,6 +2,7 @@ package explain
 
 import (
 	"slices"
+	"time"
 
 	"lockstep/explore/failure"
 	"lockstep/known"
@@ -35,6 +36,9 @@ func chainOf(run *trace.Run, f judges.Finding, cause *known.Cause) *chain {
 			c.states[e.State] = i
 		}
 	}
+	if f.Judge == model.JudgeTraffic { // it is about the second that begins there
+		c.until += int64(time.Second)
+	}
 	c.findBreaker()
 	c.addFinding()
 	c.addParting()
@@ -61,9 +65,10 @@ func (c *chain) events() (list []int) {
 	return list
 }
 
-// add adds an event with what it is the consequence of; -1 stands for nothing. It reports whether the event is new.
+// add adds an event with the events of which it is the consequence; -1 stands for none. It reports whether the event is new.
+// An event after the finding is not added.
 func (c *chain) add(i int, because ...int) bool {
-	if i < 0 {
+	if i < 0 || c.run.Record.Events[i].AtNs > c.until {
 		return false
 	}
 	_, known := c.after[i]
@@ -111,7 +116,7 @@ func (c *chain) findBreaker() {
 	}
 	for _, o := range ops {
 		if c.broke == nil {
-			c.broke, c.call = decisive(o), o
+			c.broke, c.call = decisive(o, c.until), o
 		}
 	}
 }
@@ -126,11 +131,14 @@ func (c *chain) calls() (list []*trace.Call) {
 	return list
 }
 
-// decisive returns the request of a call that decided its answer: the last one that changed the lock, or else
-// the last one that the server ran, or else the last one; nil if the call sent none.
-func decisive(o *trace.Call) *trace.Command {
+// decisive returns the request of a call, sent up to an instant, that decided its answer: the last one that changed
+// the lock, or else the last one that the server ran, or else the last one; nil if the call sent none.
+func decisive(o *trace.Call, until int64) *trace.Command {
 	var ran, last *trace.Command
 	for _, m := range slices.Backward(o.Sent) {
+		if m.AtNs > until {
+			continue
+		}
 		if len(m.Changes) > 0 {
 			return m
 		}
@@ -303,7 +311,7 @@ func (c *chain) called(o *trace.Call) int {
 		return i
 	}
 	because := []int{i}
-	if m := decisive(o); m != nil && m.AtNs <= c.until {
+	if m := decisive(o, c.until); m != nil {
 		because = append(because, c.command(m))
 		for _, x := range m.Changes {
 			if x.Lock == o.Lock {

@@ -283,7 +283,7 @@ func controlOf(kept play.Verdict, run *trace.Run, broke *trace.Call) *Control {
 		}
 		c.Answer = string(o.Outcome)
 		c.Text += "; there the call " + string(o.Action) + " of " + o.Caller + " at " + model.At(o.AtNs) + " answers " + string(o.Outcome)
-		if m := decisive(o); m != nil {
+		if m := decisive(o, o.ReturnedNs()); m != nil {
 			c.Request = m.Command
 			c.Text += ", after the request " + m.Command
 		}

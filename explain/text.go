@@ -18,13 +18,15 @@ const (
 	labelWidth = 9
 	// callersMost is the largest number of places in the text of a request.
 	callersMost = 3
+	// textMost is the largest number of characters of a paragraph, and alsoMost that of further promises.
+	textMost, alsoMost = 400, 3
 )
 
 // Text returns the explanation for people, in at most LinesMost lines.
 func (x Explanation) Text() string {
 	var b strings.Builder
 	p := x.Promise
-	b.WriteString(report.Wrap(fmt.Sprintf("%s breaks %s (%s) in %s, seed %d: %s", x.Lock, p.Judge, p.Class, x.Scenario, x.Seed, p.Why), "", textWidth))
+	b.WriteString(report.Wrap(report.Clip(fmt.Sprintf("%s breaks %s (%s) in %s, seed %d: %s", x.Lock, p.Judge, p.Class, x.Scenario, x.Seed, p.Why), textMost), "", textWidth))
 	label(&b, "promise", p.Text)
 	label(&b, "excuse", p.Excuse)
 	label(&b, "cause", x.Cause.Text)
@@ -37,8 +39,11 @@ func (x Explanation) Text() string {
 		label(&b, "control", x.Kept.Control.Text)
 	}
 	label(&b, "hint", x.Kept.Hint)
-	for _, a := range x.Also {
+	for _, a := range x.Also[:min(len(x.Also), alsoMost)] {
 		label(&b, "also", fmt.Sprintf("%s (%s): %s", a.Judge, a.Class, a.Why))
+	}
+	if more := len(x.Also) - alsoMost; more > 0 {
+		label(&b, "also", counted.Of(more, "further judge"))
 	}
 	b.WriteString("\n")
 	for _, c := range []struct{ name, command string }{
@@ -57,7 +62,7 @@ func label(b *strings.Builder, word, text string) {
 		return
 	}
 	indent := strings.Repeat(" ", labelWidth)
-	wrapped := report.Wrap(text, indent, textWidth)
+	wrapped := report.Wrap(report.Clip(text, textMost), indent, textWidth)
 	b.WriteString(fmt.Sprintf("%-*s", labelWidth, word+":") + strings.TrimPrefix(wrapped, indent))
 }
 
