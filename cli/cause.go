@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"lockstep/cli/frame"
+	"lockstep/explain"
 	"lockstep/explore/failure"
-	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/report"
 	"lockstep/report/sentence"
@@ -42,13 +42,10 @@ func causeOf(a *frame.App, v play.Verdict) string {
 		return ""
 	}
 	n := failure.NewNamer(a.Host, v)
-	origin, cause := failure.OriginOf(n, f)
+	text := explain.CauseOf(n, f)
+	origin, _ := failure.OriginOf(n, f)
 	if origin.Defect == "" {
-		return failure.PartingOf(n, f)
-	}
-	text := defectText(origin.Defect)
-	if cause != nil {
-		text += "; " + cause.String()
+		return text
 	}
 	var others []string // the judges whose findings have another cause
 	for _, g := range v.Findings {
@@ -61,9 +58,6 @@ func causeOf(a *frame.App, v play.Verdict) string {
 	}
 	return text
 }
-
-// defectText names a known defect.
-func defectText(id string) string { return "a known defect: " + id + ", " + known.Title(id) }
 
 // pictures returns one picture per lock of a run. Porcupine draws them.
 func pictures(v play.Verdict) []report.Picture {

@@ -106,6 +106,7 @@ func TestExitCodes(t *testing.T) {
 	}
 	otherWorld := alter("world.lockstep", `"world":`, `"world":9`)
 	held1 := alter("held1.lockstep", `"verdict":"bug"`, `"verdict":"held"`)
+	unknownLock := alter("unknown.lockstep", `"lock":"setnx-del"`, `"lock":"setnx-dll"`)
 	changed := alter("changed.lockstep", `"digest":"`, `"digest":"0`)
 
 	cases := []struct {
@@ -164,6 +165,20 @@ func TestExitCodes(t *testing.T) {
 		{"shrink below a file", []string{"shrink", late, "-o", filepath.Join(file, "x.yaml")}, 64, "", "-o"},
 		{"shrink into nothing", []string{"shrink", late, "-o", ""}, 64, "", "--out is empty"},
 		{"shrink into itself", []string{"shrink", late, "-o", late}, 64, "", "is the recording itself; name another file"},
+		{"explained", []string{"explain", late}, 0, "promise: no request of one thread ends", ""},
+		{"explained as JSON", []string{"explain", late, "--json"}, 0, `{"explain":1,"recording":"`, ""},
+		{"explained for a judge", []string{"explain", late, "--judge", "linearizable"}, 0, "breaks linearizable (bug)", ""},
+		{"a mend that does not hold", []string{"explain", late, "--mended"}, 1, "setnx-del does not keep the promise of misdelete", ""},
+		{"a mend of nothing", []string{"explain", held1, "--mended"}, 64, "", "held1.lockstep: nothing was broken in it, so nothing is to be mended"},
+		{"explain what is no recording", []string{"explain", held}, 64, "", "held.yaml is a scenario; "},
+		{"explain a folder", []string{"explain", dir}, 64, "", dir + " is a folder; explain takes a recording"},
+		{"explain a recording that is not there", []string{"explain", "nope"}, 64, "", "simrun: there is no file nope; explain takes a recording, a file SEED.lockstep\n"},
+		{"explain two recordings", []string{"explain", late, late}, 64, "", "explain takes one recording, got 2"},
+		{"explain a recording of another world", []string{"explain", otherWorld}, 64, "", "recorded in world version"},
+		{"explain a recording of an unknown lock", []string{"explain", unknownLock}, 64, "", `unknown lock "setnx-dll"`},
+		{"explain an undecided recording", []string{"explain", nothing}, 64, "", "nothing is broken in it, so there is nothing to explain"},
+		{"explain what is not the same again", []string{"explain", changed}, 2, "", "is not the same again"},
+		{"explain another judge", []string{"explain", late, "--judge", "fifo"}, 64, "", "fifo is not broken in it; misdelete is, so there is nothing to explain"},
 		{"linearizable", []string{"check", valid}, 0, "held (1 operation, reentrant)", ""},
 		{"not linearizable", []string{"check", valid, broken}, 1, "line 2 is the first that no order can place", ""},
 		{"a history that is cut off", []string{"check", cut}, 64, "", "cut.jsonl:2:"},

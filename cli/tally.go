@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"lockstep/cli/frame"
+	"lockstep/explain"
 	"lockstep/explore"
 	"lockstep/internal/counted"
 	"lockstep/linearizability/judges"
@@ -75,7 +76,7 @@ func printTally(a *frame.App, o explore.Tally, small []explore.Shrunk, dir strin
 		cause := ""
 		switch {
 		case g.Defect != "":
-			cause = ", " + defectText(g.Defect)
+			cause = ", " + explain.DefectText(g.Defect)
 		case g.Excuse != "":
 			cause = ", excused: " + small[i].Excused()
 		}

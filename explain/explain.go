@@ -234,7 +234,7 @@ func CauseOf(n *known.Namer, f judges.Finding) string {
 	if origin.Defect == "" {
 		return failure.PartingOf(n, f)
 	}
-	text := "a known defect: " + origin.Defect + ", " + known.Title(origin.Defect)
+	text := DefectText(origin.Defect)
 	if cause != nil {
 		text += "; " + cause.String()
 	}
@@ -291,3 +291,6 @@ func controlOf(kept play.Verdict, run *trace.Run, broke *trace.Call) *Control {
 	}
 	return c
 }
+
+// DefectText names a known defect.
+func DefectText(id string) string { return "a known defect: " + id + ", " + known.Title(id) }
