@@ -2,6 +2,7 @@ package redistest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/explain"
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
 )
@@ -639,6 +641,73 @@ func TestFuzzFindsAWrongLock(t *testing.T) {
 	mustContain(t, again, "it was recorded in "+m[1])
 }
 
+// A test explains its recordings as simrun does, with its own commands. It says of a mend whether it holds.
+func TestATestExplainsItsRecordings(t *testing.T) {
+	dir := t.TempDir()
+	outcome(t, dir, "exists-then-set", nil)
+	file := filepath.Join("testdata", "lockstep", "TestJudged", "mutual-exclusion.bug.acquire.hold-ended-by-another.lockstep")
+	replay := "go test lockstep/locktest/redistest -run '^TestJudged$' -lockstep.replay=" + file
+	text, passed := outcome(t, dir, "exists-then-set", nil, "-lockstep.replay="+file, "-lockstep.explain=text")
+	if passed {
+		t.Errorf("the lock is wrong, and the test passed:\n%s", text)
+	}
+	mustContain(t, text, "exists-then-set breaks mutual-exclusion (bug) in ", "promise: at any instant, at most one thread believes that it holds the lock", "request: ", "subjects_test.go:",
+		"replay:  "+replay+"\n", "mended?: "+replay+" -lockstep.mended\n", "page:    "+replay+" -lockstep.report=pages\n")
+	if strings.Contains(text, "live:  ") || strings.Contains(text, "shrink:") {
+		t.Errorf("the test has no player, and names a command for it:\n%s", text)
+	}
+
+	object := func(text string, into any) {
+		t.Helper()
+		line := regexp.MustCompile(`(?m)^\{"explain":1,.*$`).FindString(text)
+		if err := json.Unmarshal([]byte(line), into); err != nil {
+			t.Fatalf("%v:\n%s", err, text)
+		}
+	}
+	var x explain.Explanation
+	text, passed = outcome(t, dir, "exists-then-set", nil, "-lockstep.replay="+file, "-lockstep.explain=json")
+	object(text, &x)
+	if passed || x.Lock != "exists-then-set" || x.Recording != file || x.Promise.Judge != "mutual-exclusion" || x.Request == nil || len(x.Events) == 0 || x.Commands.Replay != replay {
+		t.Errorf("the test passed: %v; the object is %+v", passed, x)
+	}
+
+	for name, holds := range map[string]bool{"exists-then-set": false, "exists-then-set, mended": true} {
+		text, passed := outcome(t, dir, name, nil, "-lockstep.replay="+file, "-lockstep.mended")
+		want := "does not keep the promise of mutual-exclusion"
+		if holds {
+			want = "keeps the promise of mutual-exclusion"
+		}
+		if mustContain(t, text, want, "recording   1 run", "neighbours  20 runs", "drawn       200 runs"); passed != holds {
+			t.Errorf("%s: the test passed is %v:\n%s", name, passed, text)
+		}
+	}
+}
+
+// A mistake is shown whole once, in at most 60 lines, and what is shown later refers to it.
+func TestAMistakeIsShownWholeOnce(t *testing.T) {
+	text, _ := outcome(t, t.TempDir(), "exists-then-set", nil)
+	failures := regexp.MustCompile(`(?s)exists-then-set breaks \S+: .*?\n *recording: `).FindAllString(text, -1)
+	whole, short := map[string]int{}, 0
+	for _, f := range failures {
+		if n := strings.Count(f, "\n") + 1; n > 60 {
+			t.Errorf("a failure has %d lines:\n%s", n, f)
+		}
+		if strings.Contains(f, "which is shown above") {
+			short++
+			continue
+		}
+		m := regexp.MustCompile(`request: [^\n]*?, (\S+:\d+) in `).FindStringSubmatch(f)
+		if m == nil {
+			t.Errorf("a failure does not name the line of its request:\n%s", f)
+			continue
+		}
+		whole[m[1]]++
+	}
+	if len(failures) < 3 || short == 0 || len(whole) == 0 {
+		t.Errorf("%d failures, %d of them short, and whole %v:\n%s", len(failures), short, whole, text)
+	}
+}
+
 func TestFlagsAreChecked(t *testing.T) {
 	for arg, want := range map[string]string{
 		"-lockstep.faults=network,gremlins": `-lockstep.faults is "network,gremlins": unknown class of faults "gremlins"; known: network, `,
@@ -656,6 +725,10 @@ func TestFlagsAreChecked(t *testing.T) {
 		"-lockstep.live=0":                  "-lockstep.live=0: from 1 to 1000000000",
 		"-lockstep.live=":                   "-lockstep.live=: want a whole number",
 		"-lockstep.live=3":                  "-lockstep.live plays the recording that -lockstep.replay names; give it one",
+		"-lockstep.explain=text":            "-lockstep.explain and -lockstep.mended are about the recording that -lockstep.replay names; give it one",
+		"-lockstep.mended":                  "-lockstep.explain and -lockstep.mended are about the recording that -lockstep.replay names; give it one",
+		"-lockstep.explain=html":            "-lockstep.explain=html: known are text and json",
+		"-lockstep.explain=":                "-lockstep.explain=: known are text and json",
 		"-lockstep.replay=no/such.lockstep": "there is no file no/such.lockstep; -lockstep.replay takes a recording",
 		"-lockstep.replay=.":                ". is a folder; -lockstep.replay takes a recording, such as testdata/lockstep/TEST/FINGERPRINT.lockstep",
 	} {
