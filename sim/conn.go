@@ -199,6 +199,13 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
+// isShut reports whether the client closed it.
+func (s *socket) isShut() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shut
+}
+
 // cut ends the client's side with err.
 func (s *socket) cut(err error) {
 	s.mu.Lock()

@@ -254,7 +254,7 @@ func events(r Result, kinds ...model.Kind) string {
 			continue
 		}
 		text := string(e.Kind)
-		for _, part := range []string{e.Lock, e.Command, strings.Join(e.Args, " "), e.Reply, e.Key, e.Channel, e.Why, e.Text} {
+		for _, part := range []string{e.Lock, e.Command, strings.Join(e.Args, " "), e.Reply, e.Key, e.Channel, string(e.Why), e.Text} {
 			if part != "" {
 				text += " " + part
 			}
