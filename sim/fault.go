@@ -170,9 +170,9 @@ func (n *node) strike(f model.FaultSpec) {
 	}
 	n.call(func(nowNs int64, out *Effects) {
 		if f.StepsServerClock() {
-			n.Server.(Clocked).StepClock(nowNs, f.Step, out)
+			n.parts.StepClock(nowNs, f.Step, out)
 		} else {
-			n.Server.Strike(nowNs, f, out)
+			n.parts.Strike(nowNs, f, out)
 		}
 	})
 	if f.EndsConnections() {

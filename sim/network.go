@@ -170,13 +170,13 @@ func (w *World) refuse(m *message, dir, text string) {
 	case dir == "push":
 		w.lost(m, dir, model.LostUnanswerable)
 	case dir == "reply":
-		m.bytes = m.conn.node.Server.Refusal(text)
+		m.bytes = m.conn.node.parts.Refusal(text)
 		w.pass(m, dir, 0)
 	case m.pipe != nil: // its answer has a place among the answers
 		m.refused = text
 		w.pass(m, dir, 0)
 	default:
-		w.reply(m, m.conn.node.Server.Refusal(text), true)
+		w.reply(m, m.conn.node.parts.Refusal(text), true)
 	}
 }
 
@@ -239,7 +239,7 @@ func (w *World) arrive(m *message, again bool) {
 		c.behind = append(c.behind, m)
 		return
 	case m.refused != "":
-		w.reply(m, n.Server.Refusal(m.refused), true)
+		w.reply(m, n.parts.Refusal(m.refused), true)
 		return
 	}
 	out := w.takeEffects()
@@ -387,7 +387,7 @@ func (w *World) disconnect(c *conn) {
 	if c.id == 0 {
 		return // the server never knew the connection
 	}
-	c.node.call(func(nowNs int64, out *Effects) { c.node.Server.Close(nowNs, ConnID(c.id), out) })
+	c.node.call(func(nowNs int64, out *Effects) { c.node.parts.Close(nowNs, ConnID(c.id), out) })
 	w.stirred = true
 	if c.blocked == nil {
 		return
