@@ -190,10 +190,10 @@ func (w *World) partitioned(c *conn) bool {
 	return !w.leaving && c.p.cutUntil[c.node.index] > w.now()
 }
 
-// meet sends a message on, unless an earlier one of its pipeline is held, or a rule does something
+// meet sends a message on, unless an earlier one of its pipeline or its connection is held, or a rule does something
 // else with it. A request that a rule has refused, and its answer, meet no other rule.
 func (w *World) meet(m *message, dir string) {
-	if p := m.pipe; p != nil {
+	for _, p := range m.lines() {
 		if r := p.held[way(dir)]; r != nil && !r.over {
 			r.held = append(r.held, func() {
 				if w.passes(m, dir, waiting) {
@@ -219,13 +219,13 @@ func (w *World) meet(m *message, dir string) {
 	case "delay":
 		w.pass(m, dir, int64(r.fault.For))
 	case "hold":
-		if m.pipe != nil {
-			m.pipe.held[way(dir)] = r
+		for _, p := range m.lines() {
+			p.held[way(dir)] = r
 		}
 		r.held = append(r.held, func() { w.pass(m, dir, 0) })
 	case "half_open":
-		if m.pipe != nil {
-			m.pipe.held[way(dir)] = r
+		for _, p := range m.lines() {
+			p.held[way(dir)] = r
 		}
 		r.held = append(r.held, func() {
 			w.lost(m, dir, model.LostReset)

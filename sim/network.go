@@ -90,6 +90,18 @@ func way(dir string) string {
 	return dir
 }
 
+// lines returns the pipelines in which a message waits for an earlier one that a rule holds: its own, and that of
+// its connection if its client takes the replies in the order of its requests.
+func (m *message) lines() (lines []*pipeline) {
+	if m.pipe != nil {
+		lines = append(lines, m.pipe)
+	}
+	if c := m.conn; !c.unordered && c.stream == nil {
+		lines = append(lines, c.line)
+	}
+	return lines
+}
+
 func newPipeline() *pipeline {
 	return &pipeline{lost: map[string]int{}, held: map[string]*rule{}}
 }
