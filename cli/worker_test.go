@@ -2,7 +2,6 @@ package cli
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -39,16 +38,4 @@ func TestMain(m *testing.M) {
 		subject.Elsewhere(l.Name)
 	}
 	os.Exit(m.Run())
-}
-
-// writeContents writes files into a folder, by name.
-func writeContents(t *testing.T, folder string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		file := filepath.Join(folder, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		write(t, file, text)
-	}
 }

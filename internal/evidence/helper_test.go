@@ -2,7 +2,6 @@ package evidence
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -56,25 +55,6 @@ func recorded(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if code, _, stderr := call(t, "run", "misdelete", "--lock", "setnx-del", "--seed", "1", "--out", "r"); code != frame.ExitOK {
 		t.Fatal(stderr)
-	}
-}
-
-func read(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
 	}
 }
 
