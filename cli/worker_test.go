@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"os"
-	"strings"
 	"testing"
 
 	"lockstep/cli/frame"
@@ -30,12 +28,9 @@ func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // A campaign starts this program again to play its runs. Here the program is the test, which is
 // simrun when its first argument is a command.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		frame.Main(testProgram())
-		return
-	}
+	frametest.AsProgram(func() { frame.Main(testProgram()) })
 	for _, l := range means.Others {
 		subject.Elsewhere(l.Name)
 	}
-	os.Exit(m.Run())
+	m.Run()
 }

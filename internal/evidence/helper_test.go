@@ -1,7 +1,6 @@
 package evidence
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -33,14 +32,11 @@ func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // A command starts this program again to do a part of it. Here the program is the test, which is
 // evidence when its first argument is a command.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		frame.Main(testProgram())
-		return
-	}
+	frametest.AsProgram(func() { frame.Main(testProgram()) })
 	for _, l := range means.Others {
 		subject.Elsewhere(l.Name)
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 func setLive(t *testing.T, p *livetest.Player) {
