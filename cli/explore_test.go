@@ -145,7 +145,7 @@ func playPauses(t *testing.T) (folder, out string) {
 		pausesPlayed.out, pausesPlayed.folder = out, filetest.Contents(t, folder)
 		return folder, out
 	}
-	writeContents(t, folder, pausesPlayed.folder)
+	filetest.WriteContents(t, folder, pausesPlayed.folder)
 	return folder, pausesPlayed.out
 }
 

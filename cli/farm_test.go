@@ -161,7 +161,7 @@ func TestAFarmGoesOnThatWasKilledWhileItStarted(t *testing.T) {
 	if code, _, stderr := call(t, args...); code != frame.ExitIO || !strings.Contains(stderr, "did not start") {
 		t.Fatalf("exit %d: %s", code, stderr) // a child of this test knows no queue
 	}
-	writeContents(t, filepath.Join(dir, farmQueue), map[string]string{"lock": ""}) // the child was killed here
+	filetest.WriteContents(t, filepath.Join(dir, farmQueue), map[string]string{"lock": ""}) // the child was killed here
 	if code, _, stderr := call(t, append(args, "--queue", "memory", "--workers", "1")...); code != frame.ExitOK {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
