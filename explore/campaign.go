@@ -481,7 +481,10 @@ func Sum(p Plan, runs []Run) Tally {
 		for _, c := range r.Open {
 			open[c] = true
 		}
-		gaps = coverage.Merge(append(gaps, r.Gaps...))
+		for _, passage := range r.Gaps {
+			gaps = append(gaps, coverage.Passage(passage))
+		}
+		gaps = coverage.Merge(gaps)
 		for _, f := range r.Failures {
 			i, ok := at[f.key()]
 			if !ok {

@@ -142,8 +142,8 @@ type Run struct {
 	// run, and that no earlier run of the family could have filled.
 	Open []int `json:"open,omitempty"`
 	// Gaps are the gaps between two requests that the run came through; nil for a campaign without faults.
-	Gaps     []coverage.Passage `json:"gaps,omitempty"`
-	Failures []Failed           `json:"failures,omitempty"`
+	Gaps     []coverage.Short `json:"gaps,omitempty"`
+	Failures []Failed         `json:"failures,omitempty"`
 	// Text is the file of the scenario. It is kept if it may be needed again: for failures that may
 	// stand for their group, and for readers of an odd run.
 	Text string `json:"scenario,omitempty"`
@@ -302,7 +302,9 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (r Run, e
 	}
 	r.Cells = coverage.Cells(v.Played.Trace, f.openings)
 	if r.Open = f.openCells(l, p); len(p.Faults) > 0 {
-		r.Gaps = coverage.Passages(f.openings)
+		for _, passage := range coverage.Passages(f.openings) {
+			r.Gaps = append(r.Gaps, coverage.Short(passage))
+		}
 	}
 	if t.index%repeatEvery == 0 && r.Word != play.VerdictNondeterministic {
 		second := play.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Result

@@ -2,6 +2,8 @@ package coverage
 
 import (
 	"cmp"
+	"encoding/json"
+	"fmt"
 	"slices"
 
 	"lockstep/model"
@@ -283,4 +285,27 @@ func (w *walk) between(s sequence, fromNs, toNs int64) (states []State) {
 		return []State{Nothing}
 	}
 	return states
+}
+
+// Short is a passage that is written as a short list, since each run of a campaign has some.
+type Short Passage
+
+// MarshalJSON implements json.Marshaler.
+func (p Short) MarshalJSON() ([]byte, error) {
+	return json.Marshal([]any{Cell{Op: p.Op, Moment: p.Moment, State: Nothing}.Code(), p.After, p.Before, p.N})
+}
+
+// UnmarshalJSON implements json.Unmarshaler. It refuses a list that MarshalJSON does not write.
+func (p *Short) UnmarshalJSON(text []byte) error {
+	var code int
+	list := []any{&code, &p.After, &p.Before, &p.N}
+	if err := json.Unmarshal(text, &list); err != nil {
+		return err
+	}
+	c, ok := CellOf(code)
+	if !ok || !c.Moment.IsGap() || len(list) != 4 {
+		return fmt.Errorf("%s is no gap between two requests", text)
+	}
+	p.Op, p.Moment = c.Op, c.Moment
+	return nil
 }

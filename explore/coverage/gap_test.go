@@ -1,6 +1,7 @@
 package coverage_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -158,7 +159,38 @@ func TestWhatWasNotTried(t *testing.T) {
 	if full := coverage.Sum(append(met, open...), open, asked, passages); len(full.Untried) > 0 || full.NotTried(3) != "" {
 		t.Errorf("of a full table: %q", full.NotTried(3))
 	}
+	var many []coverage.Asked
+	open = open[:1]
+	for _, k := range coverage.Kinds[:6] {
+		many = append(many, coverage.Asked{Kind: k, At: anywhere})
+		open = append(open, cell(coverage.Renewal, coverage.AfterFirst, coverage.Nothing, k))
+	}
+	for n, want := range map[int]string{
+		5: "no loss of a message, delay, hold of a message, half-open connection or reset fell between GET and PEXPIRE of a renewal; 14 such moments came",
+		6: "no loss of a message, delay, hold of a message, half-open connection or fault of 2 other kinds fell between GET and PEXPIRE of a renewal; 14 such moments came",
+	} {
+		if got := coverage.Sum(met[:1], open, many[:n], passages).Untried; len(got) != 1 || got[0] != want {
+			t.Errorf("of %d kinds: %q, want %q", n, got, want)
+		}
+	}
 	if bare := coverage.Sum(met, open, nil, passages); bare.NotTried(3) != "" {
 		t.Errorf("without faults: %q", bare.NotTried(3))
+	}
+}
+
+func TestAPassageIsWrittenShort(t *testing.T) {
+	want := coverage.Short{Op: coverage.Renewal, Moment: coverage.AfterSecond, After: "GET", Before: "PEXPIRE", N: 3}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got coverage.Short
+	if err := json.Unmarshal(text, &got); err != nil || got != want {
+		t.Errorf("%s is read as %+v, %v", text, got, err)
+	}
+	for _, wrong := range []string{`[]`, `[0,"GET","PEXPIRE",3]`, `[-1,"GET","PEXPIRE",3]`, `["GET"]`, `7`, strings.TrimSuffix(string(text), "]") + ",1]"} {
+		if err := json.Unmarshal([]byte(wrong), &got); err == nil {
+			t.Errorf("%s is read", wrong)
+		}
 	}
 }

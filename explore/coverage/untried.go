@@ -79,6 +79,9 @@ func (t Table) places() (all []place) {
 	return all
 }
 
+// namedKinds is the number of kinds of faults that a sentence names.
+const namedKinds = 4
+
 // untriedGaps says in sentences what faults never met between two requests: first the places that a kind of
 // fault never met, and then what never came in a place while it did.
 func (t Table) untriedGaps() (told []string) {
@@ -111,6 +114,9 @@ func (t Table) untriedGaps() (told []string) {
 			case met && len(states) > 0:
 				came = append(came, fmt.Sprintf("no %s fell %s while %s", r.Fault.noun(), p.where, or(states)))
 			}
+		}
+		if more := len(never) - namedKinds; more > 1 {
+			never = append(never[:namedKinds], fmt.Sprintf("fault of %d other kinds", more))
 		}
 		if len(never) > 0 {
 			told = append(told, fmt.Sprintf("no %s fell %s; %s came", or(never), p.where, counted.Of(p.n, "such moment")))
