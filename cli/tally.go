@@ -44,10 +44,10 @@ func tallyCode(o explore.Tally, inTime bool) int {
 	return frame.ExitOK
 }
 
-// untriedMost is the number of sentences about what was not tried.
+// untriedMost is the number of sentences about cells that were not tried.
 const untriedMost = 3
 
-// notTried says some of what the faults of a campaign never met, and which file has all of it. It
+// notTried names some cells that the faults of a campaign never met, and the file that has all. It
 // returns "" if they met all cells, or there are none.
 func notTried(o explore.Tally, dir string) string {
 	if o.Cells == nil {

@@ -58,7 +58,7 @@ type cellHead struct {
 	Faults []string
 }
 
-// A cellPart is a part of the picture. State says in its head what the rows are beside operations.
+// A cellPart is a part of the picture. State names in its head the second part of a row.
 type cellPart struct {
 	State string
 	Heads []cellHead
@@ -71,7 +71,7 @@ func (c *Cells) Parts() (parts []cellPart) {
 	for _, p := range []struct {
 		state string
 		gap   bool
-	}{{"the lock", false}, {"what came between two of its requests", true}} {
+	}{{"the lock", false}, {"the actions of others between two of its requests", true}} {
 		if lines := c.lines(p.gap); len(lines) > 0 {
 			parts = append(parts, cellPart{p.state, c.heads(p.gap), lines})
 		}

@@ -1,6 +1,6 @@
 // Package coverage gives names to the situations that a campaign has tried. A situation is the state
 // of a lock, an operation of a thread and a moment of the operation; or the gap between two requests of an
-// operation, and what came between them. A cell is a situation that a kind of fault met. The package finds the situations and the cells of a run in its record, and says where
+// operation, and the actions of others in it. A cell is a situation that a kind of fault met. The package finds the situations and the cells of a run in its record, and says where
 // in a run a fault would fill a cell.
 package coverage
 

@@ -34,7 +34,7 @@ func (m Moment) IsGap() bool { return slices.Contains(Gaps, m) }
 // gained the hold.
 const Renewal model.Action = "renewal"
 
-// What others did between the effects of two requests. It is the state in the situation of a gap.
+// The actions of others between the effects of two requests. One of them is the state in the situation of a gap.
 const (
 	Nothing     State = "nothing"
 	LeaseEnded  State = "the lease ended"
@@ -215,7 +215,7 @@ func arrival(m *index.Command) int64 {
 // ended before.
 func (w *walk) gap(s sequence, m Moment, from, to int64, last, next *index.Command) {
 	until := to
-	if next != nil && next.Executed != nil { // else nothing comes after what came between
+	if next != nil && next.Executed != nil { // else nothing follows the actions of others
 		until = max(to, next.Executed.AtNs)
 	}
 	to, until = min(to, w.end()), min(until, w.end())
@@ -255,7 +255,7 @@ func (l *lockCalls) wish(thread string) int64 {
 	return 0
 }
 
-// between returns what others did between two instants.
+// between returns the actions of others between two instants.
 func (w *walk) between(s sequence, fromNs, toNs int64) (states []State) {
 	note := func(state State, is bool) {
 		if is && !slices.Contains(states, state) {

@@ -24,7 +24,7 @@ type Table struct {
 	Grid []Situation `json:"grid,omitempty"`
 	// Gaps are the gaps between two requests that the runs came through.
 	Gaps []Passage `json:"gaps,omitempty"`
-	// Untried says what no fault met in these gaps, for people.
+	// Untried names the cells of these gaps that no fault met, in sentences for people.
 	Untried []string `json:"untried,omitempty"`
 }
 

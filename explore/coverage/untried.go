@@ -82,8 +82,8 @@ func (t Table) places() (all []place) {
 // namedKinds is the number of kinds of faults that a sentence names.
 const namedKinds = 4
 
-// untriedGaps says in sentences what faults never met between two requests: first the places that a kind of
-// fault never met, and then what never came in a place while it did.
+// untriedGaps says in sentences which places between two requests a kind of fault never met, and then which
+// actions of others never came in a place that it met.
 func (t Table) untriedGaps() (told []string) {
 	var came []string
 	for _, p := range t.places() {
@@ -184,8 +184,8 @@ func or(words []string) string {
 	return strings.Join(words, "")
 }
 
-// NotTried says some of what the faults never met, that between two requests first, and how much more there
-// is; "": there is none.
+// NotTried names some cells that the faults never met, those between two requests first, and says how many
+// more sentences there are; "": there is none.
 func (t Table) NotTried(most int) string {
 	told := append(slices.Clone(t.Untried), t.untriedElsewhere()...)
 	some := told[:min(most, len(told))]
