@@ -131,3 +131,35 @@ func TestWhichCellsAreAimedAtFirst(t *testing.T) {
 		}
 	}
 }
+
+// Each gap is drawn as often as any other, however many of its cells are empty, and a family aims at its own
+// part of the cells of a gap first.
+func TestWhichGapsAreAimedAt(t *testing.T) {
+	cell := func(op model.Action, s coverage.State, k coverage.Kind) coverage.Cell {
+		return coverage.Cell{Op: op, Moment: coverage.AfterFirst, State: s, Fault: k}
+	}
+	var empty []coverage.Cell
+	for _, s := range coverage.Between {
+		for _, k := range coverage.Kinds {
+			empty = append(empty, cell(model.ActUnlock, s, k))
+		}
+	}
+	empty = append(empty, cell(coverage.Renewal, coverage.Nothing, coverage.Pause))
+	renewals := 0
+	for seed := range uint64(200) {
+		x := task{index: 3*FamilyRuns + 7}
+		places := x.inGap(sim.NewSeeded(seed), empty)
+		if len(places) == 1 && empty[places[0]].Op == coverage.Renewal {
+			renewals++
+			continue
+		}
+		for _, i := range places {
+			if empty[i].Op != model.ActUnlock || !x.mine(empty[i]) {
+				t.Fatalf("seed %d: it aims at %v", seed, empty[i])
+			}
+		}
+	}
+	if renewals < 70 || renewals > 130 {
+		t.Errorf("%d of 200 runs aim at the renewal, of two gaps", renewals)
+	}
+}
