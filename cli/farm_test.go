@@ -82,7 +82,7 @@ func TestFarmRefusesBadInput(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "--dir is missing"},
 		{"--dir DIR", "--lock is missing"},
-		{"--dir DIR --lock setnx-del --strategy exhaustive", "--strategy exhaustive: known are plain, told, aimed, tapct"},
+		{"--dir DIR --lock setnx-del --strategy exhaustive", "--strategy exhaustive: known are plain, told, tapct"},
 		{"--dir DIR --lock setnx-del --scenario inventory-small", "unknown option --scenario"},
 		{"--dir DIR --lock setnx-del --workers -1", "--workers -1: from 0"},
 		{"--dir DIR --lock setnx-del --ahead 0", "--ahead 0: from 1"},

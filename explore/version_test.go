@@ -25,7 +25,7 @@ var locksOfVersions = []string{
 }
 
 func TestTheVersionOfTheDrawing(t *testing.T) {
-	const version, want = 3, "34d6a6c4c1a872f2"
+	const version, want = 4, "34d6a6c4c1a872f2"
 	classes := [][]draw.Class{nil, draw.Classes}
 	for _, c := range draw.Classes {
 		classes = append(classes, []draw.Class{c})
