@@ -92,7 +92,7 @@ var rooms = map[string]room{
 	"explore": {imports: []string{
 		"explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/strategy",
 		"internal/counted", "known", "linearizability/judges", "model/trace", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim", "internal/foreign"}, words: []*regexp.Regexp{locks, roles}},
-	"explore/coverage": {imports: []string{"model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"explore/coverage": {imports: []string{"internal/counted", "model", "model/trace"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"explore/draw":     {imports: []string{"explore/coverage", "internal", "model", "scenarios", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, wire, redis, apart}},
 	"explore/failure": {imports: []string{
 		"known", "linearizability/judges", "model", "report/sentence", "scenarios", "scenarios/play", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},

@@ -49,7 +49,7 @@ func TestCompletion(t *testing.T) {
 		{"a tag", []string{"run", "--tag", "t"}, noFile, "track-record"},
 		{"a fault", []string{"explore", "--faults", "p"}, noFileMore, "pause partition"},
 		{"a fault after another", []string{"explore", "--faults", "pause,cr"}, noFileMore, "pause,crash"},
-		{"a strategy", []string{"explore", "--strategy", ""}, noFile, "plain told aimed tapct exhaustive"},
+		{"a strategy", []string{"explore", "--strategy", ""}, noFile, "plain told tapct exhaustive"},
 		{"a profile", []string{"explore", "--profile=o"}, noFile, "orderly"},
 		{"a case of an exhaustive search", []string{"explore", "--scenario", "inventory-s"}, noFile, "inventory-small"},
 		{"a format", []string{"matrix", "--format", "h"}, noFile, "html"},

@@ -38,9 +38,9 @@ func exploreCommand(a *frame.App) *cobra.Command {
 		Long: "Explore draws workloads and faults, plays them, and reports each kind of failure once, with a run that is made small. The exit code is 1 if it found a bug, even if it was interrupted. " +
 			"With --out the same command goes on where it was interrupted.\n" +
 			"A campaign with faults ends before its last run when it is full: its faults have met each cell that they can meet, and the last 300 runs met no new one. With --keep-going it plays on. " +
-			"A cell is an operation, the holder of the lock at that time, a moment of the operation, and a kind of fault.\n" +
-			"The strategies: plain draws each run anew. Aimed adds faults to every second run, at moments that had no fault yet; it meets the most cells. Tapct orders messages by chance, to find bugs that need --depth orderings of messages. " +
-			"Told tells stories of known failures first, and then draws as plain does; it finds most bugs sooner. Exhaustive plays all schedules of two clients, or of --scenario. With --faults network it also plays the schedules in which one message is lost.",
+			"A cell is an operation, the holder of the lock at that time, a moment of the operation, and a kind of fault; or two requests of an operation, an action of others between them, and a kind of fault.\n" +
+			"The strategies: plain draws each run anew. Tapct orders messages by chance, to find bugs that need --depth orderings of messages. " +
+			"Told tells stories of known failures first. Then it draws runs as plain does, and repeats some of these and of the stories with faults at moments that had no fault yet, also between two requests; it finds most bugs sooner, and meets the most cells. Exhaustive plays all schedules of two clients, or of --scenario. With --faults network it also plays the schedules in which one message is lost.",
 		Examples: []string{
 			"explore --lock setnx-del --faults pause --runs 300", "explore --lock setnx-del --faults network --strategy exhaustive",
 			"explore --lock reference --faults all --runs 100 --out campaign",

@@ -47,7 +47,7 @@ func TestExploreRefusesBadInput(t *testing.T) {
 		{"--lock setnx-del extra", `"extra" is no option`},
 		{"--lock setnx-del --faults pauze", "known are network, crash, pause"},
 		{"--lock setnx-del --profile wild", "known are simple, orderly, full"},
-		{"--lock setnx-del --strategy luck", "known are plain, told, aimed, tapct, exhaustive"},
+		{"--lock setnx-del --strategy luck", "known are plain, told, tapct, exhaustive"},
 		{"--lock setnx-del --strategy exhaustive --jobs 2", "--jobs does not belong to --strategy exhaustive"},
 		{"--lock setnx-del --strategy exhaustive --faults pause", "write them into a scenario"},
 		{"--lock setnx-del --strategy exhaustive --scenario nowhere", "nowhere"},
@@ -145,7 +145,7 @@ func playPauses(t *testing.T) (folder, out string) {
 		pausesPlayed.out, pausesPlayed.folder = out, filetest.Contents(t, folder)
 		return folder, out
 	}
-	writeContents(t, folder, pausesPlayed.folder)
+	filetest.WriteContents(t, folder, pausesPlayed.folder)
 	return folder, pausesPlayed.out
 }
 
@@ -289,22 +289,22 @@ func TestTheExitCodeOfACampaignThatWasCutShort(t *testing.T) {
 	}
 }
 
-func TestTheWordsOfEmptyCells(t *testing.T) {
-	if got := neverMet(explore.Tally{}, "dir"); got != "" {
+func TestTheWordsOfWhatWasNotTried(t *testing.T) {
+	if got := notTried(explore.Tally{}, "dir"); got != "" {
 		t.Errorf("without cells it says %q", got)
 	}
 	cells := coverage.Table{Rows: []coverage.Row{{Fault: coverage.Pause}}, Grid: []coverage.Situation{{Op: "lock", State: coverage.Free, Moment: coverage.Waiting, Met: []coverage.Kind{coverage.Pause}}}}
 	o := explore.Tally{Cells: &cells}
-	if got := neverMet(o, "dir"); got != "" {
+	if got := notTried(o, "dir"); got != "" {
 		t.Errorf("of a full table it says %q", got)
 	}
-	for range neverMost + 1 {
+	for range untriedMost + 1 {
 		cells.Grid = append(cells.Grid, coverage.Situation{Op: "unlock", State: coverage.Own, Moment: coverage.ToServer, Never: []coverage.Kind{coverage.Pause}})
 	}
-	const cell = "pause at unlock, between request and effect, held by the thread"
+	const cell = "no pause met an unlock between request and effect, with the lock held by the thread"
 	for dir, where := range map[string]string{"": "--out DIR writes a table, and --json has all", "dir": "table: " + filepath.Join("dir", "verdicts.md")} {
-		want := "never met: " + strings.Join(slices.Repeat([]string{cell}, neverMost), "; ") + "; and 1 more (" + where + ")"
-		if got := neverMet(o, dir); got != want {
+		want := "not tried: " + strings.Join(slices.Repeat([]string{cell}, untriedMost), "; ") + "; and 1 more (" + where + ")"
+		if got := notTried(o, dir); got != want {
 			t.Errorf("%s\nwant\n%s", got, want)
 		}
 	}
@@ -650,7 +650,7 @@ func TestExploreEndsWhenItIsFull(t *testing.T) {
 		more string
 		full bool
 	}{{"", true}, {"--keep-going", false}} {
-		args := strings.Fields("explore --lock none --faults operator --strategy aimed --runs 400 --json " + c.more)
+		args := strings.Fields("explore --lock none --faults operator --runs 400 --json " + c.more)
 		_, out, stderr := call(t, args...)
 		lines := strings.Split(strings.TrimSpace(out), "\n")
 		var total struct {

@@ -72,7 +72,7 @@ func farmCommands(a *frame.App) []*cobra.Command {
 	}, func(in frame.Invocation) (int, error) { return playFarm(a, o) })
 	f := c.Flags()
 	drawnFlags(f, &o.plan, &o.words)
-	frame.OneOf(f, &o.plan.Strategy, "strategy", explore.DefaultStrategy, strategy.Names, "how the runs are chosen, see explore --help: plain, told, aimed or tapct")
+	frame.OneOf(f, &o.plan.Strategy, "strategy", explore.DefaultStrategy, strategy.Names, "how the runs are chosen, see explore --help: plain, told or tapct")
 	o.Declare(f)
 	frame.MovedFlag(f, "standing", "go run ./cmd/evidence standing FILE --dir DIR")
 	frame.JSONFlag(f, &o.asJSON, "the result as JSON Lines")

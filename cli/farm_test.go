@@ -82,7 +82,7 @@ func TestFarmRefusesBadInput(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "--dir is missing"},
 		{"--dir DIR", "--lock is missing"},
-		{"--dir DIR --lock setnx-del --strategy exhaustive", "--strategy exhaustive: known are plain, told, aimed, tapct"},
+		{"--dir DIR --lock setnx-del --strategy exhaustive", "--strategy exhaustive: known are plain, told, tapct"},
 		{"--dir DIR --lock setnx-del --scenario inventory-small", "unknown option --scenario"},
 		{"--dir DIR --lock setnx-del --workers -1", "--workers -1: from 0"},
 		{"--dir DIR --lock setnx-del --ahead 0", "--ahead 0: from 1"},
@@ -161,7 +161,7 @@ func TestAFarmGoesOnThatWasKilledWhileItStarted(t *testing.T) {
 	if code, _, stderr := call(t, args...); code != frame.ExitIO || !strings.Contains(stderr, "did not start") {
 		t.Fatalf("exit %d: %s", code, stderr) // a child of this test knows no queue
 	}
-	writeContents(t, filepath.Join(dir, farmQueue), map[string]string{"lock": ""}) // the child was killed here
+	filetest.WriteContents(t, filepath.Join(dir, farmQueue), map[string]string{"lock": ""}) // the child was killed here
 	if code, _, stderr := call(t, append(args, "--queue", "memory", "--workers", "1")...); code != frame.ExitOK {
 		t.Errorf("exit %d: %s", code, stderr)
 	}

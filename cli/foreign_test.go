@@ -21,7 +21,7 @@ const hostile = `x\n::error file=a.go::hostile </script><b>\u001b[2J\u202E|` + "
 // A name that came from outside gives no commands to the reader of any output.
 func TestNamesFromOutsideGiveNoCommands(t *testing.T) {
 	dir := t.TempDir()
-	writeContents(t, dir, map[string]string{
+	filetest.WriteContents(t, dir, map[string]string{
 		"hostile.yaml": `lockstep: 1
 name: hostile
 about: "about ` + hostile + `"

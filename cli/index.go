@@ -215,11 +215,11 @@ func indexOf(o explore.Tally) report.Index {
 
 // cellsOf returns the table of cells in the form of the page.
 func cellsOf(t coverage.Table) *report.Cells {
-	c := &report.Cells{Met: t.Met, Of: t.Of}
+	c := &report.Cells{Met: t.Met, Of: t.Of, Untried: t.Untried}
 	for _, r := range t.Rows {
 		row := report.CellRow{Fault: string(r.Fault), Lacks: r.Lacks}
 		for _, e := range r.Entries {
-			row.Entries = append(row.Entries, report.CellEntry{Moment: string(e.Moment), Cannot: e.Cannot})
+			row.Entries = append(row.Entries, report.CellEntry{Moment: string(e.Moment), Cannot: e.Cannot, Gap: e.Gap})
 		}
 		c.Rows = append(c.Rows, row)
 	}
@@ -230,7 +230,7 @@ func cellsOf(t coverage.Table) *report.Cells {
 		return words
 	}
 	for _, s := range t.Grid {
-		c.Grid = append(c.Grid, report.Situation{Op: string(s.Op), State: string(s.State), Moment: string(s.Moment), Met: words(s.Met), Never: words(s.Never)})
+		c.Grid = append(c.Grid, report.Situation{Op: string(s.Op), State: string(s.State), Moment: string(s.Moment), Gap: s.Gap, Met: words(s.Met), Never: words(s.Never)})
 	}
 	return c
 }

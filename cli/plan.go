@@ -26,7 +26,7 @@ type planWords struct {
 // planFlags declares the options of explore that determine a plan.
 func planFlags(f *pflag.FlagSet, p *explore.Plan, w *planWords) {
 	drawnFlags(f, p, w)
-	frame.OneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the runs are chosen, see above: plain, told, aimed, tapct or exhaustive")
+	frame.OneOf(f, &p.Strategy, "strategy", explore.DefaultStrategy, append(slices.Clone(strategy.Names), explore.StrategyExhaustive), "how the runs are chosen, see above: plain, told, tapct or exhaustive")
 	f.StringVar(&p.Case, "scenario", "", "with --strategy exhaustive: the `SCENARIO` or file to play")
 }
 

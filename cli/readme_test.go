@@ -13,6 +13,7 @@ import (
 
 	"lockstep/cli/frame"
 	"lockstep/explore/survey"
+	"lockstep/internal/filetest"
 	"lockstep/internal/longtest"
 	"lockstep/model"
 )
@@ -20,7 +21,7 @@ import (
 // document returns the text of a document, named by its path in the repository.
 func document(t *testing.T, page string) string {
 	t.Helper()
-	return read(t, filepath.Join("..", page))
+	return filetest.Read(t, filepath.Join("..", page))
 }
 
 // blocks returns the fenced blocks of one language in a document.

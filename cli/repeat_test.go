@@ -8,6 +8,7 @@ import (
 
 	"lockstep/cli/frame"
 	"lockstep/explore"
+	"lockstep/internal/filetest"
 )
 
 func TestRepeatRefusesBadInput(t *testing.T) {
@@ -38,7 +39,7 @@ func TestRepeatPlaysEachRunTwice(t *testing.T) {
 	if code != frame.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	text := read(t, filepath.Join(dir, RepeatabilityFile))
+	text := filetest.Read(t, filepath.Join(dir, RepeatabilityFile))
 	if out != text {
 		t.Errorf("printed:\n%s\nand written:\n%s", out, text)
 	}

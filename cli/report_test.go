@@ -12,6 +12,7 @@ import (
 
 	"lockstep/cli/frame"
 	"lockstep/explore"
+	"lockstep/internal/filetest"
 	"lockstep/sim"
 )
 
@@ -26,22 +27,6 @@ func recorded(t *testing.T) (recording string) {
 	return "r/misdelete/setnx-del/1.lockstep"
 }
 
-func read(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestReport(t *testing.T) {
 	recording := recorded(t)
 	t.Run("a page", func(t *testing.T) {
@@ -49,7 +34,7 @@ func TestReport(t *testing.T) {
 		if code != frame.ExitOK || stderr != "" || out != "misdelete-setnx-del-1.html\n" {
 			t.Fatalf("exit %d, %q, %q", code, out, stderr)
 		}
-		page := read(t, "misdelete-setnx-del-1.html")
+		page := filetest.Read(t, "misdelete-setnx-del-1.html")
 		for _, want := range []string{"<!doctype html>", "ended the hold of b/1 on orders at 5.014s", ">Cause: a known defect: SETNX-misdelete, ", "porcupine’s own picture of orders", "go run ./cmd/simrun replay " + recording} {
 			if !strings.Contains(page, want) {
 				t.Errorf("the page has no %q", want)
@@ -57,18 +42,18 @@ func TestReport(t *testing.T) {
 		}
 	})
 	t.Run("it replaces what was there, whole or not at all", func(t *testing.T) {
-		write(t, "out.html", "before")
-		write(t, "changed.lockstep", strings.Replace(read(t, recording), `"digest":"`, `"digest":"0`, 1))
+		filetest.Write(t, "out.html", "before")
+		filetest.Write(t, "changed.lockstep", strings.Replace(filetest.Read(t, recording), `"digest":"`, `"digest":"0`, 1))
 		if code, _, stderr := call(t, "report", "changed.lockstep", "-o", "out.html"); code != frame.ExitUndecided || !strings.Contains(stderr, "not the same again") {
 			t.Errorf("exit %d: %s", code, stderr)
 		}
-		if got := read(t, "out.html"); got != "before" {
+		if got := filetest.Read(t, "out.html"); got != "before" {
 			t.Errorf("of a run that is not the same again the file holds %.40q", got)
 		}
 		if code, _, stderr := call(t, "report", recording, "-o", "out.html"); code != frame.ExitOK {
 			t.Errorf("exit %d: %s", code, stderr)
 		}
-		if got := read(t, "out.html"); !strings.HasSuffix(got, "</html>\n") {
+		if got := filetest.Read(t, "out.html"); !strings.HasSuffix(got, "</html>\n") {
 			t.Errorf("it ends in %q", got[len(got)-20:])
 		}
 		if left, err := filepath.Glob(".writing-*"); err != nil || len(left) > 0 {
@@ -94,7 +79,7 @@ func TestReport(t *testing.T) {
 		if code != frame.ExitOK || !strings.Contains(out, "misdelete is broken in all of 2 runs with none of the") {
 			t.Errorf("exit %d\n%s", code, out)
 		}
-		if !strings.Contains(read(t, "blame.html"), "Which decision made it inevitable") {
+		if !strings.Contains(filetest.Read(t, "blame.html"), "Which decision made it inevitable") {
 			t.Error("the page has no curve")
 		}
 	})
@@ -103,10 +88,10 @@ func TestReport(t *testing.T) {
 		if code != frame.ExitOK || out != filepath.FromSlash("r-report/index.html")+", with 1 report\n" {
 			t.Fatalf("exit %d, %q, %q", code, out, stderr)
 		}
-		if index := read(t, "r-report/index.html"); !strings.Contains(index, `href="./misdelete/setnx-del/1.html"`) || !strings.Contains(index, "9.89ms, at most 2.02s") {
+		if index := filetest.Read(t, "r-report/index.html"); !strings.Contains(index, `href="./misdelete/setnx-del/1.html"`) || !strings.Contains(index, "9.89ms, at most 2.02s") {
 			t.Error("the index does not lead to the report, or knows no waits")
 		}
-		page, shared := read(t, "r-report/misdelete/setnx-del/1.html"), read(t, "r-report/page.js")
+		page, shared := filetest.Read(t, "r-report/misdelete/setnx-del/1.html"), filetest.Read(t, "r-report/page.js")
 		for _, want := range []string{"ended the hold of b/1 on orders at 5.014s", `src="../../page.js"`, `href="../../index.html"`} {
 			if !strings.Contains(page, want) {
 				t.Errorf("the report has no %q", want)
@@ -120,23 +105,23 @@ func TestReport(t *testing.T) {
 		if err := os.CopyFS("all/below", os.DirFS("r")); err != nil {
 			t.Fatal(err)
 		}
-		write(t, "all/kill-table.jsonl", `{"bug":"one","judge":"fifo","kills":[{"runs":3,"first":["fifo"]},{"runs":0}],"in":"a lock","what":"it never ends","at_most":9}`+"\n")
+		filetest.Write(t, "all/kill-table.jsonl", `{"bug":"one","judge":"fifo","kills":[{"runs":3,"first":["fifo"]},{"runs":0}],"in":"a lock","what":"it never ends","at_most":9}`+"\n")
 		code, out, stderr := call(t, "report", "all")
 		if code != frame.ExitOK || out != filepath.FromSlash("all-report/index.html")+", with 1 report\n" {
 			t.Fatalf("exit %d, %q, %q", code, out, stderr)
 		}
 		const link = `href="./below/misdelete/setnx-del/1.html"`
-		if index := read(t, "all-report/index.html"); !strings.Contains(index, "Planted bugs") || !strings.Contains(index, "it never ends") || !strings.Contains(index, "1 of 2") || strings.Count(index, link) != 2 {
+		if index := filetest.Read(t, "all-report/index.html"); !strings.Contains(index, "Planted bugs") || !strings.Contains(index, "it never ends") || !strings.Contains(index, "1 of 2") || strings.Count(index, link) != 2 {
 			t.Error("the index has not the table, or the matrix and the list do not both lead to the report")
 		}
 	})
 	t.Run("a folder with a recording that leads out of it", func(t *testing.T) {
-		line := strings.Replace(read(t, "r/verdicts.jsonl"), "misdelete/setnx-del/1.lockstep", "../secret.lockstep", 1)
+		line := strings.Replace(filetest.Read(t, "r/verdicts.jsonl"), "misdelete/setnx-del/1.lockstep", "../secret.lockstep", 1)
 		if err := os.Mkdir("evil", 0o755); err != nil {
 			t.Fatal(err)
 		}
-		write(t, "evil/verdicts.jsonl", line)
-		write(t, "secret.lockstep", read(t, recording))
+		filetest.Write(t, "evil/verdicts.jsonl", line)
+		filetest.Write(t, "secret.lockstep", filetest.Read(t, recording))
 		code, _, stderr := call(t, "report", "evil", "-o", "evil-out")
 		if code != frame.ExitUndecided || !strings.Contains(stderr, "not in the folder") {
 			t.Errorf("exit %d: %s", code, stderr)
@@ -149,7 +134,7 @@ func TestReport(t *testing.T) {
 		if err := os.CopyFS("foreign", os.DirFS("r")); err != nil {
 			t.Fatal(err)
 		}
-		write(t, "foreign/misdelete/setnx-del/1.lockstep", strings.ReplaceAll(read(t, recording), `"lock":"setnx-del"`, `"lock":"a-foreign-lock"`))
+		filetest.Write(t, "foreign/misdelete/setnx-del/1.lockstep", strings.ReplaceAll(filetest.Read(t, recording), `"lock":"setnx-del"`, `"lock":"a-foreign-lock"`))
 		code, out, stderr := call(t, "report", "foreign", "-o", "foreign-out")
 		if code != frame.ExitUndecided || out != filepath.FromSlash("foreign-out/index.html")+", with 0 reports\n" || stderr != "simrun: without a report: 1 recording of locks that this program does not know\n" {
 			t.Errorf("exit %d, %q, %q", code, out, stderr)
@@ -229,7 +214,7 @@ func TestServeStaysOnThisMachine(t *testing.T) {
 
 func TestServe(t *testing.T) {
 	recording := recorded(t)
-	write(t, "secret.lockstep", read(t, recording))
+	filetest.Write(t, "secret.lockstep", filetest.Read(t, recording))
 	if err := os.Symlink("../secret.lockstep", "r/link.lockstep"); err != nil {
 		t.Fatal(err)
 	}
@@ -275,13 +260,13 @@ func TestServe(t *testing.T) {
 		if index := get("GET", "127.0.0.1", "/").Body.String(); !strings.Contains(index, `data-stamp="`+before) || before == "" {
 			t.Error("the index has no stamp")
 		}
-		write(t, "r/verdicts.jsonl", read(t, "r/verdicts.jsonl")+"\n")
+		filetest.Write(t, "r/verdicts.jsonl", filetest.Read(t, "r/verdicts.jsonl")+"\n")
 		if after := get("GET", "127.0.0.1", "/stamp").Body.String(); after == before {
 			t.Error("it stays")
 		}
 	})
 	t.Run("a broken line is told", func(t *testing.T) {
-		write(t, "r/verdicts.jsonl", "{\n")
+		filetest.Write(t, "r/verdicts.jsonl", "{\n")
 		if w := get("GET", "127.0.0.1", "/"); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "verdicts.jsonl:1: not a verdict") {
 			t.Errorf("%d: %s", w.Code, w.Body)
 		}
@@ -300,7 +285,7 @@ func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 		if code, _, stderr := call(t, "report", "c", "-o", "out"); code != frame.ExitOK {
 			t.Fatalf("exit %d: %s", code, stderr)
 		}
-		return read(t, "out/index.html")
+		return filetest.Read(t, "out/index.html")
 	}
 	whole := index()
 	if !strings.Contains(whole, ": 40 runs, ") || !strings.Contains(whole, "<title>States: how many") || !strings.Contains(whole, ".html\">misdelete</a>") {
@@ -313,8 +298,8 @@ func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 	if err := os.Remove("c/verdicts.jsonl"); err != nil {
 		t.Fatal(err)
 	}
-	lines := strings.SplitAfter(read(t, "c/runs.jsonl"), "\n")
-	write(t, "c/runs.jsonl", strings.Join(lines[:30], "")+lines[30][:10])
+	lines := strings.SplitAfter(filetest.Read(t, "c/runs.jsonl"), "\n")
+	filetest.Write(t, "c/runs.jsonl", strings.Join(lines[:30], "")+lines[30][:10])
 	var last explore.Run
 	if err := json.Unmarshal([]byte(lines[29]), &last); err != nil {
 		t.Fatal(err)
@@ -344,11 +329,11 @@ func TestTheIndexOfACampaignUnderWay(t *testing.T) {
 	if err != nil || !strings.Contains(before, "under way: 30 runs of setnx-del") || !strings.Contains(before, ">not asked yet</td>") {
 		t.Errorf("served, the campaign under way is not told (%v)", err)
 	}
-	write(t, "c/runs.jsonl", strings.Join(lines[:35], ""))
+	filetest.Write(t, "c/runs.jsonl", strings.Join(lines[:35], ""))
 	if after, _ := served("c"); !strings.Contains(after, "under way: 35 runs of setnx-del") || after[:40] == before[:40] {
 		t.Error("served, it does not follow the campaign")
 	}
-	write(t, "c/runs.jsonl", strings.Join(lines[:30], "")+lines[30][:10])
+	filetest.Write(t, "c/runs.jsonl", strings.Join(lines[:30], "")+lines[30][:10])
 	if got, err := served("linked"); err == nil || strings.Contains(got, "setnx-del") {
 		t.Errorf("a campaign outside is shown through links (%v)", err)
 	}

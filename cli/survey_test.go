@@ -165,10 +165,7 @@ func TestASurveySparesWhatItDidNotWrite(t *testing.T) {
 // TestSomeLocksAreSurveyedAgain puts wrong figures into a survey of two locks. The lock that is
 // surveyed again gets its real figures, and the other one keeps the wrong ones.
 func TestSomeLocksAreSurveyedAgain(t *testing.T) {
-	dir := t.TempDir()
-	if code, _, stderr := call(t, "survey", "--lock", "none", "--lock", "setnx-cad", "--runs", "2", "--out", dir); code != frame.ExitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
-	}
+	dir, _ := surveyTwo(t)
 	before := filetest.Contents(t, dir)
 	s, _, err := OpenSurvey(dir)
 	if err != nil {
@@ -279,13 +276,33 @@ func TestTheTablesOfASurveyAreWrittenAnew(t *testing.T) {
 	}
 }
 
-// The costs of a survey can be measured anew. Nothing else changes.
-func TestTheCostsOfASurveyAreMeasuredAnew(t *testing.T) {
-	dir := t.TempDir()
-	code, out, stderr := call(t, "survey", "--lock", "setnx-del", "--runs", "1", "--out", dir)
+// twoSurveyed holds what the survey of surveyTwo prints and the contents of its folder, once a test has
+// asked for it.
+var twoSurveyed struct {
+	out    string
+	folder map[string]string
+}
+
+// surveyTwo writes the folder of a survey of two locks, and returns what it prints. The survey is made
+// once for all tests.
+func surveyTwo(t *testing.T) (folder, out string) {
+	t.Helper()
+	folder = t.TempDir()
+	if twoSurveyed.folder != nil {
+		filetest.WriteContents(t, folder, twoSurveyed.folder)
+		return folder, twoSurveyed.out
+	}
+	code, out, stderr := call(t, "survey", "--lock", "none", "--lock", "setnx-cad", "--runs", "2", "--out", folder)
 	if code != frame.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
+	twoSurveyed.out, twoSurveyed.folder = out, filetest.Contents(t, folder)
+	return folder, out
+}
+
+// The costs of a survey can be measured anew. Nothing else changes.
+func TestTheCostsOfASurveyAreMeasuredAnew(t *testing.T) {
+	dir, out := surveyTwo(t)
 	if want := "cost: an acquire takes 1 request in 1 round trip, an unlock 1 request in 1 round trip; "; !strings.Contains(out, want) {
 		t.Errorf("no %q in\n%s", want, out)
 	}

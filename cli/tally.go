@@ -45,16 +45,16 @@ func tallyCode(o explore.Tally, inTime bool) int {
 	return frame.ExitOK
 }
 
-// neverMost is the number of empty cells that the terminal names.
-const neverMost = 4
+// untriedMost is the number of sentences about cells that were not tried.
+const untriedMost = 3
 
-// neverMet names some cells that the campaign never met, and the file that lists all of them. It
-// returns "" if the campaign met all cells, or has none.
-func neverMet(o explore.Tally, dir string) string {
+// notTried names some cells that the faults of a campaign never met, and the file that has all. It
+// returns "" if they met all cells, or there are none.
+func notTried(o explore.Tally, dir string) string {
 	if o.Cells == nil {
 		return ""
 	}
-	text := o.Cells.NeverMet(neverMost)
+	text := o.Cells.NotTried(untriedMost)
 	switch {
 	case text == "":
 		return ""
@@ -98,7 +98,7 @@ func printTally(a *frame.App, o explore.Tally, small []explore.Shrunk, dir strin
 	if unkept {
 		fmt.Fprintln(a.Out, "The same command with --out DIR writes a recording of each failure.")
 	}
-	if text := neverMet(o, dir); text != "" && !a.Quiet {
+	if text := notTried(o, dir); text != "" && !a.Quiet {
 		fmt.Fprint(a.Out, report.Wrap(text, "", 100))
 	}
 	if len(o.Plan.Faults) == 0 && !a.Quiet {

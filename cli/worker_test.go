@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	"lockstep/cli/frame"
@@ -31,24 +28,9 @@ func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // A campaign starts this program again to play its runs. Here the program is the test, which is
 // simrun when its first argument is a command.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		frame.Main(testProgram())
-		return
-	}
+	frametest.AsProgram(func() { frame.Main(testProgram()) })
 	for _, l := range means.Others {
 		subject.Elsewhere(l.Name)
 	}
-	os.Exit(m.Run())
-}
-
-// writeContents writes files into a folder, by name.
-func writeContents(t *testing.T, folder string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		file := filepath.Join(folder, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		write(t, file, text)
-	}
+	m.Run()
 }

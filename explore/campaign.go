@@ -274,7 +274,11 @@ func (f *Families) Play(number int, before []Run, each func(Run) error) error {
 			died++
 		default:
 			index := from + len(runs)
-			t := f.Plan.next(index, runs)
+			stories := 0
+			if l, err := subject.Find(f.Plan.Lock); err == nil {
+				stories, _ = f.Plan.stories(f.Plan.tellings(l), number)
+			}
+			t := f.Plan.next(index, runs, stories)
 			r := Run{Index: index, Seed: t.seed, From: t.from, Died: true, Why: err.Error()}
 			runs = append(runs, r)
 			died = 0
@@ -442,6 +446,7 @@ func Sum(p Plan, runs []Run) Tally {
 	each := max(p.Runs/parts, 1)
 	states := map[uint64]bool{}
 	cells, open := map[int]bool{}, map[int]bool{}
+	var gaps []coverage.Passage
 	at := map[string]int{}
 	next := 1
 	end := newEnding(p)
@@ -476,6 +481,10 @@ func Sum(p Plan, runs []Run) Tally {
 		for _, c := range r.Open {
 			open[c] = true
 		}
+		for _, passage := range r.Gaps {
+			gaps = append(gaps, coverage.Passage(passage))
+		}
+		gaps = coverage.Merge(gaps)
 		for _, f := range r.Failures {
 			i, ok := at[f.key()]
 			if !ok {
@@ -508,7 +517,7 @@ func Sum(p Plan, runs []Run) Tally {
 		o.Missing = p.Runs - o.Runs
 	}
 	if l, err := subject.Find(p.Lock); err == nil && len(cells) > 0 {
-		t := coverage.Sum(slices.Sorted(maps.Keys(cells)), slices.Sorted(maps.Keys(open)), draw.Asked(l, p.Faults))
+		t := coverage.Sum(slices.Sorted(maps.Keys(cells)), slices.Sorted(maps.Keys(open)), draw.Asked(l, p.Faults), gaps)
 		o.Cells = &t
 	}
 	slices.SortStableFunc(o.Groups, func(a, b Found) int { return b.rank() - a.rank() })

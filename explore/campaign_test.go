@@ -321,7 +321,7 @@ func TestAFileOfRunsWithKnobsIsRead(t *testing.T) {
 // No run aims at moments of a run that was too long to be judged, or in which the process ended.
 func TestWhichRunsAreAimedAt(t *testing.T) {
 	p := plan("setnx-del", FamilyRuns, draw.ClassPause)
-	p.Strategy = StrategyAimed
+	p.Strategy = StrategyTold
 	for _, c := range []struct {
 		last Run
 		want int
@@ -330,12 +330,12 @@ func TestWhichRunsAreAimedAt(t *testing.T) {
 		{Run{Word: play.VerdictUndecided}, -1},
 		{Run{Died: true}, -1},
 	} {
-		if got := p.next(1, []Run{c.last}).from; got != c.want {
+		if got := p.next(1, []Run{c.last}, 0).from; got != c.want {
 			t.Errorf("after %+v the next run aims at run %d, want %d", c.last, got, c.want)
 		}
 	}
-	if got := p.next(2, []Run{{}, {Index: 1}}).from; got != -1 {
-		t.Errorf("run 2 aims at run %d", got)
+	if got := p.next(3, []Run{{}, {Index: 1}, {Index: 2}}, 0).from; got != -1 {
+		t.Errorf("run 3 aims at run %d", got)
 	}
 }
 

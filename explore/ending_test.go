@@ -69,7 +69,7 @@ func TestAFullCampaignEnds(t *testing.T) {
 func TestAFullCampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 	h := sim.NewHost(t)
 	p := plan("none", 600, draw.ClassOperator)
-	p.Strategy, p.Settled = StrategyAimed, 20
+	p.Strategy, p.Settled = StrategyTold, 20
 	dir := t.TempDir()
 	runsPlayed := 0
 	want := played(t, h, Campaign{Plan: p, Dir: dir, Player: func() (Player, error) {

@@ -64,7 +64,8 @@ func (p Plan) each(h *sim.Host, l *subject.Subject, do func(Run) (bool, error)) 
 		if index%FamilyRuns == 0 {
 			f = newFamily(tellings)
 		}
-		r, err := p.play(h, l, p.next(index, f.runs), f)
+		stories, _ := p.stories(tellings, index/FamilyRuns)
+		r, err := p.play(h, l, p.next(index, f.runs, stories), f)
 		if err != nil {
 			return err
 		}

@@ -50,7 +50,6 @@ type Plan struct {
 const (
 	DefaultStrategy    = strategy.NameTold
 	StrategyPlain      = strategy.NamePlain
-	StrategyAimed      = strategy.NameAimed
 	StrategyTaPCT      = strategy.NameTaPCT
 	StrategyTold       = strategy.NameTold
 	StrategyExhaustive = "exhaustive"
@@ -141,8 +140,10 @@ type Run struct {
 	Cells []int `json:"cells,omitempty"`
 	// Open are the codes of the cells that a fault of the campaign could have filled in the
 	// run, and that no earlier run of the family could have filled.
-	Open     []int    `json:"open,omitempty"`
-	Failures []Failed `json:"failures,omitempty"`
+	Open []int `json:"open,omitempty"`
+	// Gaps are the gaps between two requests that the run came through; nil for a campaign without faults.
+	Gaps     []coverage.Short `json:"gaps,omitempty"`
+	Failures []Failed         `json:"failures,omitempty"`
 	// Text is the file of the scenario. It is kept if it may be needed again: for failures that may
 	// stand for their group, and for readers of an odd run.
 	Text string `json:"scenario,omitempty"`
@@ -206,11 +207,11 @@ type task struct {
 	estimate int
 }
 
-// next returns the next run of a family, given the runs before it. The run is drawn anew, or
-// aims at moments of the run before. With the seed of that run it is the same until a fault
+// next returns the next run of a family, given the runs before it and the number of its stories. The run is
+// drawn anew, or aims at moments of a run before. With the seed of that run it is the same until a fault
 // strikes; so none aims at a run that was too long to be judged, or that took its process with
 // it.
-func (p Plan) next(index int, before []Run) task {
+func (p Plan) next(index int, before []Run, stories int) task {
 	t := task{index: index, seed: p.seedOf(index), from: -1}
 	if p.Bounded() {
 		t.estimate = firstEstimate
@@ -218,8 +219,16 @@ func (p Plan) next(index int, before []Run) task {
 			t.estimate = max(t.estimate, r.Decisions)
 		}
 	}
-	if last := len(before) - 1; last >= 0 && !before[last].Died && before[last].Word != play.VerdictUndecided && p.strategy().Aims(index%FamilyRuns) {
-		t.from, t.seed, t.fresh = index-1, p.seedOf(index-1), before[last].Cells
+	base := -1 // in before
+	switch p.strategy().Base(index%FamilyRuns, stories) {
+	case strategy.Last:
+		base = len(before) - 1
+	case strategy.Story:
+		base = int(sim.NewSeeded(t.seed).Choose("explore/story", uint64(stories)))
+	}
+	if base >= 0 && !before[base].Died && before[base].Word != play.VerdictUndecided {
+		t.from = index - len(before) + base
+		t.seed, t.fresh = p.seedOf(t.from), before[base].Cells
 	}
 	return t
 }
@@ -237,11 +246,11 @@ func (p Plan) Draw(index int, l *subject.Subject) (seed uint64, sc *scenarios.Sc
 func runFile(index int) string { return fmt.Sprintf("run-%d.yaml", index) }
 
 // anew draws the scenario of a run that aims at nothing: a story, if its family has one for it.
-func (p Plan) anew(index int, c sim.Chooser, l *subject.Subject, f *family) *scenarios.Scenario {
+func (p Plan) anew(index int, c sim.Chooser, l *subject.Subject, f *family) draw.Scenario {
 	if t, ok := p.telling(f.tellings, index); ok {
-		return p.tell(c, l, t)
+		return draw.Given(c, l, p.Profile, p.Faults, p.tell(c, l, t))
 	}
-	return draw.New(c, l, p.Profile, p.Faults).Scenario
+	return draw.New(c, l, p.Profile, p.Faults)
 }
 
 // draw returns the run of a task with its scenario. A run that is to aim at cells is drawn anew
@@ -250,13 +259,13 @@ func (p Plan) draw(h *sim.Host, l *subject.Subject, t task, f *family) Run {
 	own := p.seedOf(t.index)
 	c := sim.NewSeeded(own)
 	if t.from >= 0 {
-		base := draw.New(sim.NewSeeded(t.seed), l, p.Profile, p.Faults)
+		base := p.anew(t.from, sim.NewSeeded(t.seed), l, f)
 		if s, ok := f.aim(c, l, p, t, base, f.openingsOf(h, p, l, t, base)); ok {
 			return Run{Index: t.index, Seed: t.seed, From: t.from, Estimate: t.estimate, Aimed: s.Aimed}.with(s.Scenario)
 		}
 		c = sim.NewSeeded(own)
 	}
-	return Run{Index: t.index, Seed: own, From: -1, Estimate: t.estimate}.with(p.anew(t.index, c, l, f))
+	return Run{Index: t.index, Seed: own, From: -1, Estimate: t.estimate}.with(p.anew(t.index, c, l, f).Scenario)
 }
 
 // with returns the run with its scenario, which gets its file.
@@ -288,8 +297,15 @@ func (p Plan) play(h *sim.Host, l *subject.Subject, t task, f *family) (r Run, e
 		r.Doubtful, r.Panics = &f, v.Played.Panics
 	}
 	f.last, f.openings = t.index, coverage.Openings(v.Played.Trace)
+	if _, story := p.telling(f.tellings, t.index); story {
+		f.told[t.index] = f.openings
+	}
 	r.Cells = coverage.Cells(v.Played.Trace, f.openings)
-	r.Open = f.openCells(l, p)
+	if r.Open = f.openCells(l, p); len(p.Faults) > 0 {
+		for _, passage := range coverage.Passages(f.openings) {
+			r.Gaps = append(r.Gaps, coverage.Short(passage))
+		}
+	}
 	if t.index%repeatEvery == 0 && r.Word != play.VerdictNondeterministic {
 		second := play.Play(h, v.Scenario, l, p.chooser(r.Seed, r.Estimate)).Result
 		if again := second.Record.Digest(); again != v.Digest() {
@@ -354,15 +370,16 @@ type family struct {
 	open   map[int]bool   // cells that a fault could have filled
 	best   map[string]int // by group: the smallest failure so far
 	// last is the index of the run that this process played last, and openings are the
-	// openings of that run; -1: it has played none.
+	// openings of that run; -1: it has played none. told has the openings of the stories.
 	last     int
 	openings []coverage.Opening
+	told     map[int][]coverage.Opening
 	// tellings are what all families of the campaign tell together.
 	tellings []telling
 }
 
 func newFamily(tellings []telling) *family {
-	return &family{states: map[uint64]bool{}, cells: map[int]bool{}, open: map[int]bool{}, best: map[string]int{}, last: -1, tellings: tellings}
+	return &family{states: map[uint64]bool{}, cells: map[int]bool{}, open: map[int]bool{}, best: map[string]int{}, told: map[int][]coverage.Opening{}, last: -1, tellings: tellings}
 }
 
 // openingsOf returns the openings of the run at which a task aims, whose scenario is base. It
@@ -371,73 +388,151 @@ func (f *family) openingsOf(h *sim.Host, p Plan, l *subject.Subject, t task, bas
 	if f.last == t.from {
 		return f.openings
 	}
+	if o, known := f.told[t.from]; known {
+		return o
+	}
 	base.SetFile(runFile(t.from))
-	return coverage.Openings(trace.New(play.Play(h, base.Scenario, l, p.chooser(t.seed, t.estimate)).Record))
+	o := coverage.Openings(trace.New(play.Play(h, base.Scenario, l, p.chooser(t.seed, t.estimate)).Record))
+	if _, story := p.telling(f.tellings, t.from); story {
+		f.told[t.from] = o
+	}
+	return o
 }
 
 // mostAimed is the largest number of faults that one run aims. Only the first one is sure
 // to strike where it was aimed: it changes the run, so that the others may strike elsewhere.
 const mostAimed = 3
 
-// fillable calls each for the cells that faults of the plan can fill in openings, in their
-// order. A cell comes once for each opening in which a fault can fill it.
-func (p Plan) fillable(l *subject.Subject, openings []coverage.Opening, each func(coverage.Cell, coverage.Opening)) {
+// aimable returns the kinds of faults of the plan by the moments at which they can strike.
+func (p Plan) aimable(l *subject.Subject) map[coverage.Moment][]coverage.Kind {
 	kinds := map[coverage.Moment][]coverage.Kind{}
-	for _, m := range coverage.Moments {
+	for _, m := range coverage.AllMoments {
 		kinds[m] = draw.Kinds(l, p.Faults, m)
 	}
-	for _, o := range openings {
-		cell := o.Cell
-		for _, cell.Fault = range kinds[o.Moment] {
-			if draw.CanAim(o, cell.Fault) {
-				each(cell, o)
-			}
-		}
-	}
+	return kinds
 }
 
 // openCells returns the codes of the cells that faults of the plan could have filled in the run
 // that was played last, sorted.
 func (f *family) openCells(l *subject.Subject, p Plan) []int {
+	kinds := p.aimable(l)
 	open := map[int]bool{}
-	p.fillable(l, f.openings, func(c coverage.Cell, _ coverage.Opening) { open[c.Code()] = true })
+	type room struct {
+		situation                 int
+		message, instant, ofACall bool
+	}
+	seen := map[room]bool{} // in a long run, most openings are like one before
+	for _, o := range f.openings {
+		r := room{o.Code(), draw.CanAim(o, coverage.Drop), draw.CanAim(o, coverage.Pause), draw.CanAim(o, coverage.Interrupt)}
+		if seen[r] {
+			continue
+		}
+		seen[r] = true
+		for _, k := range kinds[o.Moment] {
+			if draw.CanAim(o, k) {
+				open[coverage.Struck(r.situation, k)] = true
+			}
+		}
+	}
 	return slices.Sorted(maps.Keys(open))
 }
 
 // aim draws a scenario that adds to base faults that fill cells which no run of the family
-// met. It reports false if it adds none.
+// met. It reports false if it adds none. About half of the faults strike between two requests.
 func (f *family) aim(c sim.Chooser, l *subject.Subject, p Plan, t task, base draw.Scenario, openings []coverage.Opening) (s draw.Scenario, ok bool) {
-	var empty []coverage.Cell
-	at := map[coverage.Cell][]coverage.Opening{}
-	p.fillable(l, openings, func(cell coverage.Cell, o coverage.Opening) {
-		if f.cells[cell.Code()] {
-			return
+	var gaps, others targets
+	kinds := p.aimable(l)
+	for _, o := range openings {
+		of := &others
+		if o.Moment.IsGap() {
+			of = &gaps
 		}
-		if at[cell] == nil {
-			empty = append(empty, cell)
+		for _, k := range kinds[o.Moment] {
+			if !draw.CanAim(o, k) {
+				continue
+			}
+			struck := o
+			struck.Fault = k
+			for _, struck.State = range o.May(k) {
+				if !f.cells[struck.Code()] {
+					of.add(struck)
+				}
+			}
 		}
-		at[cell] = append(at[cell], o)
-	})
+	}
 	s = base
 	for range 1 + c.Choose("explore/aims", mostAimed) {
-		if len(empty) == 0 {
+		of, places := &others, t.best(others.cells)
+		if len(gaps.cells) > 0 && (len(places) == 0 || c.Choose("explore/gap", 2) == 1) {
+			of, places = &gaps, t.inGap(c, gaps.cells)
+		}
+		if len(places) == 0 {
 			break
 		}
-		best := t.best(empty)
-		i := best[c.Choose("explore/cell", uint64(len(best)))]
-		cell := empty[i]
-		empty = slices.Delete(empty, i, i+1)
-		o := at[cell][c.Choose("explore/opening", uint64(len(at[cell])))]
-		if more, added := draw.Aim(c, s, l, p.Profile, p.Faults, o, cell.Fault); added {
+		o := of.take(c, places[c.Choose("explore/cell", uint64(len(places)))])
+		if more, added := draw.Aim(c, s, l, p.Profile, p.Faults, o, o.Fault); added {
 			s, ok = more, true
 		}
 	}
 	return s, ok
 }
 
+// targets are cells that no run of a family met, each with the openings in which a fault may fill it. The
+// openings have the state of the cell, and its fault.
+type targets struct {
+	cells []coverage.Cell
+	at    map[coverage.Cell][]coverage.Opening
+}
+
+func (t *targets) add(o coverage.Opening) {
+	if t.at == nil {
+		t.at = map[coverage.Cell][]coverage.Opening{}
+	}
+	if t.at[o.Cell] == nil {
+		t.cells = append(t.cells, o.Cell)
+	}
+	t.at[o.Cell] = append(t.at[o.Cell], o)
+}
+
+// take draws an opening of the cell with an index, and removes the cell.
+func (t *targets) take(c sim.Chooser, i int) coverage.Opening {
+	openings := t.at[t.cells[i]]
+	t.cells = slices.Delete(t.cells, i, i+1)
+	return openings[c.Choose("explore/opening", uint64(len(openings)))]
+}
+
+// inGap draws one of the gaps, and returns the places of its cells at which a run aims first. Some gaps have
+// many cells, since much can come between, and the others are as dangerous.
+func (t task) inGap(c sim.Chooser, empty []coverage.Cell) (places []int) {
+	gap := func(c coverage.Cell) coverage.Cell { return coverage.Cell{Op: c.Op, Moment: c.Moment} }
+	var gaps []coverage.Cell
+	for _, e := range empty {
+		if g := gap(e); !slices.Contains(gaps, g) {
+			gaps = append(gaps, g)
+		}
+	}
+	g := gaps[c.Choose("explore/which", uint64(len(gaps)))]
+	mine := false
+	for i, e := range empty {
+		if gap(e) != g || mine && !t.mine(e) {
+			continue
+		}
+		if !mine && t.mine(e) {
+			mine, places = true, nil
+		}
+		places = append(places, i)
+	}
+	return places
+}
+
 // aimFamilies is the number of families that share the cells among them: each aims at a part of
 // the cells first, so that families that know nothing of each other fill different ones.
 const aimFamilies = 16
+
+// mine reports whether the cell is one at which the family aims first.
+func (t task) mine(c coverage.Cell) bool {
+	return c.Code()%aimFamilies == t.index/FamilyRuns%aimFamilies
+}
 
 // best returns the places of the cells at which a run aims first. A situation that is new to
 // the family comes before others, since it may not come again soon.
@@ -448,7 +543,7 @@ func (t task) best(empty []coverage.Cell) (places []int) {
 		if slices.Contains(t.fresh, c.Situation().Code()) {
 			rank += 2
 		}
-		if c.Code()%aimFamilies == t.index/FamilyRuns%aimFamilies {
+		if t.mine(c) {
 			rank++
 		}
 		if rank > most {

@@ -145,8 +145,9 @@ func (p here) Family(number int, before []Run, each func(Run) error) error {
 		f.again(r)
 	}
 	from, to := p.plan.Family(number)
+	stories, _ := p.plan.stories(f.tellings, number)
 	for index := from + len(before); index < to; index++ {
-		r, err := p.plan.play(p.host, p.lock, p.plan.next(index, f.runs), f)
+		r, err := p.plan.play(p.host, p.lock, p.plan.next(index, f.runs, stories), f)
 		if err != nil {
 			return &BadRunError{err.Error()}
 		}

@@ -22,21 +22,32 @@ type timedStory struct {
 	sc       *scenarios.Scenario
 }
 
-// toldRuns is the number of runs of a family that may tell stories. The others are drawn.
-const toldRuns = 60
+// The number of runs of a family that tell stories: of the first families, until each story has been told, and
+// of the families after those.
+const (
+	toldRuns  = 60
+	toldAgain = 10
+)
 
-// telling returns which of the tellings of the plan a run is. A family begins with all of them, or, if they
-// are more than toldRuns, with those that follow the tellings of the family before it. It reports false if
-// the run tells no story.
+// stories returns the number of stories of a family, of a plan that tells these, and which one is the first.
+func (p Plan) stories(all []telling, family int) (n, first int) {
+	number := family / max(p.Seeds, 1) // of the families of its seed
+	many, few := min(toldRuns, len(all)), min(toldAgain, len(all))
+	begin := (len(all) + toldRuns - 1) / toldRuns
+	if number < begin {
+		return many, number * many
+	}
+	return few, begin*many + (number-begin)*few
+}
+
+// telling returns which of the tellings of the plan a run is. A family begins with those that follow the
+// tellings of the family before it. It reports false if the run tells no story.
 func (p Plan) telling(all []telling, index int) (t telling, ok bool) {
-	number, n := index/FamilyRuns/max(p.Seeds, 1), index%FamilyRuns
-	if n >= min(toldRuns, len(all)) {
+	n, first := p.stories(all, index/FamilyRuns)
+	if index%FamilyRuns >= n {
 		return nil, false
 	}
-	if len(all) > toldRuns {
-		n = (number*toldRuns + n) % len(all)
-	}
-	return all[n], true
+	return all[(first+index%FamilyRuns)%len(all)], true
 }
 
 // tellings returns what all families of the plan tell together: the stories that apply to the lock and have

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"lockstep/explore/draw"
 	"lockstep/internal/longtest"
@@ -18,9 +19,9 @@ func toldPlan(lock string, p draw.Profile, classes []draw.Class) Plan {
 	return Plan{World: sim.Version, Lock: lock, Faults: classes, Profile: p, Strategy: StrategyTold, Seed: 1, Runs: 2 * FamilyRuns}
 }
 
-// Each family begins with the same stories, told with other numbers, or with those that follow if they are
-// many. It goes on with runs that plain draws, too. All its stories can be played on the lock, and keep to
-// the plan.
+// Each family begins with the stories that follow those of the family before it, and the first ones have more.
+// A story that is told again has other numbers. A run that follows, and repeats no other, is one that plain draws,
+// too. All stories can be played on the lock, and keep to the plan.
 func TestAFamilyBeginsWithStories(t *testing.T) {
 	classes := [][]draw.Class{nil, draw.Classes, {draw.ClassNetwork}, {draw.ClassCrash, draw.ClassInterrupt}}
 	locks := []string{"setnx-del", "string-reentrant", "redisson@4.7.0", "redisson-fair@3.4.2", "redisson@4.7.0+replicas", "reference-fair", "redisson-handle@4.7.0"}
@@ -33,25 +34,29 @@ func TestAFamilyBeginsWithStories(t *testing.T) {
 			for _, allowed := range classes {
 				told := toldPlan(name, profile, allowed)
 				var names [2][]string
-				differ := false
+				differ, first := false, map[string]string{} // the stories of the first family
 				for number := range names {
 					f := newFamily(told.tellings(l))
-					first, _ := told.Family(number)
+					from, _ := told.Family(number)
 					for n := range FamilyRuns {
-						sc := told.anew(first+n, sim.NewSeeded(told.seedOf(first+n)), l, f)
+						sc := told.anew(from+n, sim.NewSeeded(told.seedOf(from+n)), l, f).Scenario
 						text := sc.Write()
 						read, err := scenarios.Parse("told.yaml", []byte(text), scenarios.AnyLock)
 						if sc.SetFile("told.yaml"); err != nil || !reflect.DeepEqual(read, sc) {
-							t.Fatalf("%s, run %d: told as\n%+v\nand read as\n%+v, %v\n%s", name, first+n, sc, read, err, text)
+							t.Fatalf("%s, run %d: told as\n%+v\nand read as\n%+v, %v\n%s", name, from+n, sc, read, err, text)
 						}
 						if sc.Name == "drawn" {
-							if _, plain := told.Draw(first+n, l); plain.Text != text {
-								t.Fatalf("%s, run %d is not what plain draws:\n%s\n%s", name, first+n, text, plain.Text)
+							if _, plain := told.Draw(from+n, l); plain.Text != text {
+								t.Fatalf("%s, run %d is not what plain draws:\n%s\n%s", name, from+n, text, plain.Text)
 							}
 							break
 						}
 						names[number] = append(names[number], sc.Name)
-						differ = differ || number == 1 && text != told.anew(n, sim.NewSeeded(told.seedOf(n)), l, f).Write()
+						if number == 0 {
+							first[sc.Name] = text
+						} else if before, again := first[sc.Name]; again && before != text {
+							differ = true
+						}
 						if err := play.Applies(sc, l); err != nil {
 							t.Errorf("%s tells %s: %v", name, sc.Name, err)
 						}
@@ -61,17 +66,56 @@ func TestAFamilyBeginsWithStories(t *testing.T) {
 					}
 				}
 				f := newFamily(told.tellings(l))
-				first := told.anew(0, sim.NewSeeded(told.seedOf(0)), l, f).Write()
-				if again := told.anew(0, sim.NewSeeded(told.seedOf(0)), l, f).Write(); again != first {
-					t.Errorf("%s: run 0 drawn twice:\n%s\n%s", name, first, again)
+				text := told.anew(0, sim.NewSeeded(told.seedOf(0)), l, f).Write()
+				if again := told.anew(0, sim.NewSeeded(told.seedOf(0)), l, f).Write(); again != text {
+					t.Errorf("%s: run 0 drawn twice:\n%s\n%s", name, text, again)
 				}
-				if len(names[0]) == toldRuns { // the second family goes on
-					if slices.Equal(names[0], names[1]) || len(names[1]) != toldRuns {
-						t.Errorf("%s, %s, %v: the families begin with %v and %v", name, profile, allowed, names[0], names[1])
-					}
-				} else if !slices.Equal(names[0], names[1]) || len(names[0]) < 3 || !differ && profile != draw.Simple {
-					t.Errorf("%s, %s, %v: the families begin with %v and %v, with other numbers: %v", name, profile, allowed, names[0], names[1], differ)
+				all := len(f.tellings)
+				most := toldAgain
+				if all > toldRuns {
+					most = toldRuns
 				}
+				if len(names[0]) != min(all, toldRuns) || len(names[1]) != min(all, most) || len(names[0]) < 3 {
+					t.Errorf("%s, %s, %v: of %d stories the families begin with %d and %d", name, profile, allowed, all, len(names[0]), len(names[1]))
+				}
+				if next, _ := told.telling(f.tellings, FamilyRuns); all > toldRuns && next[0].sc.Name != f.tellings[toldRuns][0].sc.Name {
+					t.Errorf("%s, %s, %v: the second family does not go on", name, profile, allowed)
+				}
+				if all <= toldRuns && !differ && profile != draw.Simple {
+					t.Errorf("%s, %s, %v: the second family tells the stories with the same numbers", name, profile, allowed)
+				}
+			}
+		}
+	}
+}
+
+// The stories of a plan are told in turn, many until all have been told, and few after that.
+func TestStoriesAreToldInTurn(t *testing.T) {
+	for _, c := range []struct{ all, seeds int }{{0, 1}, {7, 1}, {60, 1}, {61, 1}, {130, 1}, {130, 3}} {
+		all := make([]telling, c.all)
+		for i := range all {
+			all[i] = telling{{watchdog: time.Duration(i)}}
+		}
+		p := Plan{Seeds: c.seeds}
+		next := 0
+		for number := range 6 {
+			n := 0
+			for ; n < FamilyRuns; n++ {
+				told, ok := p.telling(all, number*max(c.seeds, 1)*FamilyRuns+n)
+				if !ok {
+					break
+				}
+				if int(told[0].watchdog) != next%c.all {
+					t.Errorf("%+v, family %d: story %d is told, and not %d", c, number, told[0].watchdog, next%c.all)
+				}
+				next++
+			}
+			want := min(toldAgain, c.all)
+			if next-n < c.all {
+				want = min(toldRuns, c.all)
+			}
+			if n != want {
+				t.Errorf("%+v: family %d tells %d stories, want %d", c, number, n, want)
 			}
 		}
 	}

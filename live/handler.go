@@ -240,7 +240,7 @@ func (m *message) event(kind model.Kind, dir string) model.Event {
 }
 
 // lose records that a message will never arrive. Guarded by mu.
-func (s *session) lose(m *message, dir, why string) {
+func (s *session) lose(m *message, dir string, why model.LostReason) {
 	if m.hidden {
 		return
 	}
@@ -249,7 +249,7 @@ func (s *session) lose(m *message, dir, why string) {
 	s.record(e, m)
 }
 
-func (c *side) lost(m *message, dir, why string) {
+func (c *side) lost(m *message, dir string, why model.LostReason) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	c.s.lose(m, dir, why)
@@ -305,7 +305,7 @@ func (c *gate) meet(m *message, dir string, x *proxy.Conn) (f proxy.Fate, stays 
 		return proxy.Fate{Cut: true}, true
 	case "error":
 		if dir == "push" {
-			s.lose(m, dir, "an error rule cannot answer a published message")
+			s.lose(m, dir, model.LostUnanswerable)
 			return proxy.Fate{Drop: true}, true
 		}
 		f = proxy.Fate{Error: r.fault.With}

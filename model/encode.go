@@ -40,7 +40,7 @@ func (e *encoder) event(v *Event) {
 	e.text("reply", v.Reply)
 	e.text("channel", v.Channel)
 	e.number("count", v.Count)
-	e.text("why", v.Why)
+	e.text("why", string(v.Why))
 	if v.State != nil {
 		e.name("state")
 		e.state(v.State)

@@ -91,13 +91,19 @@ func (c Check) Claim() string {
 // String writes what the step wants and what it got, for people.
 func (c Check) String() string { return c.Claim() + ", got " + c.Got }
 
-// The reasons why a message is lost, in Event.Why.
+// LostReason is the reason why a message is lost; "": it is not.
+type LostReason string
+
+// The reasons.
 const (
-	LostDropped       = "dropped"             // a rule dropped it
-	LostReset         = "connection reset"    // its connection was reset
-	LostClosed        = "connection closed"   // its client closed the connection
-	LostPartition     = "partition"           // a partition stopped it
-	LostProcessDead   = "process dead"        // its process is dead
-	LostBehindAnother = "behind a lost one"   // a message before it in its pipeline is lost
-	LostUnwanted      = "nobody waits for it" // its client does not wait for it any more
+	LostDropped       LostReason = "dropped"             // a rule dropped it
+	LostReset         LostReason = "connection reset"    // its connection was reset
+	LostClosed        LostReason = "connection closed"   // its client closed the connection
+	LostPartition     LostReason = "partition"           // a partition stopped it
+	LostProcessDead   LostReason = "process dead"        // its process is dead
+	LostBehindAnother LostReason = "behind a lost one"   // a message before it in its pipeline is lost
+	LostUnwanted      LostReason = "nobody waits for it" // its client does not wait for it any more
+	LostChosen        LostReason = "lost"                // in a world without latencies, its loss was chosen
+	// A rule should have answered it with an error, and nobody asked for it.
+	LostUnanswerable LostReason = "an error rule cannot answer a published message"
 )

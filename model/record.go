@@ -66,18 +66,18 @@ type Event struct {
 	Token   uint64  `json:"token,omitempty"` // of a return: the fencing token that the handle has; 0: none
 
 	// Messages.
-	Msg     int      `json:"msg,omitempty"` // numbered from 1 in order of sending
-	Conn    int      `json:"conn,omitempty"`
-	Dir     string   `json:"dir,omitempty"` // request, reply, push
-	Command string   `json:"command,omitempty"`
-	Script  Role     `json:"script,omitempty"` // the role of the command
-	Args    []string `json:"args,omitempty"`   // the arguments, without the text of a script
-	Owners  []string `json:"owners,omitempty"` // the owners that a command acts for, as process/thread
-	Locks   []string `json:"locks,omitempty"`  // the locks that a command acts on
-	Reply   string   `json:"reply,omitempty"`
-	Channel string   `json:"channel,omitempty"`
-	Count   int64    `json:"count,omitempty"`
-	Why     string   `json:"why,omitempty"`
+	Msg     int        `json:"msg,omitempty"` // numbered from 1 in order of sending
+	Conn    int        `json:"conn,omitempty"`
+	Dir     string     `json:"dir,omitempty"` // request, reply, push
+	Command string     `json:"command,omitempty"`
+	Script  Role       `json:"script,omitempty"` // the role of the command
+	Args    []string   `json:"args,omitempty"`   // the arguments, without the text of a script
+	Owners  []string   `json:"owners,omitempty"` // the owners that a command acts for, as process/thread
+	Locks   []string   `json:"locks,omitempty"`  // the locks that a command acts on
+	Reply   string     `json:"reply,omitempty"`
+	Channel string     `json:"channel,omitempty"`
+	Count   int64      `json:"count,omitempty"`
+	Why     LostReason `json:"why,omitempty"`
 
 	State *LockState `json:"state,omitempty"`
 

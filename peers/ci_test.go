@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"lockstep/internal/filetest"
 )
 
 // workflow has the parts of a GitHub workflow that docs/ci.md uses.
@@ -87,7 +89,7 @@ func playWorkflow(t *testing.T, text, dir string, env []string) played {
 				}
 			}
 			if file := s.With["go-version-file"]; file != "" {
-				read(t, filepath.Join(dir, file))
+				filetest.Read(t, filepath.Join(dir, file))
 			}
 			for _, pattern := range strings.Fields(s.With["path"]) {
 				files := matching(t, dir, pattern)
@@ -148,13 +150,13 @@ func judgeWithCI(t *testing.T, p *published) {
 	orders := example(t, filepath.Join(p.clone, "docs", "locktest.md"))
 	module := func(t *testing.T) string {
 		dir := t.TempDir()
-		write(t, filepath.Join(dir, "orders_test.go"), orders)
+		filetest.Write(t, filepath.Join(dir, "orders_test.go"), orders)
 		must(t, dir, p.env, p.variables+"go mod init example.com/shop\n"+`go get "$MODULE/locktest@$VERSION"`+"\ngo get -t .")
 		return dir
 	}
 	scenarios := func(t *testing.T) string {
 		dir := t.TempDir()
-		write(t, filepath.Join(dir, "scenarios", "mine.yaml"), wrong)
+		filetest.Write(t, filepath.Join(dir, "scenarios", "mine.yaml"), wrong)
 		return dir
 	}
 
@@ -191,7 +193,7 @@ func judgeWithCI(t *testing.T, p *published) {
 				t.Errorf("%q is missing in:\n%s", part, w.text)
 			}
 		}
-		if text := read(t, summary); !strings.Contains(text, "| late-unlock | setnx-del |") {
+		if text := filetest.Read(t, summary); !strings.Contains(text, "| late-unlock | setnx-del |") {
 			t.Errorf("the summary:\n%s", text)
 		}
 		for _, file := range []string{"lockstep-report/index.html", "lockstep-out/late-unlock/setnx-del/1.lockstep"} {
@@ -238,7 +240,7 @@ func junit(t *testing.T, dir string) string {
 			} `xml:"testcase"`
 		} `xml:"testsuite"`
 	}
-	if err := xml.Unmarshal([]byte(read(t, filepath.Join(dir, "lockstep.xml"))), &all); err != nil {
+	if err := xml.Unmarshal([]byte(filetest.Read(t, filepath.Join(dir, "lockstep.xml"))), &all); err != nil {
 		t.Fatal(err)
 	}
 	var text string

@@ -7,38 +7,21 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"lockstep/internal/filetest"
 )
 
 // blocks returns the fenced blocks of a language in a page.
 func blocks(t *testing.T, page, language string) []string {
 	t.Helper()
 	var list []string
-	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(read(t, page), -1) {
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(filetest.Read(t, page), -1) {
 		list = append(list, m[1])
 	}
 	if len(list) == 0 {
 		t.Fatalf("%s has no block of %s", page, language)
 	}
 	return list
-}
-
-func read(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // shell runs a script in dir and returns what it prints. The script ends at the first
@@ -102,9 +85,9 @@ func outside(t *testing.T, page, test string) (dir, commands string) {
 		t.Fatal(err)
 	}
 	dir = t.TempDir()
-	write(t, filepath.Join(dir, "go.mod"), read(t, "go.mod")) // with the versions of this module
-	write(t, filepath.Join(dir, "go.sum"), read(t, "go.sum"))
-	write(t, filepath.Join(dir, "orders_test.go"), test)
+	filetest.Write(t, filepath.Join(dir, "go.mod"), filetest.Read(t, "go.mod")) // with the versions of this module
+	filetest.Write(t, filepath.Join(dir, "go.sum"), filetest.Read(t, "go.sum"))
+	filetest.Write(t, filepath.Join(dir, "orders_test.go"), test)
 	must(t, dir, nil, "go mod edit -module shop -dropreplace "+modulePath(t, root))
 	for _, block := range blocks(t, page, "sh") {
 		if strings.Contains(block, "go mod edit -replace ") {
@@ -164,11 +147,11 @@ func TestTheLocksOnOtherServersOfTheDocumentation(t *testing.T) {
 		"etcdtest/orders_test.go", "zookeepertest/orders_test.go", "zookeepertest/single_test.go", "mysqltest/orders_test.go", "mysqltest/table_test.go", "mysqltest/userlock_test.go",
 		"natstest/orders_test.go",
 	} {
-		if !strings.Contains(read(t, page), "](../peers/"+file+")") {
+		if !strings.Contains(filetest.Read(t, page), "](../peers/"+file+")") {
 			t.Errorf("%s does not link %s", page, file)
 		}
-		shown[file] = strings.Replace(read(t, file), "package "+filepath.Dir(file)+"_test\n", "package shop\n", 1)
-		write(t, filepath.Join(dir, alone(file)), shown[file])
+		shown[file] = strings.Replace(filetest.Read(t, file), "package "+filepath.Dir(file)+"_test\n", "package shop\n", 1)
+		filetest.Write(t, filepath.Join(dir, alone(file)), shown[file])
 	}
 	// Few schedules, since the tests of the packages play the rest.
 	must(t, dir, nil, strings.Replace(commands, "go test ./...", "go test ./... -lockstep.runs=5", 1))
@@ -182,7 +165,7 @@ func TestTheLocksOnOtherServersOfTheDocumentation(t *testing.T) {
 		if strings.Count(shown[l.file], l.compares) != 1 {
 			t.Fatalf("%s does not compare as this test expects", l.file)
 		}
-		write(t, filepath.Join(dir, alone(l.file)), strings.Replace(shown[l.file], l.compares, l.blind, 1))
+		filetest.Write(t, filepath.Join(dir, alone(l.file)), strings.Replace(shown[l.file], l.compares, l.blind, 1))
 		if text, passed := shell(dir, nil, "go test ./"+filepath.Dir(alone(l.file))+" -run /stories"); passed || !strings.Contains(text, l.finding) {
 			t.Errorf("%s passes without its comparison; want %q in:\n%s", l.file, l.finding, text)
 		}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/zip"
 
+	"lockstep/internal/filetest"
 	"lockstep/lockimpl/redisserver"
 )
 
@@ -79,8 +80,8 @@ func publish(t *testing.T) *published {
 			continue
 		}
 		here, there := versions(t, mirror, m.Path), versions(t, cache, m.Path)
-		write(t, filepath.Join(here, "list"), m.Version+"\n")
-		write(t, filepath.Join(here, m.Version+".info"), `{"Version":"`+m.Version+`"}`)
+		filetest.Write(t, filepath.Join(here, "list"), m.Version+"\n")
+		filetest.Write(t, filepath.Join(here, m.Version+".info"), `{"Version":"`+m.Version+`"}`)
 		for _, file := range []string{m.Version + ".mod", m.Version + ".zip"} {
 			if err := os.Symlink(filepath.Join(there, file), filepath.Join(here, file)); err != nil {
 				t.Fatal(err)
@@ -120,14 +121,14 @@ func (p *published) serve(t *testing.T, proxy, repository, folder string) {
 	v := module.Version{Path: path.Join(p.module, folder), Version: p.version}
 	tag := path.Join(folder, p.version)
 	dir := versions(t, proxy, v.Path)
-	write(t, filepath.Join(dir, "list"), v.Version+"\n")
-	write(t, filepath.Join(dir, v.Version+".info"), `{"Version":"`+v.Version+`"}`)
-	write(t, filepath.Join(dir, v.Version+".mod"), must(t, repository, git, "git show "+tag+":"+path.Join(folder, "go.mod")))
+	filetest.Write(t, filepath.Join(dir, "list"), v.Version+"\n")
+	filetest.Write(t, filepath.Join(dir, v.Version+".info"), `{"Version":"`+v.Version+`"}`)
+	filetest.Write(t, filepath.Join(dir, v.Version+".mod"), must(t, repository, git, "git show "+tag+":"+path.Join(folder, "go.mod")))
 	var b bytes.Buffer
 	if err := zip.CreateFromVCS(&b, v, repository, tag, folder); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, v.Version+".zip"), b.String())
+	filetest.Write(t, filepath.Join(dir, v.Version+".zip"), b.String())
 }
 
 // copyRepository copies the files that git tracks, and untracked files that it does not ignore.
@@ -141,7 +142,7 @@ func copyRepository(t *testing.T, to string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(to, name), string(text))
+		filetest.Write(t, filepath.Join(to, name), string(text))
 	}
 }
 
@@ -157,7 +158,7 @@ func TestAPublishedModuleIsOfUse(t *testing.T) {
 		// An import, or a path in a sentence.
 		old := regexp.MustCompile(`(^|[^A-Za-z0-9_./-])` + unpublished + `/[a-z]`)
 		for _, name := range strings.Fields(must(t, p.clone, nil, "git ls-files '*.go' '*.md' '*.mod' ':!docs/publishing.md'")) {
-			for _, line := range strings.Split(read(t, filepath.Join(p.clone, name)), "\n") {
+			for _, line := range strings.Split(filetest.Read(t, filepath.Join(p.clone, name)), "\n") {
 				if old.MatchString(line) {
 					t.Errorf("%s: %s", name, line)
 				}
@@ -181,10 +182,10 @@ func TestAPublishedModuleIsOfUse(t *testing.T) {
 
 	t.Run("locktest", func(t *testing.T) {
 		dir := t.TempDir()
-		write(t, filepath.Join(dir, "orders_test.go"), example(t, filepath.Join(p.clone, "docs", "locktest.md")))
+		filetest.Write(t, filepath.Join(dir, "orders_test.go"), example(t, filepath.Join(p.clone, "docs", "locktest.md")))
 		text, passed := shell(dir, p.env, p.variables+page[5])
 		ordersFail(t, "example.com/shop", text, passed)
-		if mod := read(t, filepath.Join(dir, "go.mod")); strings.Contains(mod, "replace") || !strings.Contains(mod, p.module+" "+p.version) {
+		if mod := filetest.Read(t, filepath.Join(dir, "go.mod")); strings.Contains(mod, "replace") || !strings.Contains(mod, p.module+" "+p.version) {
 			t.Errorf("it was not the published module that was used:\n%s", mod)
 		}
 	})

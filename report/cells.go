@@ -20,8 +20,11 @@ type Cells struct {
 	Of  int `json:"of"` // cells that faults met, or could have met
 	// Rows has the kinds of faults, and the moments that a fault of the kind cannot meet.
 	Rows []CellRow `json:"rows"`
-	// Grid has the situations that the runs reached, in the order of their operations and states.
+	// Grid has the situations that the runs reached, in the order of their operations and states. Those
+	// between two requests are last.
 	Grid []Situation `json:"grid"`
+	// Untried says in sentences what the faults never met between two requests.
+	Untried []string `json:"untried"`
 }
 
 // A CellRow is a kind of fault. Lacks says why the campaign has no such fault; "" if it has.
@@ -35,6 +38,7 @@ type CellRow struct {
 type CellEntry struct {
 	Moment string `json:"moment"`
 	Cannot string `json:"cannot"`
+	Gap    bool   `json:"gap"` // it lies between two requests
 }
 
 // A Situation has the kinds of faults that met it, and the kinds that could have met it but did
@@ -43,6 +47,7 @@ type Situation struct {
 	Op     string   `json:"op"`
 	State  string   `json:"state"`
 	Moment string   `json:"moment"`
+	Gap    bool     `json:"gap"` // it lies between two requests
 	Met    []string `json:"met"`
 	Never  []string `json:"never"`
 }
@@ -53,10 +58,34 @@ type cellHead struct {
 	Faults []string
 }
 
-// Heads returns the columns of the picture, moment by moment.
-func (c *Cells) Heads() (heads []cellHead) {
+// A cellPart is a part of the picture. State names in its head the second part of a row.
+type cellPart struct {
+	State string
+	Heads []cellHead
+	Lines []cellLine
+}
+
+// Parts returns the parts of the picture: that of moments, and that of gaps between two requests if the runs
+// came through some.
+func (c *Cells) Parts() (parts []cellPart) {
+	for _, p := range []struct {
+		state string
+		gap   bool
+	}{{"the lock", false}, {"the actions of others between two of its requests", true}} {
+		if lines := c.lines(p.gap); len(lines) > 0 {
+			parts = append(parts, cellPart{p.state, c.heads(p.gap), lines})
+		}
+	}
+	return parts
+}
+
+// heads returns the columns of a part of the picture, moment by moment.
+func (c *Cells) heads(gap bool) (heads []cellHead) {
 	for _, r := range c.Rows {
 		for _, e := range r.Entries {
+			if e.Gap != gap {
+				continue
+			}
 			i := slices.IndexFunc(heads, func(h cellHead) bool { return h.Moment == e.Moment })
 			if i < 0 {
 				i = len(heads)
@@ -91,11 +120,14 @@ const (
 	signNotHere = ""
 )
 
-// Lines returns the rows of the picture.
-func (c *Cells) Lines() (lines []cellLine) {
-	heads := c.Heads()
+// lines returns the rows of a part of the picture.
+func (c *Cells) lines(gap bool) (lines []cellLine) {
+	heads := c.heads(gap)
 	for i, s := range c.Grid {
-		if i == 0 || s.Op != c.Grid[i-1].Op || s.State != c.Grid[i-1].State {
+		if s.Gap != gap {
+			continue
+		}
+		if i == 0 || s.Gap != c.Grid[i-1].Gap || s.Op != c.Grid[i-1].Op || s.State != c.Grid[i-1].State {
 			lines = append(lines, c.line(heads, s.Op, s.State))
 		}
 	}

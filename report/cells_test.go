@@ -101,3 +101,32 @@ func TestThePictureOfCellsInABrowser(t *testing.T) {
 	}
 	p.Quiet()
 }
+
+// The moments between two requests have a picture of their own, below the sentences about them.
+func TestThePictureOfGaps(t *testing.T) {
+	const total = `{"campaign":"simrun explore --lock y","runs":1,"missing":0,"steps":9,"states":[],"cells":{"situations":2,"met":1,"of":2,"untried":["no crash fell between GET & DEL"],"rows":[` +
+		`{"fault":"crash","entries":[{"moment":"while waiting","met":1,"of":1},{"moment":"after request 1","met":0,"of":1,"gap":true}]}],"grid":[` +
+		`{"op":"lock","state":"free","moment":"while waiting","met":["crash"]},{"op":"lock","state":"nothing","moment":"after request 1","gap":true,"never":["crash"]}]}}`
+	x, err := report.ReadIndex(strings.NewReader(total), "verdicts.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := report.WriteIndex(&b, x); err != nil {
+		t.Fatal(err)
+	}
+	page := b.String()
+	for _, want := range []string{
+		"<li>no crash fell between GET &amp; DEL</li>",
+		`operation, and the lock</th><th class="moment" scope="colgroup" colspan="1">while waiting</th></tr>`,
+		`operation, and the actions of others between two of its requests</th><th class="moment" scope="colgroup" colspan="1">after request 1</th></tr>`,
+		`<b>lock</b> nothing</th><td class="never" title="crash never met lock, after request 1, nothing">○</td></tr>`,
+	} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %s", want)
+		}
+	}
+	if page := string(cellsPage(t)); strings.Contains(page, "between two of its requests") || strings.Contains(page, "Not tried") {
+		t.Error("a campaign without gaps has their picture")
+	}
+}

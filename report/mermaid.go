@@ -33,7 +33,7 @@ func Mermaid(r Run) string {
 		name := plain(m.Name)
 		switch {
 		case m.Exec < 0 && m.Lost >= 0:
-			add(m.Sent, "P%d-xP%d: %s, lost: %s", m.Lane, m.Server, name, plain(m.Why))
+			add(m.Sent, "P%d-xP%d: %s, lost: %s", m.Lane, m.Server, name, plain(string(m.Why)))
 			continue
 		case m.Exec < 0:
 			add(m.Sent, "P%d->>P%d: %s, not executed. %s", m.Lane, m.Server, name, plain(m.Hit))
@@ -45,7 +45,7 @@ func Mermaid(r Run) string {
 		case m.Done >= 0:
 			add(m.Done, "P%d-->>P%d: %s", m.Server, m.Lane, plain(answer(m)))
 		case m.Lost >= 0 && m.Why != model.LostUnwanted:
-			add(m.Lost, "P%d--xP%d: %s, lost: %s", m.Server, m.Lane, plain(answer(m)), plain(m.Why))
+			add(m.Lost, "P%d--xP%d: %s, lost: %s", m.Server, m.Lane, plain(answer(m)), plain(string(m.Why)))
 		}
 	}
 	for _, e := range v.Events {

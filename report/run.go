@@ -175,21 +175,21 @@ type hold struct {
 // A message is a command with its answer, or a published message. An instant that never
 // came is -1.
 type message struct {
-	ID     int      `json:"id"`
-	Lane   int      `json:"lane"`
-	Server int      `json:"server"`
-	Name   string   `json:"name"`
-	Locks  []string `json:"locks,omitempty"`
-	Op     int      `json:"op,omitempty"`
-	Sent   int64    `json:"sent"`
-	Exec   int64    `json:"exec"`
-	Done   int64    `json:"done"`
-	Lost   int64    `json:"lost"`
-	Dir    string   `json:"dir,omitempty"` // the direction in which it was lost
-	Why    string   `json:"why,omitempty"`
-	Reply  string   `json:"reply,omitempty"`
-	Hit    string   `json:"hit,omitempty"` // the effect of a rule on it
-	Push   bool     `json:"push,omitempty"`
+	ID     int              `json:"id"`
+	Lane   int              `json:"lane"`
+	Server int              `json:"server"`
+	Name   string           `json:"name"`
+	Locks  []string         `json:"locks,omitempty"`
+	Op     int              `json:"op,omitempty"`
+	Sent   int64            `json:"sent"`
+	Exec   int64            `json:"exec"`
+	Done   int64            `json:"done"`
+	Lost   int64            `json:"lost"`
+	Dir    string           `json:"dir,omitempty"` // the direction in which it was lost
+	Why    model.LostReason `json:"why,omitempty"`
+	Reply  string           `json:"reply,omitempty"`
+	Hit    string           `json:"hit,omitempty"` // the effect of a rule on it
+	Push   bool             `json:"push,omitempty"`
 
 	segment bool // a piece of a stream, which may have no answer
 	counted bool // a finding of traffic counts it

@@ -73,7 +73,9 @@ type knowing struct {
 	commands []string
 }
 
-func (k knowing) Commands() []string { return k.commands }
+func (k knowing) Parts() sim.Parts {
+	return sim.Parts{Commands: func() []string { return k.commands }}
+}
 
 func ptr[T any](v T) *T { return &v }
 

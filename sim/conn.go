@@ -66,6 +66,7 @@ type conn struct {
 	stalled    int        // arrivals that wait for the end of a stall
 	unanswered int        // requests whose replies the client does not have
 	marked     bool       // it carried a request that may distinguish it from others
+	line       *pipeline  // has what rules hold of its messages, if its client takes the replies in order
 	stream     *pipeline  // holds all its messages since a Request that Streams; nil: there was none
 	breaking   bool       // it has lost a message and will be reset
 	missing    bool       // it has lost a request or a reply
@@ -73,7 +74,7 @@ type conn struct {
 }
 
 func newSocket(p *Process, n *node) *socket {
-	c := &conn{p: p, node: n}
+	c := &conn{p: p, node: n, line: newPipeline()}
 	c.client = &socket{p: p, node: n, c: c, ready: make(chan struct{}, 1)}
 	return c.client
 }
@@ -134,7 +135,7 @@ func (s *socket) Write(b []byte) (int, error) {
 		return 0, &net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}
 	}
 	n := len(b)
-	reply, b := s.node.Server.AtOnce(b)
+	reply, b := s.node.parts.AtOnce(b)
 	if len(reply) > 0 {
 		s.in = append(s.in, reply...)
 		s.signal()
@@ -199,6 +200,13 @@ func (s *socket) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
+// isShut reports whether the client closed it.
+func (s *socket) isShut() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.shut
+}
+
 // cut ends the client's side with err.
 func (s *socket) cut(err error) {
 	s.mu.Lock()
@@ -237,7 +245,7 @@ func (w *World) collect(dirty []*socket) {
 		if c.node.stream != nil {
 			c.stream = newPipeline()
 		}
-		c.node.Server.Open(ConnID(c.id))
+		c.node.parts.Open(ConnID(c.id))
 		w.stirred = true
 		conns = append(conns, c)
 	}
@@ -401,7 +409,7 @@ func (w *World) decode(list []Request, n *node, text string) (requests []Request
 // connections, and lets their sockets be collected. If a stream server sent bytes on the
 // connection of served, they are the reply to served.
 func (w *World) collectPushes(n *node, served *message) {
-	w.pushed = n.Server.Pushed(w.pushed[:0])
+	w.pushed = n.parts.Pushed(w.pushed[:0])
 	for _, p := range w.pushed {
 		c := w.conns[p.Conn-1]
 		if served != nil && served.conn == c {

@@ -1,12 +1,5 @@
 package sim
 
-// Drawable is a Server that says what campaigns draw for the clients of its locks. For other
-// servers campaigns draw rules on any known command, and one error.
-type Drawable interface {
-	Server
-	Drawing() Drawing
-}
-
 // Drawing has the values that campaigns draw for the clients of a server.
 type Drawing struct {
 	// Commands are the names of the commands that clients of locks usually send, for rules on

@@ -40,7 +40,12 @@ func (e *echo) Start(Setup) {
 	e.lag = Way{Line: "copy", Stream: "lag", Min: 5 * ms, Max: 5 * ms}
 }
 
-func (*echo) Stop() {}
+func (e *echo) Parts() Parts {
+	return Parts{
+		AtOnce: e.AtOnce, Open: e.Open, Close: e.Close, Pushed: e.Pushed, Next: e.Next, Tick: e.Tick, Strike: e.Strike, Describe: e.Describe,
+		Refusal: e.Refusal, State: e.State, Leftovers: e.Leftovers,
+	}
+}
 
 func (*echo) AtOnce(written []byte) (reply, rest []byte) {
 	if rest, ok := bytes.CutPrefix(written, []byte("hi\n")); ok {
@@ -254,7 +259,7 @@ func events(r Result, kinds ...model.Kind) string {
 			continue
 		}
 		text := string(e.Kind)
-		for _, part := range []string{e.Lock, e.Command, strings.Join(e.Args, " "), e.Reply, e.Key, e.Channel, e.Why, e.Text} {
+		for _, part := range []string{e.Lock, e.Command, strings.Join(e.Args, " "), e.Reply, e.Key, e.Channel, string(e.Why), e.Text} {
 			if part != "" {
 				text += " " + part
 			}

@@ -170,9 +170,9 @@ func (n *node) strike(f model.FaultSpec) {
 	}
 	n.call(func(nowNs int64, out *Effects) {
 		if f.StepsServerClock() {
-			n.Server.(Clocked).StepClock(nowNs, f.Step, out)
+			n.parts.StepClock(nowNs, f.Step, out)
 		} else {
-			n.Server.Strike(nowNs, f, out)
+			n.parts.Strike(nowNs, f, out)
 		}
 	})
 	if f.EndsConnections() {
@@ -190,16 +190,16 @@ func (w *World) partitioned(c *conn) bool {
 	return !w.leaving && c.p.cutUntil[c.node.index] > w.now()
 }
 
-// meet sends a message on, unless an earlier one of its pipeline is lost or held, or a rule does
-// something else with it. A request that a rule has refused, and its answer, meet no other rule.
+// meet sends a message on, unless an earlier one of its pipeline or its connection is held, or a rule does something
+// else with it. A request that a rule has refused, and its answer, meet no other rule.
 func (w *World) meet(m *message, dir string) {
-	if p := m.pipe; p != nil {
-		if m.behindLost(dir) {
-			w.lost(m, dir, model.LostBehindAnother)
-			return
-		}
+	for _, p := range m.lines() {
 		if r := p.held[way(dir)]; r != nil && !r.over {
-			r.held = append(r.held, func() { w.meet(m, dir) })
+			r.held = append(r.held, func() {
+				if w.passes(m, dir, waiting) {
+					w.meet(m, dir)
+				}
+			})
 			return
 		}
 	}
@@ -219,13 +219,13 @@ func (w *World) meet(m *message, dir string) {
 	case "delay":
 		w.pass(m, dir, int64(r.fault.For))
 	case "hold":
-		if m.pipe != nil {
-			m.pipe.held[way(dir)] = r
+		for _, p := range m.lines() {
+			p.held[way(dir)] = r
 		}
 		r.held = append(r.held, func() { w.pass(m, dir, 0) })
 	case "half_open":
-		if m.pipe != nil {
-			m.pipe.held[way(dir)] = r
+		for _, p := range m.lines() {
+			p.held[way(dir)] = r
 		}
 		r.held = append(r.held, func() {
 			w.lost(m, dir, model.LostReset)

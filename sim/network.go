@@ -33,6 +33,49 @@ type pipeline struct {
 	held map[string]*rule // by direction, the rule for whose end the later messages wait
 }
 
+// place is a place on the way of a message.
+type place int
+
+const (
+	leaving  place = iota // at its sender
+	waiting               // under way, behind a message that a rule held
+	arriving              // at its receiver
+)
+
+// obstacle returns the reason why a message cannot pass a place on its way; "" if it can.
+func (w *World) obstacle(m *message, dir string, at place) model.LostReason {
+	c, request := m.conn, dir == "request"
+	switch {
+	case at == waiting: // it has left, and has not arrived
+	case c.p.dead && !request:
+		return model.LostProcessDead
+	case c.severed, c.closed && request && at == arriving:
+		return model.LostReset
+	case request && at == arriving && (c.gone && m.request.Stays || c.ended && m.request.Blocks):
+		return model.LostClosed
+	case w.partitioned(c) && !(request && m.there):
+		return model.LostPartition
+	case !request && at == arriving && c.client.isShut():
+		return model.LostUnwanted
+	}
+	// Lines with latencies keep the order in which messages left, so no message arrives that left
+	// after the lost one. Its number does not tell that: a push may have left before a reply that
+	// answers an earlier request.
+	if m.behindLost(dir) && (request || at != arriving || w.orders != nil) {
+		return model.LostBehindAnother
+	}
+	return ""
+}
+
+// passes reports whether a message can pass a place on its way. If it cannot, it is lost.
+func (w *World) passes(m *message, dir string, at place) bool {
+	why := w.obstacle(m, dir, at)
+	if why != "" {
+		w.lost(m, dir, why)
+	}
+	return why == ""
+}
+
 // behindLost reports whether m is lost because an earlier message is.
 func (m *message) behindLost(dir string) bool {
 	dir = way(dir)
@@ -45,6 +88,18 @@ func way(dir string) string {
 		return "reply"
 	}
 	return dir
+}
+
+// lines returns the pipelines in which a message waits for an earlier one that a rule holds: its own, and that of
+// its connection if its client takes the replies in the order of its requests.
+func (m *message) lines() (lines []*pipeline) {
+	if m.pipe != nil {
+		lines = append(lines, m.pipe)
+	}
+	if c := m.conn; !c.unordered && c.stream == nil {
+		lines = append(lines, c.line)
+	}
+	return lines
 }
 
 func newPipeline() *pipeline {
@@ -106,15 +161,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 
 // transmit puts a request on its way to the server.
 func (w *World) transmit(m *message) {
-	c := m.conn
-	switch {
-	case c.p.dead:
-		return
-	case c.severed:
-		w.lost(m, "request", model.LostReset)
-	case w.partitioned(c):
-		w.lost(m, "request", model.LostPartition)
-	default:
+	if !m.conn.p.dead && w.passes(m, "request", leaving) {
 		w.meet(m, "request")
 	}
 }
@@ -133,15 +180,15 @@ func (w *World) pass(m *message, dir string, delayNs int64) {
 func (w *World) refuse(m *message, dir, text string) {
 	switch {
 	case dir == "push":
-		w.lost(m, dir, "an error rule cannot answer a published message")
+		w.lost(m, dir, model.LostUnanswerable)
 	case dir == "reply":
-		m.bytes = m.conn.node.Server.Refusal(text)
+		m.bytes = m.conn.node.parts.Refusal(text)
 		w.pass(m, dir, 0)
 	case m.pipe != nil: // its answer has a place among the answers
 		m.refused = text
 		w.pass(m, dir, 0)
 	default:
-		w.reply(m, m.conn.node.Server.Refusal(text), true)
+		w.reply(m, m.conn.node.parts.Refusal(text), true)
 	}
 }
 
@@ -153,7 +200,7 @@ func (w *World) travel(line string, last *int64, length int64, f func(), p *parc
 }
 
 // lost records that a message is lost.
-func (w *World) lost(m *message, dir, why string) {
+func (w *World) lost(m *message, dir string, why model.LostReason) {
 	if p := m.pipe; p != nil && (p.lost[way(dir)] == 0 || m.id < p.lost[way(dir)]) {
 		p.lost[way(dir)] = m.id
 	}
@@ -191,19 +238,10 @@ func (w *World) arrive(m *message, again bool) {
 	c := m.conn
 	n := c.node
 	w.touch(n.object, false)
+	if !w.passes(m, "request", arriving) {
+		return
+	}
 	switch {
-	case c.severed, c.closed:
-		w.lost(m, "request", model.LostReset)
-		return
-	case c.gone && m.request.Stays, c.ended && m.request.Blocks:
-		w.lost(m, "request", model.LostClosed)
-		return
-	case w.partitioned(c) && !m.there:
-		w.lost(m, "request", model.LostPartition)
-		return
-	case m.behindLost("request"):
-		w.lost(m, "request", model.LostBehindAnother)
-		return
 	case n.stallTill > w.now() || !again && c.stalled > 0:
 		w.touch(n.stalled, true) // postponed requests arrive in the order in which they were postponed
 		w.putOff(m)
@@ -213,7 +251,7 @@ func (w *World) arrive(m *message, again bool) {
 		c.behind = append(c.behind, m)
 		return
 	case m.refused != "":
-		w.reply(m, n.Server.Refusal(m.refused), true)
+		w.reply(m, n.parts.Refusal(m.refused), true)
 		return
 	}
 	out := w.takeEffects()
@@ -284,19 +322,11 @@ func (w *World) putOff(m *message) {
 
 // reply sends bytes back. injected reports that they come from a rule and not from the server.
 func (w *World) reply(m *message, b []byte, injected bool) {
-	c := m.conn
-	if c.p.dead {
-		w.lost(m, "reply", model.LostProcessDead)
-		return
-	}
 	m.bytes = b
 	switch {
-	case c.severed:
-		w.lost(m, "reply", model.LostReset)
-	case w.partitioned(c):
-		w.lost(m, "reply", model.LostPartition)
+	case !w.passes(m, "reply", leaving):
 	case injected && m.refused == "":
-		w.pass(m, "reply", w.latency(c.p, "request"))
+		w.pass(m, "reply", w.latency(m.conn.p, "request"))
 	default:
 		w.meet(m, "reply")
 	}
@@ -311,14 +341,7 @@ func (w *World) push(c *conn, p Push) {
 	}
 	w.msgs++
 	m := &message{id: w.msgs, conn: c, bytes: p.Bytes, channel: p.Channel, pipe: c.stream}
-	switch {
-	case c.p.dead:
-		w.lost(m, "push", model.LostProcessDead)
-	case c.severed:
-		w.lost(m, "push", model.LostReset)
-	case w.partitioned(c):
-		w.lost(m, "push", model.LostPartition)
-	default:
+	if w.passes(m, "push", leaving) {
 		w.meet(m, "push")
 	}
 }
@@ -327,21 +350,9 @@ func (w *World) push(c *conn, p Push) {
 func (w *World) deliver(m *message, dir string, again bool) {
 	c := m.conn
 	s := c.client
-	s.mu.Lock()
-	shut := s.shut
-	s.mu.Unlock()
 	w.touch(objProcess(c.p), true)
 	switch {
-	case w.orders != nil && m.behindLost(dir):
-		w.lost(m, dir, model.LostBehindAnother) // it was already under way when the other was lost
-	case c.p.dead:
-		w.lost(m, dir, model.LostProcessDead)
-	case c.severed:
-		w.lost(m, dir, model.LostReset)
-	case w.partitioned(c):
-		w.lost(m, dir, model.LostPartition)
-	case shut:
-		w.lost(m, dir, model.LostUnwanted)
+	case !w.passes(m, dir, arriving):
 	case c.p.paused() || !again && c.putOff > 0:
 		// After the messages of this connection that already wait.
 		c.putOff++
@@ -388,7 +399,7 @@ func (w *World) disconnect(c *conn) {
 	if c.id == 0 {
 		return // the server never knew the connection
 	}
-	c.node.call(func(nowNs int64, out *Effects) { c.node.Server.Close(nowNs, ConnID(c.id), out) })
+	c.node.call(func(nowNs int64, out *Effects) { c.node.parts.Close(nowNs, ConnID(c.id), out) })
 	w.stirred = true
 	if c.blocked == nil {
 		return

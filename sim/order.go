@@ -262,7 +262,7 @@ func (o *orders) take(c Candidate, fate int) {
 	}
 	if fate == 0 {
 		o.shift(l)
-		e.lose("lost")
+		e.lose()
 		return
 	}
 	// The events after it on its line are late, too.
@@ -288,7 +288,10 @@ func (o *orders) settle() {
 func FateFault(faults int) int { return faults + 1 }
 
 // parcel has the ways in which a line may lose or delay a message.
-type parcel struct{ lose, late func(what string) }
+type parcel struct {
+	lose func()
+	late func(what string)
+}
 
 // fated returns the ways in which the chooser may lose or delay a message; nil in a world with
 // latencies.
@@ -301,7 +304,10 @@ func (w *World) fated(m *message, dir string) *parcel {
 			Script: m.cmd.Script, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Text: what, Do: do})
 	}
 	return &parcel{
-		lose: func(what string) { hit("drop", what); w.lost(m, dir, what) },
+		lose: func() {
+			hit("drop", string(model.LostChosen))
+			w.lost(m, dir, model.LostChosen)
+		},
 		late: func(what string) { hit("delay", what) },
 	}
 }

@@ -58,6 +58,12 @@ func (g *gossip) Close(nowNs int64, c ConnID, out *Effects) {
 	}
 }
 
+func (g *gossip) Parts() Parts {
+	p := g.echo.Parts()
+	p.Close, p.Receive = g.Close, g.Receive
+	return p
+}
+
 func (g *gossip) Receive(nowNs int64, message any, out *Effects) {
 	word := message.(string)
 	g.heard = append(g.heard, fmt.Sprintf("%s@%v", word, time.Duration(nowNs).Round(100*time.Microsecond)))

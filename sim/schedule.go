@@ -73,7 +73,7 @@ type event struct {
 	run   func()
 	// For a message in a world of Orders: lose loses it, and late notes that it is
 	// late.
-	lose func(what string)
+	lose func()
 	late func(time.Duration)
 	// choice reports that the event is a candidate that was not chosen yet.
 	choice bool

@@ -23,42 +23,18 @@ import (
 // locks, and continues. Bytes that the server wrote meanwhile on the same connection are the reply
 // to the segment. Bytes that it writes at any other instant, or on another connection, are a push.
 //
-// All methods are called by the scheduler. Only Boot may let simulated time pass.
+// The scheduler calls the methods and the functions of Parts. Only Boot may let simulated time pass.
 type StreamServer interface {
 	// Boot starts the server. It returns when the server serves its clients, or with an
 	// error if it never will. Simulated time may pass: the world begins afterwards.
 	Boot(Setup) error
-	// Stop begins the end of the server and does not wait for it. No other call follows.
-	Stop()
-	// Strike makes a fault of the server happen, and Describe says, just before, what the fault is
-	// about to do. A server that restarts asks Setup.Listen for a new listener. Clients may dial it
-	// at once, and are served when the server accepts them.
-	Strike(nowNs int64, f model.FaultSpec, out *Effects)
-	Describe(f model.FaultSpec) string
-	// Lacks is the method of Limited. It is called for faults of the server and of keys.
-	Lacks(f model.FaultSpec) string
-	// State is what the server holds of a lock; nil: nothing. The world calls it when every
-	// goroutine is durably blocked.
-	State(nowNs int64, lock string) *model.LockState
-	// Leftovers records what the server still has after all have left.
-	Leftovers(out *Effects)
-}
-
-// ClockedStream is a StreamServer with a wall clock of its own, as Clocked is a Server with
-// one.
-type ClockedStream interface {
-	StreamServer
-	// StepClock is the method of Clocked.
-	StepClock(nowNs int64, by time.Duration, out *Effects)
-}
-
-// PartialStream is a StreamServer that may meet what it does not simulate and the real server does, see
-// model.KindUnsimulated.
-type PartialStream interface {
-	StreamServer
-	// Unsimulated returns what it has met since the last call, in a few words each. The world calls it when every
-	// goroutine is durably blocked.
-	Unsimulated() []string
+	// Parts returns what else the server does. Stop begins the end of the server and does not wait
+	// for it. State and Leftovers are called when every goroutine is durably blocked. Lacks is called
+	// for faults of the server and of keys. A server that Strike restarts asks Setup.Listen for a new
+	// listener. Clients may dial it at once, and are served when the server accepts them. The server
+	// accepts connections and keeps time by itself, so AtOnce, Open, Close, Pushed, Next and Refusal
+	// are not asked for.
+	Parts() Parts
 }
 
 // Segments returns a server whose connections the world delivers by segments.
@@ -110,11 +86,19 @@ func (s *segments) listen() net.Listener {
 	return s.listener
 }
 
+// Parts implements Server. Bytes that the server wrote are pushes, its timers are timers of the bubble,
+// and no rule answers in its place.
+func (s *segments) Parts() Parts {
+	p := s.StreamServer.Parts()
+	p.AtOnce, p.Next, p.Tick, p.Refusal = nil, nil, nil, nil
+	p.Open, p.Close, p.Pushed = s.connect, s.disconnect, s.pushed
+	ofServer := p.Lacks
+	p.Lacks = func(f model.FaultSpec) string { return lacksOfStream(f, ofServer) }
+	return p
+}
+
 // Start implements Server. The server has been started by boot.
 func (*segments) Start(Setup) {}
-
-// AtOnce implements Server: all bytes are sent.
-func (*segments) AtOnce(written []byte) (reply, rest []byte) { return nil, written }
 
 // Decode implements Server: the whole text is one request.
 func (*segments) Decode(text string) (Request, string, error) {
@@ -123,11 +107,8 @@ func (*segments) Decode(text string) (Request, string, error) {
 
 func sizeOf(n int) string { return fmt.Sprintf("%d bytes", n) }
 
-// Refusal implements Server. No rule answers in place of the server: see Lacks.
-func (*segments) Refusal(string) []byte { return nil }
-
-// Open implements Server: the connection waits to be accepted.
-func (s *segments) Open(c ConnID) {
+// connect lets a connection wait to be accepted.
+func (s *segments) connect(c ConnID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := &end{s: s, name: address(fmt.Sprintf("connection %d", c)), ready: make(chan struct{}, 1)}
@@ -138,8 +119,8 @@ func (s *segments) Open(c ConnID) {
 	}
 }
 
-// Close implements Server.
-func (s *segments) Close(_ int64, c ConnID, _ *Effects) {
+// disconnect ends the server's side of a connection.
+func (s *segments) disconnect(_ int64, c ConnID, _ *Effects) {
 	s.mu.Lock()
 	e := s.ends[c]
 	delete(s.ends, c)
@@ -162,8 +143,8 @@ func (s *segments) Handle(_ int64, c ConnID, r *Request, out *Effects) (Reply, b
 	return Reply{None: true}, true
 }
 
-// Pushed implements Server: it collects the bytes that the server wrote, by connection.
-func (s *segments) Pushed(list []Push) []Push {
+// pushed collects the bytes that the server wrote, by connection.
+func (s *segments) pushed(list []Push) []Push {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range s.open {
@@ -174,31 +155,17 @@ func (s *segments) Pushed(list []Push) []Push {
 	return list
 }
 
-// Next implements Server: the server's timers are timers of the bubble.
-func (*segments) Next() (int64, bool) { return 0, false }
-
-// Tick implements Server.
-func (*segments) Tick(int64, *Effects) {}
-
-// StepClock implements Clocked. Lacks refuses the fault for a server without a clock.
-func (s *segments) StepClock(nowNs int64, by time.Duration, out *Effects) {
-	s.StreamServer.(ClockedStream).StepClock(nowNs, by, out)
-}
-
-// Lacks implements Limited.
-func (s *segments) Lacks(f model.FaultSpec) string {
+// lacksOfStream is Parts.Lacks of a stream server. ofServer is the one that the server has itself.
+func lacksOfStream(f model.FaultSpec, ofServer func(model.FaultSpec) string) string {
 	const has = "; on its messages it has delay, hold, half_open, drop and reset, by process, direction and script"
-	_, clocked := s.StreamServer.(ClockedStream)
 	switch {
-	case f.StepsServerClock():
-		if !clocked {
-			return "has no wall clock"
-		}
-		return s.StreamServer.Lacks(f)
 	case f.Server == model.ServerStall:
 		return "has timers of its own, which nothing stalls; a rule with do: hold keeps its messages"
 	case f.Kind != model.FaultRule:
-		return s.StreamServer.Lacks(f)
+		if ofServer == nil {
+			return ""
+		}
+		return ofServer(f)
 	case f.Do == "error":
 		return "speaks a stream that is not taken apart, in which nobody else can answer" + has
 	case f.When.Command != "":
@@ -239,14 +206,7 @@ func (w *World) rests() {
 
 // noteUnsimulated records what a stream server met and does not simulate, each once in a run.
 func (n *node) noteUnsimulated() {
-	if n.stream == nil {
-		return
-	}
-	server, ok := n.stream.StreamServer.(PartialStream)
-	if !ok {
-		return
-	}
-	for _, what := range server.Unsimulated() {
+	for _, what := range n.parts.Unsimulated() {
 		if !slices.Contains(n.unsimulated, what) {
 			n.unsimulated = append(n.unsimulated, what)
 			n.w.record(&model.Event{Kind: model.KindUnsimulated, Command: what})

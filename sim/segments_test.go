@@ -88,6 +88,10 @@ func (s *stream) serve(life *streamLife, c net.Conn) {
 	s.ended++
 }
 
+func (s *stream) Parts() Parts {
+	return Parts{Stop: s.Stop, Strike: s.Strike, Describe: s.Describe, Lacks: s.Lacks, State: s.State, Leftovers: s.Leftovers}
+}
+
 func (s *stream) Stop() { s.setup.Listen() }
 
 func (s *stream) Describe(f model.FaultSpec) string { return f.String() + " of a stream" }
@@ -366,6 +370,30 @@ func TestWhatAStreamServerLacks(t *testing.T) {
 	}
 }
 
+// bare is a server with no part.
+type bare struct{ Server }
+
+func (bare) Parts() Parts { return Parts{} }
+
+// A server has the faults for which it has a part, and those that the world alone makes.
+func TestAServerLacksTheFaultsWithoutAPart(t *testing.T) {
+	for _, c := range []struct {
+		fault model.FaultSpec
+		want  string
+	}{
+		{model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart}, "has no faults of its own"},
+		{model.FaultSpec{Kind: model.FaultServer, Server: model.ServerWallClock}, "has no wall clock"},
+		{model.FaultSpec{Kind: model.FaultServer, Server: model.ServerIsolate}, "has no other servers to be isolated from"},
+		{model.FaultSpec{Kind: model.FaultKey}, "has no faults of its own"},
+		{model.FaultSpec{Kind: model.FaultRule, Do: "error"}, "has no error with which a rule could answer in its place; it has delay, hold, drop and reset"},
+		{model.FaultSpec{Kind: model.FaultRule, Do: "drop"}, ""},
+	} {
+		equal(t, c.fault.String(), Lacks(bare{}, c.fault), c.want)
+	}
+	equal(t, "a restart of an echo", Lacks(&echo{}, model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart}), "")
+	equal(t, "an error of an echo", Lacks(&echo{}, model.FaultSpec{Kind: model.FaultRule, Do: "error"}), "")
+}
+
 // A request of one client reaches another that listens.
 func TestASegmentToAnotherConnectionIsAPush(t *testing.T) {
 	var a, b []string
@@ -446,6 +474,12 @@ type clockedStream struct {
 	steps []string
 }
 
+func (s *clockedStream) Parts() Parts {
+	p := s.stream.Parts()
+	p.StepClock, p.Lacks = s.StepClock, s.Lacks
+	return p
+}
+
 func (s *clockedStream) StepClock(nowNs int64, by time.Duration, _ *Effects) {
 	s.steps = append(s.steps, by.String()+"@"+time.Duration(nowNs).Truncate(ms).String())
 }
@@ -519,6 +553,12 @@ func TestTheZeroInstantIsNow(t *testing.T) {
 type partial struct {
 	*stream
 	met []string
+}
+
+func (p *partial) Parts() Parts {
+	parts := p.stream.Parts()
+	parts.Unsimulated = p.Unsimulated
+	return parts
 }
 
 func (p *partial) Unsimulated() []string {

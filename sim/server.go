@@ -3,7 +3,6 @@ package sim
 import (
 	"errors"
 	"net"
-	"slices"
 	"time"
 
 	"lockstep/model"
@@ -23,108 +22,147 @@ type Node struct {
 // Server is a server for the world: a request goes in; a reply, pushes and effects come out. A
 // server never calls the world. It serves one run.
 //
-// All methods but AtOnce are called by the scheduler, one at a time, at an instant given in
-// nanoseconds since the start of the run. A server may have goroutines of its own. The work that a
-// call starts in them must end without simulated time passing.
+// The scheduler calls the methods and the functions of Parts, one at a time, at an instant given in
+// nanoseconds since the start of the run. Parts and Parts.AtOnce alone may be called by any
+// goroutine. A server may have goroutines of its own. The work that a call starts in them must end
+// without simulated time passing.
 type Server interface {
 	// Start begins the server's life, inside the bubble of the run.
 	Start(Setup)
-	// Stop ends it. No other call follows.
-	Stop()
-
-	// AtOnce gets the bytes that a client is about to send. If they begin with something that
-	// cannot wait for simulated time, such as a handshake that a client makes while it holds a
-	// mutex, AtOnce answers that. It returns the reply and the bytes that are left to send. Any
-	// goroutine may call it.
-	AtOnce(written []byte) (reply, rest []byte)
 	// Decode reads the first request of a text, and returns the text after it. The error is
 	// ErrUnfinished while the request is not complete; any other error says what is wrong with the
 	// bytes that were read, and is recorded as a defect.
 	Decode(text string) (r Request, rest string, err error)
-	// Refusal returns the reply by which the protocol reports an error to a client. A fault that
-	// answers in place of the server sends it.
-	Refusal(text string) []byte
-
-	// Open begins a connection. It comes before the first request of c.
-	Open(c ConnID)
-	// Close ends a connection. It may come again, and requests that were under way
-	// may come after it.
-	Close(nowNs int64, c ConnID, out *Effects)
 	// Handle executes a request. It reports false if the reply comes later, by Effects.Answer.
 	// Until then no other request of the connection is handled. An answer among effects that are
 	// Changed tells the world that the state changed by that request.
 	Handle(nowNs int64, c ConnID, r *Request, out *Effects) (Reply, bool)
+	// Parts returns what else the server does. It is called before Start, too, and for servers of
+	// which no run begins.
+	Parts() Parts
+}
+
+// Parts are the functions of a server that not every server needs. A server leaves those nil that
+// it does not have.
+type Parts struct {
+	// Stop ends the server's life. No other call follows.
+	Stop func()
+
+	// AtOnce gets the bytes that a client is about to send. If they begin with something that
+	// cannot wait for simulated time, such as a handshake that a client makes while it holds a
+	// mutex, AtOnce answers that. It returns the reply and the bytes that are left to send.
+	AtOnce func(written []byte) (reply, rest []byte)
+	// Open begins a connection. It comes before the first request of c.
+	Open func(c ConnID)
+	// Close ends a connection. It may come again, and requests that were under way may come after it.
+	Close func(nowNs int64, c ConnID, out *Effects)
 	// Pushed appends to list the messages that the server has sent without a request since
 	// the last call of Pushed, and returns the list.
-	Pushed(list []Push) []Push
+	Pushed func(list []Push) []Push
+	// Receive takes a message that another server of the world sent with Effects.SendTo. A fault can
+	// isolate a server that has it from the others.
+	Receive func(nowNs int64, message any, out *Effects)
 
 	// Next returns the instant of the next Tick that the server needs, for example for the end of a
 	// lease. It reports false if the server needs none. The world asks again after each call that
 	// may have changed the answer: a Tick, a Strike, and any other call that set Effects.Changed.
-	Next() (atNs int64, ok bool)
-	// Tick carries out the changes that are due.
-	Tick(nowNs int64, out *Effects)
+	Next func() (atNs int64, ok bool)
+	// Tick carries out the changes that are due. A server that has Next has Tick.
+	Tick func(nowNs int64, out *Effects)
 
-	// Strike lets a fault strike the server. Just before that, Describe says what the fault is
-	// about to do. During a stall the world holds requests back, so a server must only keep its own
+	// Strike lets a fault strike the server; nil: the server has no faults of kind FaultServer and
+	// FaultKey. During a stall the world holds requests back, so a server must only keep its own
 	// planned changes from happening before the end.
-	Strike(nowNs int64, f model.FaultSpec, out *Effects)
-	Describe(f model.FaultSpec) string
-
-	// State returns the state that the server holds for a lock; nil: none.
-	State(nowNs int64, lock string) *model.LockState
-	// Leftovers records what the server still has after all have left.
-	Leftovers(out *Effects)
-}
-
-// Clocked is a Server with a wall clock of its own, by which its leases end.
-type Clocked interface {
-	Server
-	// StepClock lets the wall clock jump. It is called in place of Strike.
-	StepClock(nowNs int64, by time.Duration, out *Effects)
-}
-
-// Limited is a Server that does not have every fault of a server.
-type Limited interface {
-	Server
+	Strike func(nowNs int64, f model.FaultSpec, out *Effects)
+	// Describe says, just before Strike, what the fault is about to do; nil: the text of the fault.
+	Describe func(f model.FaultSpec) string
+	// StepClock lets the wall clock of the server jump, in place of Strike; nil: it has none by which
+	// its leases end.
+	StepClock func(nowNs int64, by time.Duration, out *Effects)
+	// Refusal returns the reply by which the protocol reports an error to a client. A fault that
+	// answers in place of the server sends it; nil: no fault can.
+	Refusal func(text string) []byte
 	// Lacks returns a text that says why the server does not have a fault of kind FaultServer,
 	// FaultKey or FaultRule, and which faults it has: "runs no scripts; it has ...". It follows the
 	// name of the server in a sentence. It returns "" if the server has the fault.
-	Lacks(f model.FaultSpec) string
+	Lacks func(f model.FaultSpec) string
+
+	// Commands returns the names that Request.Name can have, in upper case and in order. A rule on
+	// the messages of a server without it may name any command, and a campaign draws no such rule.
+	Commands func() []string
+	// Drawing returns what campaigns draw for the clients of the server's locks; nil: rules on any
+	// known command, and one error.
+	Drawing func() Drawing
+
+	// State returns the state that the server holds for a lock; nil: none.
+	State func(nowNs int64, lock string) *model.LockState
+	// Leftovers records what the server still has after all have left.
+	Leftovers func(out *Effects)
+	// Unsimulated returns what the server has met since the last call and does not simulate, although
+	// the real server does, in a few words each: see model.KindUnsimulated. The
+	// world calls it when every goroutine is durably blocked.
+	Unsimulated func() []string
 }
 
-// Commanded is a Server that lists the commands that it knows. A rule on the messages of any other
-// server may name any command, and a campaign draws no such rule.
-type Commanded interface {
-	Server
-	// Commands returns the names that Request.Name can have, in upper case and in order.
-	Commands() []string
+// whole returns p with a function for each of those that the world calls without asking. Those do
+// nothing.
+func (p Parts) whole() Parts {
+	if p.Stop == nil {
+		p.Stop = func() {}
+	}
+	if p.AtOnce == nil {
+		p.AtOnce = func(written []byte) (reply, rest []byte) { return nil, written }
+	}
+	if p.Open == nil {
+		p.Open = func(ConnID) {}
+	}
+	if p.Close == nil {
+		p.Close = func(int64, ConnID, *Effects) {}
+	}
+	if p.Pushed == nil {
+		p.Pushed = func(list []Push) []Push { return list }
+	}
+	if p.Next == nil {
+		p.Next = func() (int64, bool) { return 0, false }
+	}
+	if p.Describe == nil {
+		p.Describe = model.FaultSpec.String
+	}
+	if p.State == nil {
+		p.State = func(int64, string) *model.LockState { return nil }
+	}
+	if p.Leftovers == nil {
+		p.Leftovers = func(*Effects) {}
+	}
+	if p.Unsimulated == nil {
+		p.Unsimulated = func() []string { return nil }
+	}
+	return p
 }
 
-// Peer is a Server to which other servers of the world send messages. A fault can isolate it from
-// them.
-type Peer interface {
-	Server
-	// Receive takes a message that a server sent with Effects.SendTo.
-	Receive(nowNs int64, message any, out *Effects)
-}
-
-// Lacks returns the text of Limited.Lacks about a fault, or "" if the server has the fault.
+// Lacks returns a text as Parts.Lacks does about a fault, or "" if the server has the fault.
 func Lacks(s Server, f model.FaultSpec) string {
-	if _, ok := s.(Peer); !ok && f.Server == model.ServerIsolate {
+	p := s.Parts()
+	_, stream := s.(*segments)
+	switch own := f.Kind == model.FaultServer || f.Kind == model.FaultKey; {
+	case p.Receive == nil && f.Server == model.ServerIsolate:
 		return "has no other servers to be isolated from"
-	}
-	if f.Server == model.ServerMoveSlot {
+	case f.Server == model.ServerMoveSlot:
 		return "has no slots; only a real cluster has"
-	}
-	if _, ok := s.(Clocked); !ok && f.StepsServerClock() {
+	case p.StepClock == nil && f.StepsServerClock():
 		return "has no wall clock"
-	}
-	if _, ok := s.(*segments); !ok && f.Kind == model.FaultRule && f.Do == "half_open" {
+	case !stream && f.Kind == model.FaultRule && f.Do == "half_open":
 		return "takes messages one by one, and a connection to it has no halves; it has delay, hold, drop, reset and error"
+	case p.Strike == nil && own && f.Server != model.ServerIsolate && !f.StepsServerClock():
+		return "has no faults of its own"
 	}
-	if l, ok := s.(Limited); ok {
-		return l.Lacks(f)
+	if p.Lacks != nil {
+		if why := p.Lacks(f); why != "" {
+			return why
+		}
+	}
+	if p.Refusal == nil && f.Kind == model.FaultRule && f.Do == "error" {
+		return "has no error with which a rule could answer in its place; it has delay, hold, drop and reset"
 	}
 	return ""
 }
@@ -216,7 +254,7 @@ type Push struct {
 // Effects are the results of a call of a server besides its reply. The world makes them happen
 // after the call, in the order in which they were given.
 type Effects struct {
-	// Changed: the state of locks, or the answer of Next, may have changed.
+	// Changed: the state of locks, or the answer of Parts.Next, may have changed.
 	Changed bool
 	// Still: a call of Handle woke no goroutine of the server, so the world need not wait for
 	// any.
@@ -263,7 +301,7 @@ func (e *Effects) Send(by *Way, arrive func(nowNs int64, out *Effects)) {
 	e.list = append(e.list, effect{kind: effectSend, way: by, then: arrive})
 }
 
-// SendTo sends a message to the server at addr, which is a Peer. It is lost if a fault isolates the
+// SendTo sends a message to the server at addr, which has Parts.Receive. It is lost if a fault isolates the
 // two from each other when it leaves or when it arrives. A stall of the receiver delays it.
 func (e *Effects) SendTo(addr string, by *Way, message any) {
 	e.list = append(e.list, effect{kind: effectSendTo, to: addr, way: by, message: message})
@@ -330,288 +368,4 @@ type Way struct {
 	Stream   string // of decisions
 	Min, Max time.Duration
 	last     int64 // nominal arrival of the last message
-}
-
-// node is a Node in a running world.
-type node struct {
-	Node
-	w         *World
-	index     int
-	prefix    string // of its objects
-	object    string // ObjectServer, and so on
-	conns     string
-	stalled   string
-	plannedNs int64 // of the next Tick, 0: none
-	stallTill int64
-	apartTill []int64 // by node, until when no message passes between the two
-	states    map[string]*model.LockState
-	stream    *segments // the Server, if it is one that Segments made
-	// unsimulated is what a stream server met and does not simulate.
-	unsimulated []string
-	served      *message // for a stream: the segment that it got since all goroutines were last blocked
-}
-
-func (w *World) newNode(i int, n Node) *node {
-	prefix := ""
-	if len(w.cfg.Nodes) > 1 {
-		prefix = n.Addr + " "
-	}
-	stream, _ := n.Server.(*segments)
-	return &node{Node: n, w: w, index: i, prefix: prefix, object: prefix + ObjectServer, conns: prefix + ObjectConns,
-		stalled: prefix + objStalled, states: map[string]*model.LockState{}, stream: stream, apartTill: make([]int64, len(w.cfg.Nodes))}
-}
-
-// node returns the node at an address; nil if there is none.
-func (w *World) node(addr string) *node {
-	for _, n := range w.nodes {
-		if n.Addr == addr {
-			return n
-		}
-	}
-	return nil
-}
-
-// call lets f call a server, and carries out the effects.
-func (n *node) call(f func(nowNs int64, out *Effects)) {
-	out := n.w.takeEffects()
-	f(n.w.now(), out)
-	changed := out.Changed
-	next := n.apply(out)
-	if changed {
-		n.look(nil)
-	}
-	n.callAll(next)
-}
-
-// callAll lets each function call a server, in order.
-func (n *node) callAll(list []func(nowNs int64, out *Effects)) {
-	for _, f := range list {
-		n.call(f)
-		n.w.stirred = true
-	}
-}
-
-// takeEffects returns memory for the effects of a call. apply returns the memory. Effects may cause
-// another call while they are carried out.
-func (w *World) takeEffects() *Effects {
-	if i := len(w.effects) - 1; i >= 0 {
-		e := w.effects[i]
-		w.effects = w.effects[:i]
-		return e
-	}
-	return &Effects{}
-}
-
-// apply carries out effects. It returns the functions of Effects.Next.
-func (n *node) apply(out *Effects) (next []func(nowNs int64, out *Effects)) {
-	w := n.w
-	for _, object := range out.reads {
-		w.touch(n.prefix+object, false)
-	}
-	for _, object := range out.writes {
-		w.touch(n.prefix+object, true)
-	}
-	for i := range out.list {
-		switch e := &out.list[i]; e.kind {
-		case effectRecord:
-			w.record(&e.event)
-		case effectSend:
-			n.send(e.way, e.then)
-		case effectSendTo:
-			n.sendTo(w.node(e.to), e.way, e.message)
-		case effectPlan:
-			then := e.then
-			w.sched.add(e.atNs, e.class, func() { n.call(then) })
-		case effectAnswer:
-			w.answered(w.conns[e.conn-1], e.reply, out.Changed)
-		case effectHangUp:
-			if c := w.conns[e.conn-1]; !c.severed && !c.closed {
-				w.hangUp(c)
-			}
-		case effectKeep:
-			w.conns[e.conn-1].kept = true
-		case effectNext:
-			next = append(next, e.then)
-		}
-	}
-	clear(out.list)
-	out.reads, out.writes, out.list, out.Changed, out.Still = out.reads[:0], out.writes[:0], out.list[:0], false, false
-	w.effects = append(w.effects, out)
-	return next
-}
-
-// send sends a message between parts of the server. With NearReplicas its arrival is not a choice.
-func (n *node) send(by *Way, arrive func(nowNs int64, out *Effects)) {
-	w, line := n.w, n.prefix+by.Line
-	if w.orders != nil && w.orders.NearReplicas {
-		line = ""
-	}
-	length := w.between(by.Min, by.Max, by.Stream)
-	w.travel(line, &by.last, length, func() { n.call(arrive) }, nil)
-}
-
-// sendTo sends a message to another node.
-func (n *node) sendTo(to *node, by *Way, message any) {
-	if n.apart(to) {
-		return
-	}
-	length := n.w.between(by.Min, by.Max, by.Stream)
-	n.w.travel(by.Line, &by.last, length, func() { to.receive(n, message) }, nil)
-}
-
-// receive takes a message of another node, once the node does not stall.
-func (n *node) receive(from *node, message any) {
-	switch w := n.w; {
-	case n.apart(from):
-	case n.stallTill > w.now():
-		w.sched.add(n.stallTill, ClassDelivery, func() { n.receive(from, message) })
-	default:
-		n.call(func(nowNs int64, out *Effects) { n.Server.(Peer).Receive(nowNs, message, out) })
-	}
-}
-
-// apart reports whether no message passes between two nodes.
-func (n *node) apart(other *node) bool { return n.apartTill[other.index] > n.w.now() }
-
-// isolate separates the nodes that a fault names from all others. A fault that names every node
-// separates each from each.
-func (w *World) isolate(f model.FaultSpec) {
-	named := w.struck(f)
-	for _, n := range named {
-		for _, other := range w.nodes {
-			if other == n || len(named) < len(w.nodes) && slices.Contains(named, other) {
-				continue
-			}
-			till := max(n.apartTill[other.index], w.now()+int64(f.For))
-			n.apartTill[other.index], other.apartTill[n.index] = till, till
-		}
-	}
-}
-
-// look records what changed in the state of the node's locks after the request m
-// (nil: no request), and plans the next tick.
-func (n *node) look(m *message) {
-	n.observe(m)
-	n.plan()
-}
-
-// plan plans the next tick.
-func (n *node) plan() {
-	at, ok := n.Server.Next()
-	if !ok || at == n.plannedNs {
-		return
-	}
-	n.plannedNs = at
-	n.w.sched.add(at, classExpiry, func() {
-		if n.plannedNs != at {
-			return // another tick was planned since
-		}
-		n.plannedNs = 0
-		n.call(n.Server.Tick)
-		n.look(nil)
-	})
-}
-
-// observe records what changed in the state of the node's locks, and of the locks that
-// several nodes keep together, after the request m.
-func (n *node) observe(m *message) {
-	for _, name := range n.Locks {
-		n.w.change(n.states, name, n.Server.State(n.w.now(), name), m)
-	}
-	if n.w.cfg.State == nil {
-		return
-	}
-	for _, name := range n.w.cfg.Locks {
-		state, by := n.w.cfg.State(n.w.now(), name), m.writer()
-		if !n.w.held[name].Held() {
-			n.w.owners.Took(name, state, by)
-		}
-		state = n.w.owners.Name(name, state, by)
-		if was := n.w.held[name]; was.Held() && state.Held() && was.Value == state.Value && was.Owner != state.Owner {
-			n.w.rename(name)
-		}
-		if was := n.w.held[name]; by != nil && by.Thread == "" && m.author.Op == 0 && was.Held() && state.Held() && state.Owner == was.Owner && state.ExpiresMs > was.ExpiresMs {
-			n.w.owners.Prolonged(name, by.Words)
-		}
-		n.w.change(n.w.held, name, state, m)
-	}
-	n.w.lookAtTheEnd()
-}
-
-// lookAtTheEnd plans to read the locks of Config.State when the next of their holds ends by its
-// ExpiresMs. Servers that end holds have a tick then. But a lock may also keep the end of a hold in a
-// value, and no server ends the hold.
-func (w *World) lookAtTheEnd() {
-	const ms = int64(time.Millisecond)
-	next, now := int64(0), w.now()
-	for _, name := range w.cfg.Locks {
-		s := w.held[name]
-		if !s.Held() || s.ExpiresMs < 0 {
-			continue
-		}
-		// The end is within the millisecond.
-		for _, at := range []int64{s.ExpiresMs * ms, (s.ExpiresMs + 1) * ms} {
-			if at > now && (next == 0 || at < next) {
-				next = at
-			}
-		}
-	}
-	if next == 0 || next == w.lookNs {
-		return
-	}
-	w.lookNs = next
-	w.sched.addLook(next, func() {
-		if w.lookNs == next { // no other look was planned since
-			w.lookNs = 0
-			w.nodes[0].observe(nil)
-		}
-	})
-}
-
-// change records the state s of a lock if it differs from the one in states.
-func (w *World) change(states map[string]*model.LockState, lock string, s *model.LockState, m *message) {
-	if s == nil {
-		s = &model.LockState{}
-	}
-	before := states[lock]
-	if before.Equal(s) {
-		return
-	}
-	states[lock] = s
-	e := model.Event{Kind: model.KindState, Lock: lock, State: s}
-	if m != nil {
-		e.Msg = m.id
-	}
-	w.record(&e)
-	if len(w.waiting) > 0 && before.Held() && (!s.Held() || s.Owner != before.Owner) {
-		w.happened(func(_ *rule, c *model.Condition) {
-			if c.Ended == lock {
-				c.Ended = ""
-			}
-		})
-	}
-}
-
-// describe returns a text that says what a fault of servers is about to do.
-func (w *World) describe(f model.FaultSpec) string {
-	if nodes := w.struck(f); f.Kind == model.FaultServer && len(nodes) == 1 {
-		return nodes[0].Server.Describe(f)
-	}
-	return f.String()
-}
-
-// struck returns the nodes that a fault names, or all nodes if it names none.
-func (w *World) struck(f model.FaultSpec) []*node {
-	if len(f.Nodes) == 0 {
-		return w.nodes
-	}
-	var nodes []*node
-	for _, addr := range f.Nodes {
-		n := w.node(addr)
-		if n == nil {
-			panic("sim: a fault names " + addr + ", which is no node")
-		}
-		nodes = append(nodes, n)
-	}
-	return nodes
 }

@@ -472,7 +472,7 @@ func (w *World) leave() {
 // end records the leftovers, cuts all connections, and waits for sleeping goroutines to end.
 func (w *World) end() {
 	for _, n := range w.nodes {
-		n.call(func(_ int64, out *Effects) { n.Server.Leftovers(out) })
+		n.call(func(_ int64, out *Effects) { n.parts.Leftovers(out) })
 	}
 	w.over = true
 	w.endTurns()
@@ -494,7 +494,7 @@ func (w *World) end() {
 	w.cutAll()
 	for _, n := range w.nodes {
 		if n.stream != nil {
-			n.Server.Stop() // its timers would go on
+			n.parts.Stop() // its timers would go on
 		}
 	}
 	for range 4 { // sleepers may start others
@@ -506,7 +506,7 @@ func (w *World) end() {
 	}
 	for _, n := range w.nodes {
 		if n.stream == nil {
-			n.Server.Stop()
+			n.parts.Stop()
 		}
 	}
 	synctest.Wait()
@@ -572,7 +572,7 @@ func (w *World) State(lock string) *model.LockState {
 		return nil
 	}
 	at := max(0, slices.IndexFunc(w.nodes, func(n *node) bool { return slices.Contains(n.Locks, lock) }))
-	return w.nodes[at].Server.State(w.now(), lock)
+	return w.nodes[at].parts.State(w.now(), lock)
 }
 
 // OpReply returns the reply to the first or the last execution of a command in that role that an

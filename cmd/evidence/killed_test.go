@@ -14,15 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/cli/frame/frametest"
 	"lockstep/lockimpl/redisserver"
 )
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		main()
-		return
-	}
-	os.Exit(m.Run())
+	frametest.AsProgram(main)
+	m.Run()
 }
 
 // below returns the names of the processes that have a mark in their environment or work below a folder, by

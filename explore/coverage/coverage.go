@@ -1,6 +1,6 @@
 // Package coverage gives names to the situations that a campaign has tried. A situation is the state
-// of a lock, an operation of a thread and a moment of the operation. A cell is a situation that a kind
-// of fault met. The package finds the situations and the cells of a run in its record, and says where
+// of a lock, an operation of a thread and a moment of the operation; or the gap between two requests of an
+// operation, and the actions of others in it. A cell is a situation that a kind of fault met. The package finds the situations and the cells of a run in its record, and says where
 // in a run a fault would fill a cell.
 package coverage
 
@@ -29,7 +29,7 @@ const (
 	AfterLease    Moment = "after the lease"            // the thread believes to hold, and the server knows better
 )
 
-// Moments are all moments.
+// Moments are all moments but those between two requests, see Gaps.
 var Moments = []Moment{BeforeRequest, ToServer, FromServer, Waiting, WakeUp, InSection, AtRenewal, AfterLease}
 
 // State is the state of a lock and of its waiters as a thread finds them: an owner, with words
@@ -56,7 +56,7 @@ const (
 	DeadAhead    Waiters = " with a dead waiter ahead" // the thread is in the queue behind a dead waiter, or outside of a queue with one
 )
 
-// States are all states.
+// States are all states but those of gaps, see Between.
 var States = states()
 
 func states() (all []State) {
@@ -134,9 +134,9 @@ func KindOf(f model.FaultSpec) Kind {
 // Cannot returns the reason for which faults of the kind cannot meet a moment; "": they can.
 func Cannot(k Kind, m Moment) string {
 	switch {
-	case k.OnMessages() && !slices.Contains([]Moment{ToServer, FromServer, WakeUp, AtRenewal}, m):
+	case k.OnMessages() && !slices.Contains([]Moment{ToServer, FromServer, WakeUp, AtRenewal}, m) && !m.IsGap():
 		return "no message is on its way"
-	case k == Error && m != ToServer && m != AtRenewal:
+	case k == Error && m != ToServer && m != AtRenewal && !m.IsGap():
 		return "an error stands in place of the command, before its effect"
 	case (k == HalfOpen || k == Hold) && m == WakeUp:
 		return "published messages are dropped, delayed or reset"
@@ -171,25 +171,58 @@ func (c Cell) String() string {
 	return s
 }
 
-// Code returns the number that stands for the cell in files. CellOf is its reverse.
-func (c Cell) Code() int {
-	n := slices.Index(States, c.State)
-	n = n*len(Operations) + slices.Index(Operations, c.Op)
-	n = n*len(Moments) + slices.Index(Moments, c.Moment)
-	return n*(len(Kinds)+1) + slices.Index(Kinds, c.Fault) + 1
+// situations are all situations, in the order of operations, states and moments. Those of gaps are last.
+var situations = allSituations()
+
+func allSituations() (all []Cell) {
+	add := func(ops []model.Action, states []State, moments []Moment) {
+		for _, op := range ops {
+			for _, state := range states {
+				for _, m := range moments {
+					all = append(all, Cell{State: state, Op: op, Moment: m})
+				}
+			}
+		}
+	}
+	add(Operations, States, Moments)
+	add(gapOperations, Between, Gaps)
+	return all
 }
+
+// gapOperations are the operations that have gaps.
+var gapOperations = append(slices.Clone(Operations), Renewal)
+
+// places are the places of the situations in their list.
+var places = func() map[Cell]int {
+	m := map[Cell]int{}
+	for i, c := range situations {
+		m[c] = i
+	}
+	return m
+}()
+
+// Code returns the number that stands for the cell in files. CellOf is its reverse. It returns -1 for a
+// cell that does not exist.
+func (c Cell) Code() int {
+	n, ok := places[c.Situation()]
+	if !ok {
+		return -1
+	}
+	return Struck(n*(len(Kinds)+1), c.Fault)
+}
+
+// Struck returns the code of the cell of a situation, given by its code, that a fault of the kind meets.
+func Struck(situation int, k Kind) int { return situation + slices.Index(Kinds, k) + 1 }
 
 // CellOf returns the cell with a code. It reports false if no cell has the code.
 func CellOf(code int) (c Cell, ok bool) {
-	if code < 0 || code >= len(States)*len(Operations)*len(Moments)*(len(Kinds)+1) {
+	if code < 0 || code >= len(situations)*(len(Kinds)+1) {
 		return c, false
 	}
+	c = situations[code/(len(Kinds)+1)]
 	if kind := code % (len(Kinds) + 1); kind > 0 {
 		c.Fault = Kinds[kind-1]
 	}
-	code /= len(Kinds) + 1
-	c.Moment, code = Moments[code%len(Moments)], code/len(Moments)
-	c.Op, c.State = Operations[code%len(Operations)], States[code/len(Operations)]
 	return c, true
 }
 
@@ -211,6 +244,13 @@ type Opening struct {
 	Role    model.Role
 	Command string
 	Nth     int
+	// After is the name of the request before a gap, and Rival is another thread that wants the lock then or
+	// later; "": there is none.
+	After string
+	Rival string
+
+	before  string // the name of the request after a gap
+	request int    // its number
 }
 
 // Direction returns the direction of the message that is on its way in the opening.
@@ -225,6 +265,11 @@ func (o Opening) Direction() string {
 func Openings(t *index.Run) []Opening {
 	w := newWalk(t)
 	w.count()
+	for i := range t.Record.Events {
+		if e := &t.Record.Events[i]; e.Kind == model.KindPublish {
+			w.published = append(w.published, e.AtNs)
+		}
+	}
 	byThread := map[string][]*index.Call{}
 	var threads []string
 	for _, call := range t.Calls {
@@ -237,16 +282,18 @@ func Openings(t *index.Run) []Opening {
 	for _, thread := range threads {
 		w.thread(byThread[thread])
 	}
+	w.renewalGaps()
 	slices.SortStableFunc(w.out, func(a, b Opening) int { return cmp.Compare(a.FromNs, b.FromNs) })
 	return w.out
 }
 
 // A walk reads the calls of one run and lists its openings.
 type walk struct {
-	run   *index.Run
-	nth   map[*index.Command]int
-	locks map[string]*lockCalls
-	out   []Opening
+	run       *index.Run
+	nth       map[*index.Command]int
+	locks     map[string]*lockCalls
+	published []int64 // the instants at which a server published a message
+	out       []Opening
 }
 
 func newWalk(t *index.Run) *walk {
@@ -381,8 +428,8 @@ func (w *walk) open(o Opening, on *index.Command) {
 	w.out = append(w.out, o)
 }
 
-// push returns which of the published messages to its process arrives in an opening: the n-th;
-// 0: none does.
+// push returns which of the messages to its process that name a channel leaves and arrives in an opening: the
+// n-th; 0: none does. Such messages are those that were published, and the replies to requests that name channels.
 func (w *walk) push(o Opening) int {
 	n := 0
 	for _, e := range w.run.Pushes {
@@ -390,7 +437,16 @@ func (w *walk) push(o Opening) int {
 			continue
 		}
 		n++
-		if o.FromNs <= e.AtNs && e.AtNs <= o.ToNs {
+		left := e.AtNs
+		if i, _ := slices.BinarySearch(w.published, e.AtNs+1); i > 0 {
+			left = w.published[i-1]
+		}
+		if o.FromNs <= left && e.AtNs <= o.ToNs {
+			for _, m := range w.run.CommandsFrom(o.Process) {
+				if len(m.Channels) > 0 && m.Executed != nil && m.Executed.AtNs <= left {
+					n++
+				}
+			}
 			return n
 		}
 	}
@@ -451,6 +507,7 @@ func (w *walk) thread(calls []*index.Call) {
 	for i, call := range calls {
 		w.add(call, BeforeRequest, before, call.AtNs, nil)
 		w.call(call)
+		w.callGaps(call)
 		before = call.ReturnedNs()
 		if call.Outcome == model.Granted {
 			w.hold(call, calls[i+1:])
@@ -547,8 +604,12 @@ func Cells(t *index.Run, openings []Opening) []int {
 			seen[c.Code()] = true
 		}
 	}
+	next := map[int][]Cell{} // by the number of a request: the situations of the gap before it
 	for _, o := range openings {
 		seen[o.Code()] = true
+		if o.request > 0 {
+			next[o.request] = append(next[o.request], o.Cell)
+		}
 	}
 	// at calls meet for the openings of which an instant is the end, or that it lies within: a
 	// fault may end the situation that it meets.
@@ -577,6 +638,11 @@ func Cells(t *index.Run, openings []Opening) []int {
 			continue
 		}
 		k := Kind(e.Do)
+		if e.Dir == "request" {
+			for _, c := range next[e.Msg] {
+				meet(c, k)
+			}
+		}
 		switch m := t.Command(e.Msg); {
 		case m == nil:
 			// A message is published at the instant at which the lock becomes free.

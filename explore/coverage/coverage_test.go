@@ -17,18 +17,31 @@ import (
 
 func TestCodesStandForCells(t *testing.T) {
 	seen := map[int]bool{}
-	for _, state := range coverage.States {
-		for _, op := range coverage.Operations {
+	try := func(state coverage.State, op model.Action, m coverage.Moment) {
+		for _, k := range append([]coverage.Kind{coverage.None}, coverage.Kinds...) {
+			c := coverage.Cell{State: state, Op: op, Moment: m, Fault: k}
+			if got, ok := coverage.CellOf(c.Code()); !ok || got != c || seen[c.Code()] {
+				t.Fatalf("the code %d of %v gives %v", c.Code(), c, got)
+			}
+			seen[c.Code()] = true
+		}
+	}
+	for _, op := range coverage.Operations {
+		for _, state := range coverage.States {
 			for _, m := range coverage.Moments {
-				for _, k := range append([]coverage.Kind{coverage.None}, coverage.Kinds...) {
-					c := coverage.Cell{State: state, Op: op, Moment: m, Fault: k}
-					if got, ok := coverage.CellOf(c.Code()); !ok || got != c || seen[c.Code()] {
-						t.Fatalf("the code %d of %v gives %v", c.Code(), c, got)
-					}
-					seen[c.Code()] = true
-				}
+				try(state, op, m)
 			}
 		}
+	}
+	for _, op := range append(slices.Clone(coverage.Operations), coverage.Renewal) {
+		for _, state := range coverage.Between {
+			for _, m := range coverage.Gaps {
+				try(state, op, m)
+			}
+		}
+	}
+	if c := (coverage.Cell{State: coverage.Free, Op: model.ActLock, Moment: coverage.AfterFirst}); c.Code() >= 0 {
+		t.Errorf("the code of %v, which does not exist, is %d", c, c.Code())
 	}
 	for _, code := range []int{-1, len(seen)} {
 		if c, ok := coverage.CellOf(code); ok {
@@ -205,17 +218,9 @@ func TestEmptyCellsAreNamed(t *testing.T) {
 			}
 		}
 	}
-	table := coverage.Sum(met, open, []coverage.Asked{{Kind: coverage.Drop, At: anywhere}, {Kind: coverage.Crash, At: anywhere}, {Kind: coverage.Pause, At: anywhere}})
+	table := coverage.Sum(met, open, []coverage.Asked{{Kind: coverage.Drop, At: anywhere}, {Kind: coverage.Crash, At: anywhere}, {Kind: coverage.Pause, At: anywhere}}, nil)
 	if n := len(table.Empty()); n != 7*8+3 || n != table.Of-table.Met {
 		t.Errorf("%d cells are empty, of %d that faults could meet they met %d", n, table.Of, table.Met)
-	}
-	for most, want := range map[int]string{
-		3: "never met: drop at lock, at the renewal, free; crash at lock, between request and effect, free; drop at lock, at the renewal, held by the thread; and 56 more",
-		0: "",
-	} {
-		if got := table.NeverMet(most); got != want {
-			t.Errorf("%d of them: %s\nwant\n%s", most, got, want)
-		}
 	}
 	for _, want := range []string{
 		"* drop never met 56 of 72: lock at the renewal (free, held by the thread, ", "; unlock between request and effect (free, held by the thread); ", "; and 44 more.\n",
@@ -225,8 +230,8 @@ func TestEmptyCellsAreNamed(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, table.Markdown())
 		}
 	}
-	if full := coverage.Sum(open, open, []coverage.Asked{{Kind: coverage.Drop, At: anywhere}}); full.NeverMet(3) != "" || full.Met != full.Of {
-		t.Errorf("of a full table: %q", full.NeverMet(3))
+	if full := coverage.Sum(open, open, []coverage.Asked{{Kind: coverage.Drop, At: anywhere}}, nil); full.NotTried(3) != "" || full.Met != full.Of {
+		t.Errorf("of a full table: %q", full.NotTried(3))
 	}
 }
 
@@ -244,7 +249,7 @@ func TestTheTableCountsSituations(t *testing.T) {
 	crashedLater.Fault = coverage.Crash
 	table := coverage.Sum([]int{section.Code(), waited.Code(), crashed.Code(), renewal.Code(), 1 << 40}, []int{crashed.Code(), crashedWaited.Code(), crashedLater.Code()}, []coverage.Asked{
 		{Kind: coverage.Drop, At: anywhere}, {Kind: coverage.Crash, At: anywhere}, {Kind: coverage.Isolate, Lacks: "one server is alone"},
-	})
+	}, nil)
 	// The dropped renewal is a situation too, which no opening told of.
 	if table.Situations != 3 || table.Met != 2 || table.Of != 4 {
 		t.Errorf("%+v", table)
@@ -261,7 +266,7 @@ func TestTheTableCountsSituations(t *testing.T) {
 	for _, want := range []string{
 		"| crash | – | no run | no run | no run | no run | 1 of 2 | 0 of 1 | no run |\n", "* isolate: one server is alone.\n",
 		"* crash never met 2 of 3: lock at the renewal (held by the thread); lock in the critical section (held by the thread and waited for).\n",
-		"* crash had no room in any run: between request and effect;", "at the wake-up; after the lease.\n",
+		"* crash had no room in any run: between request and effect;", "at the wake-up; after the lease; before request 1; after request 1; after request 2; after request 3; after request 4.\n",
 		"* cannot be (no message is on its way): drop before the request,",
 	} {
 		if !strings.Contains(text, want) {

@@ -20,8 +20,12 @@ type Table struct {
 	Of         int   `json:"of"`
 	Rows       []Row `json:"rows,omitempty"`
 	// Grid has the situations that the runs reached, in the order of Operations, States and
-	// Moments. It is nil for a campaign without faults.
+	// Moments, and then those of gaps. It is nil for a campaign without faults.
 	Grid []Situation `json:"grid,omitempty"`
+	// Gaps are the gaps between two requests that the runs came through.
+	Gaps []Passage `json:"gaps,omitempty"`
+	// Untried names the cells of these gaps that no fault met, in sentences for people.
+	Untried []string `json:"untried,omitempty"`
 }
 
 // Situation says which kinds of faults met a situation.
@@ -29,6 +33,7 @@ type Situation struct {
 	Op     model.Action `json:"op"`
 	State  State        `json:"state"`
 	Moment Moment       `json:"moment"`
+	Gap    bool         `json:"gap,omitempty"` // the moment lies between two requests
 	Met    []Kind       `json:"met,omitempty"`
 	// Never has the kinds that could have met the situation, and never did.
 	Never []Kind `json:"never,omitempty"`
@@ -49,6 +54,7 @@ type Entry struct {
 	Of     int    `json:"of"` // the situations of the moment that the fault met, or could have met
 	// Cannot says why the fault cannot meet the moment; "": it can.
 	Cannot string `json:"cannot,omitempty"`
+	Gap    bool   `json:"gap,omitempty"` // the moment lies between two requests
 }
 
 // Asked is a kind of fault that a campaign asks for.
@@ -58,9 +64,9 @@ type Asked struct {
 	At    func(Moment) (no string) // why the campaign places no such fault at a moment; "": it does
 }
 
-// Sum returns the table of a campaign whose runs met the cells with the codes met, and could
-// have met those with the codes open.
-func Sum(met, open []int, asked []Asked) Table {
+// Sum returns the table of a campaign whose runs met the cells with the codes met, could
+// have met those with the codes open, and came through gaps.
+func Sum(met, open []int, asked []Asked, gaps []Passage) Table {
 	var t Table
 	reached := map[Cell]bool{} // situations
 	has := map[Cell]bool{}     // cells, and whether they were met
@@ -83,16 +89,16 @@ func Sum(met, open []int, asked []Asked) Table {
 	if len(asked) > 0 {
 		t.Grid = make([]Situation, len(situations))
 		for i, s := range situations {
-			t.Grid[i] = Situation{Op: s.Op, State: s.State, Moment: s.Moment}
+			t.Grid[i] = Situation{Op: s.Op, State: s.State, Moment: s.Moment, Gap: s.Moment.IsGap()}
 		}
 	}
 	for _, a := range asked {
 		r := Row{Fault: a.Kind, Lacks: a.Lacks}
-		for _, m := range Moments {
+		for _, m := range AllMoments {
 			if a.Lacks != "" {
 				break
 			}
-			e := Entry{Moment: m, Cannot: Cannot(a.Kind, m)}
+			e := Entry{Moment: m, Cannot: Cannot(a.Kind, m), Gap: m.IsGap()}
 			if e.Cannot == "" {
 				e.Cannot = a.At(m)
 			}
@@ -117,16 +123,16 @@ func Sum(met, open []int, asked []Asked) Table {
 		}
 		t.Rows = append(t.Rows, r)
 	}
+	if len(asked) > 0 {
+		t.Gaps = gaps
+		t.Untried = t.untriedGaps()
+	}
 	return t
 }
 
-// inOrder returns situations in the order of Operations, States and Moments.
+// inOrder returns situations in the order of their codes.
 func inOrder(situations map[Cell]bool) []Cell {
-	place := func(c Cell) int {
-		n := slices.Index(Operations, c.Op)*len(States) + slices.Index(States, c.State)
-		return n*len(Moments) + slices.Index(Moments, c.Moment)
-	}
-	return slices.SortedFunc(maps.Keys(situations), func(a, b Cell) int { return cmp.Compare(place(a), place(b)) })
+	return slices.SortedFunc(maps.Keys(situations), func(a, b Cell) int { return cmp.Compare(a.Code(), b.Code()) })
 }
 
 // String returns the figures of the table in words.
@@ -145,33 +151,6 @@ func (t Table) Empty() (cells []Cell) {
 		}
 	}
 	return cells
-}
-
-// NeverMet names some of the empty cells, of as many kinds of faults as there are, and says how
-// many more there are; "": there is none.
-func (t Table) NeverMet(most int) string {
-	left := map[Kind][]Cell{}
-	empty := t.Empty()
-	for _, c := range empty {
-		left[c.Fault] = append(left[c.Fault], c)
-	}
-	var some []string
-	for len(some) < min(most, len(empty)) {
-		for _, r := range t.Rows {
-			if cells := left[r.Fault]; len(cells) > 0 && len(some) < most {
-				some = append(some, fmt.Sprintf("%s at %s", r.Fault, cells[0].Situation()))
-				left[r.Fault] = cells[1:]
-			}
-		}
-	}
-	if len(some) == 0 {
-		return ""
-	}
-	text := "never met: " + strings.Join(some, "; ")
-	if more := len(empty) - len(some); more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
-	}
-	return text
 }
 
 // listedMost is the number of empty cells that Markdown lists of a kind of fault.
@@ -212,50 +191,76 @@ func (t Table) never(r Row) string {
 	return text + ".\n"
 }
 
-// Markdown returns the table, and below it what was never met and what cannot be.
+// Markdown returns the table in two parts, that of gaps last, and below it what was never met and what
+// cannot be.
 func (t Table) Markdown() string {
 	if len(t.Rows) == 0 {
 		return ""
 	}
-	var b, never strings.Builder
-	b.WriteString("| fault |")
-	for _, m := range Moments {
-		fmt.Fprintf(&b, " %s |", m)
+	var b strings.Builder
+	for _, sentence := range t.Untried {
+		fmt.Fprintf(&b, "* Not tried: %s.\n", sentence)
 	}
-	b.WriteString("\n|---|" + strings.Repeat("---|", len(Moments)) + "\n")
+	if len(t.Untried) > 0 {
+		b.WriteString("\n")
+	}
+	t.grid(&b, Moments)
+	b.WriteString("\n")
+	t.grid(&b, Gaps)
+	b.WriteString("\n")
 	reasons := map[string][]string{}
 	var order []string
 	for _, r := range t.Rows {
 		if r.Lacks != "" {
-			fmt.Fprintf(&never, "* %s: %s.\n", r.Fault, r.Lacks)
+			fmt.Fprintf(&b, "* %s: %s.\n", r.Fault, r.Lacks)
 			continue
 		}
-		fmt.Fprintf(&b, "| %s |", r.Fault)
+		b.WriteString(t.never(r))
 		var roomless []string
 		for _, e := range r.Entries {
 			switch {
 			case e.Cannot != "":
-				b.WriteString(" – |")
 				if reasons[e.Cannot] == nil {
 					order = append(order, e.Cannot)
 				}
 				reasons[e.Cannot] = append(reasons[e.Cannot], fmt.Sprintf("%s %s", r.Fault, e.Moment))
 			case e.Of == 0:
-				b.WriteString(" no run |")
 				roomless = append(roomless, string(e.Moment))
-			default:
-				fmt.Fprintf(&b, " %d of %d |", e.Met, e.Of)
 			}
 		}
-		b.WriteString("\n")
-		never.WriteString(t.never(r))
 		if len(roomless) > 0 {
-			fmt.Fprintf(&never, "* %s had no room in any run: %s.\n", r.Fault, strings.Join(roomless, "; "))
+			fmt.Fprintf(&b, "* %s had no room in any run: %s.\n", r.Fault, strings.Join(roomless, "; "))
 		}
 	}
-	b.WriteString("\n" + never.String())
 	for _, why := range order {
 		fmt.Fprintf(&b, "* cannot be (%s): %s.\n", why, strings.Join(reasons[why], ", "))
 	}
 	return b.String()
+}
+
+// grid writes the columns of some moments.
+func (t Table) grid(b *strings.Builder, moments []Moment) {
+	b.WriteString("| fault |")
+	for _, m := range moments {
+		fmt.Fprintf(b, " %s |", m)
+	}
+	b.WriteString("\n|---|" + strings.Repeat("---|", len(moments)) + "\n")
+	for _, r := range t.Rows {
+		if r.Lacks != "" {
+			continue
+		}
+		fmt.Fprintf(b, "| %s |", r.Fault)
+		for _, e := range r.Entries {
+			switch {
+			case !slices.Contains(moments, e.Moment):
+			case e.Cannot != "":
+				b.WriteString(" – |")
+			case e.Of == 0:
+				b.WriteString(" no run |")
+			default:
+				fmt.Fprintf(b, " %d of %d |", e.Met, e.Of)
+			}
+		}
+		b.WriteString("\n")
+	}
 }

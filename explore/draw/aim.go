@@ -119,8 +119,11 @@ func (d *drawer) undemanding(steps []scenarios.Step) []scenarios.Step {
 // CanAim reports whether a fault of the kind can strike in an opening: whether a message leaves
 // in it, or the world has an instant in it.
 func CanAim(o coverage.Opening, k coverage.Kind) bool {
-	if k.OnMessages() {
+	switch {
+	case k.OnMessages():
 		return o.Nth > 0
+	case k == coverage.Interrupt && o.Thread == "":
+		return false
 	}
 	_, n := instants(o)
 	return n > 0
@@ -159,6 +162,10 @@ func (d *drawer) aimed(o coverage.Opening, k coverage.Kind) (f scenarios.Fault) 
 		switch k {
 		case coverage.Delay:
 			f.For = d.spell(o)
+		case coverage.Hold:
+			if f.Awaits = awaited(o); f.Awaits != nil { // the client must not ask again meanwhile
+				f.When.Nth, f.When.After = 0, o.Nth-1
+			}
 		case coverage.Error:
 			f.With = d.refusal()
 		}
@@ -195,6 +202,24 @@ func (d *drawer) spell(o coverage.Opening) time.Duration {
 	return max(time.Millisecond, left+from(d, "aim", time.Millisecond, 100*time.Millisecond, time.Second))
 }
 
+// awaited returns the condition that brings about the state of a gap; nil: the state is that of the run as
+// it is, or the moment is no gap.
+func awaited(o coverage.Opening) *model.Condition {
+	switch o.State {
+	case coverage.LeaseEnded:
+		return &model.Condition{Ended: o.Lock}
+	case coverage.AnotherCame:
+		if o.Rival != "" {
+			return &model.Condition{Granted: o.Rival}
+		}
+	case coverage.AnotherWent:
+		if o.Rival != "" {
+			return &model.Condition{Granted: o.Rival, Ended: o.Lock}
+		}
+	}
+	return nil
+}
+
 // interruptAt adds the interrupt of a thread to the steps of the process that only interrupts.
 func (d *drawer) interruptAt(at time.Duration, target string) {
 	const name = "i"
@@ -219,7 +244,7 @@ func (d *drawer) interruptAt(at time.Duration, target string) {
 func Asked(l *subject.Subject, classes []Class) (asked []coverage.Asked) {
 	d := &drawer{lock: l}
 	at := map[coverage.Moment][]coverage.Kind{}
-	for _, m := range coverage.Moments {
+	for _, m := range coverage.AllMoments {
 		at[m] = Kinds(l, classes, m)
 	}
 	for _, kind := range faultKindsOf(classes) {

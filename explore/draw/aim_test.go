@@ -1,12 +1,14 @@
 package draw_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 
 	"lockstep/explore/coverage"
 	"lockstep/explore/draw"
 	"lockstep/internal/longtest"
+	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/scenariotest"
@@ -85,5 +87,51 @@ func TestKindsOfAMoment(t *testing.T) {
 	}
 	if got := draw.Kinds(l, []draw.Class{draw.ClassWatchdog}, coverage.ToServer); len(got) > 0 {
 		t.Errorf("%v on a request, of the class watchdog", got)
+	}
+}
+
+// A rule that holds the request after a gap, and those behind it, waits for the wanted action of others. Other rules
+// strike that request alone.
+func TestAHoldWaitsForTheActionOfOthers(t *testing.T) {
+	l := scenariotest.Lock(t, "setnx-cad")
+	network := []draw.Class{draw.ClassNetwork}
+	for _, c := range []struct {
+		state coverage.State
+		rival string
+		kind  coverage.Kind
+		want  *model.Condition
+	}{
+		{coverage.AnotherCame, "b/1", coverage.Hold, &model.Condition{Granted: "b/1"}},
+		{coverage.AnotherWent, "b/1", coverage.Hold, &model.Condition{Granted: "b/1", Ended: "x"}},
+		{coverage.LeaseEnded, "", coverage.Hold, &model.Condition{Ended: "x"}},
+		{coverage.AnotherCame, "", coverage.Hold, nil},
+		{coverage.Nothing, "b/1", coverage.Hold, nil},
+		{coverage.AnotherCame, "b/1", coverage.Delay, nil},
+	} {
+		o := coverage.Opening{
+			Cell:    coverage.Cell{Op: coverage.Renewal, Moment: coverage.AfterFirst, State: c.state},
+			Process: "a", Lock: "x", Rival: c.rival, FromNs: 1e9, ToNs: 2e9, Role: model.RoleRenew, Command: "PEXPIRE", Nth: 4,
+		}
+		aimed, ok := draw.Aim(sim.NewSeeded(1), draw.New(sim.NewSeeded(1), l, draw.Simple, nil), l, draw.Simple, network, o, c.kind)
+		if !ok || len(aimed.Faults) != 1 {
+			t.Fatalf("%+v: %v, %d faults", c, ok, len(aimed.Faults))
+		}
+		f := aimed.Faults[0]
+		when := model.When{Process: "a", Direction: "request", Script: model.RoleRenew, Nth: 4}
+		if c.want != nil {
+			when.Nth, when.After = 0, 3
+		}
+		if !reflect.DeepEqual(f.Awaits, c.want) || f.When != when || (f.For > 0) != (c.kind == coverage.Delay) {
+			t.Errorf("%+v: the fault is %s", c, f.FaultSpec)
+		}
+	}
+	renewal := coverage.Opening{Cell: coverage.Cell{Op: coverage.Renewal, Moment: coverage.AfterFirst}, FromNs: 1e9, ToNs: 2e9}
+	call := renewal
+	call.Op, call.Thread = model.ActUnlock, "a/1"
+	if draw.CanAim(renewal, coverage.Interrupt) || !draw.CanAim(call, coverage.Interrupt) || !draw.CanAim(renewal, coverage.Pause) || draw.CanAim(renewal, coverage.Hold) {
+		t.Error("an interrupt is aimed at a renewal, or not at a call; or a pause is not, or a rule at no message")
+	}
+	if got := draw.Kinds(l, network, coverage.AfterFirst); !slices.Contains(got, coverage.Hold) || !slices.Contains(got, coverage.Error) || slices.Contains(got, coverage.Pause) {
+		t.Errorf("%v between two requests", got)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // Version is the version of the drawing. It is raised by hand whenever the same
 // seed draws another scenario, or aiming changes a scenario in another way.
-const Version = 3
+const Version = 4
 
 // Profile says what the callers of a workload may do.
 type Profile string
@@ -85,6 +85,13 @@ func New(c sim.Chooser, l *subject.Subject, p Profile, classes []Class) Scenario
 	d.sc.About = d.about("")
 	// Parts that were drawn once and used twice become parts of their own.
 	return Scenario{Scenario: d.sc.Clone(), Knobs: d.knobs}
+}
+
+// Given returns a scenario that was not drawn, with knobs that are, for Aim.
+func Given(c sim.Chooser, l *subject.Subject, p Profile, classes []Class, sc *scenarios.Scenario) Scenario {
+	d := newDrawer(c, l, p, classes)
+	d.drawKnobs()
+	return Scenario{Scenario: sc, Knobs: d.knobs}
 }
 
 // fit removes the parts that the lock does not offer.

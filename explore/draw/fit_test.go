@@ -127,7 +127,11 @@ func TestOnlySeveralServersHaveClocksThatStep(t *testing.T) {
 // that have no names and that nobody else answers. It has no other fault.
 type poor struct{ sim.Server }
 
-func (poor) Lacks(f model.FaultSpec) string {
+func (p poor) Parts() sim.Parts {
+	return sim.Parts{Strike: func(int64, model.FaultSpec, *sim.Effects) {}, Refusal: func(string) []byte { return nil }, Lacks: p.lacks}
+}
+
+func (poor) lacks(f model.FaultSpec) string {
 	if f.Server == model.ServerStall || f.Server == model.ServerRestart && !f.KeepData ||
 		f.Kind == model.FaultRule && f.Do != "error" && f.When.Command == "" && f.When.Channel == "" {
 		return ""
@@ -183,7 +187,15 @@ type told struct {
 	commands []string
 }
 
-func (s told) Commands() []string { return s.commands }
+// Parts implements sim.Server. Without commands the server does not tell them.
+func (s told) Parts() sim.Parts {
+	p := s.Server.Parts()
+	p.StepClock, p.Drawing, p.Commands = nil, nil, nil
+	if s.commands != nil {
+		p.Commands = func() []string { return s.commands }
+	}
+	return p
+}
 
 type toldServers struct {
 	subject.Servers
@@ -200,7 +212,11 @@ type drawn struct {
 	drawing sim.Drawing
 }
 
-func (d drawn) Drawing() sim.Drawing { return d.drawing }
+func (d drawn) Parts() sim.Parts {
+	p := d.told.Parts()
+	p.Drawing = func() sim.Drawing { return d.drawing }
+	return p
+}
 
 // commandsDrawn draws scenarios for a lock and counts the commands that their rules name.
 func commandsDrawn(t *testing.T, l *subject.Subject) map[string]int {
@@ -238,7 +254,7 @@ func TestTheServersSayWhichCommandsAreDrawn(t *testing.T) {
 		{"one that says what it does not know", drawn{told{redis, []string{"ADD", "DEL"}}, sim.Drawing{Commands: []string{"DEL", "EVAL"}}}, nil, []string{"DEL"}},
 		{"one whose waiters listen", drawn{told{redis, []string{"ADD", "DEL", "HEAR"}}, sim.Drawing{Commands: []string{"DEL"}, Listen: "HEAR"}}, nil, []string{"DEL", "HEAR"}},
 		{"a server that knows others", told{redis, []string{"ADD", "CAS"}}, nil, []string{"ADD", "CAS"}},
-		{"a server that does not tell", struct{ sim.Server }{redis}, nil, nil},
+		{"a server that does not tell", told{redis, nil}, nil, nil},
 	} {
 		lock := *base
 		lock.Servers, lock.Campaign.Commands = toldServers{base.Servers, c.server}, c.sent

@@ -7,13 +7,12 @@ import (
 // The names of the strategies that draw runs.
 const (
 	NamePlain = "plain"
-	NameAimed = "aimed"
 	NameTaPCT = "tapct"
 	NameTold  = "told"
 )
 
 // Names are the names of the strategies that draw runs.
-var Names = []string{NamePlain, NameTold, NameAimed, NameTaPCT}
+var Names = []string{NamePlain, NameTold, NameTaPCT}
 
 // ScheduleSeeded is the name that recordings have for a schedule whose decisions are all drawn
 // from a seed.
@@ -21,10 +20,10 @@ const ScheduleSeeded = "random"
 
 // Strategy decides how the runs of a family come about.
 type Strategy interface {
-	// Aims reports whether a run, given by its index in the family, repeats the run before it with
-	// faults added. They are added at moments at which no run of the family had a fault of their
-	// kind. All other runs are drawn anew; the run before one that aims is always drawn anew.
-	Aims(index int) bool
+	// Base returns which run a run repeats with faults added. n is the index of the run in its family, and
+	// stories is the number of stories with which the family begins. The faults are added at moments at which
+	// no run of the family had a fault of their kind. A run that repeats none is drawn anew.
+	Base(n, stories int) Base
 	// Tells reports whether a family begins with the stories of package story.
 	Tells() bool
 	// Chooser returns the chooser that draws the schedule of a run. estimate is the number of
@@ -38,6 +37,16 @@ type Strategy interface {
 	Bound(actors, decisions int) float64
 }
 
+// Base is a run that another one repeats with faults added.
+type Base string
+
+// The bases.
+const (
+	None  Base = ""      // the run is drawn anew
+	Last  Base = "last"  // the run before
+	Story Base = "story" // one of the stories of the family
+)
+
 // New returns the strategy with a name. Depth is that of NameTaPCT. The result is false if no
 // strategy has the name.
 func New(name string, depth int) (Strategy, bool) {
@@ -46,8 +55,6 @@ func New(name string, depth int) (Strategy, bool) {
 		return plain{}, true
 	case NameTaPCT:
 		return tapct{depth: depth}, true
-	case NameAimed:
-		return aimed{}, true
 	case NameTold:
 		return teller{}, true
 	}
@@ -57,7 +64,7 @@ func New(name string, depth int) (Strategy, bool) {
 // plain draws each run anew, and its schedule from a seed.
 type plain struct{}
 
-func (plain) Aims(int) bool                          { return false }
+func (plain) Base(int, int) Base                     { return None }
 func (plain) Tells() bool                            { return false }
 func (plain) Chooser(seed uint64, _ int) sim.Chooser { return sim.NewSeeded(seed) }
 func (plain) Schedule() string                       { return ScheduleSeeded }
@@ -77,12 +84,21 @@ func (t tapct) Bound(actors, decisions int) float64 {
 	return TaPCTBound(actors, decisions, t.depth)
 }
 
-// aimed draws every second run anew, and repeats it in the next run with faults at its moments.
-type aimed struct{ plain }
-
-func (aimed) Aims(index int) bool { return index%2 == 1 }
-
-// teller tells known stories first, and then draws each run anew.
+// teller tells known stories first. The runs that follow come in fives: one is drawn anew, the next one repeats
+// it with faults at its moments, the third one does so with a story; then one more is drawn anew and repeated.
 type teller struct{ plain }
 
 func (teller) Tells() bool { return true }
+
+func (teller) Base(n, stories int) Base {
+	after := n - stories
+	switch {
+	case after < 0:
+		return None
+	case after%5 == 1 || after%5 == 4:
+		return Last
+	case after%5 == 2 && stories > 0:
+		return Story
+	}
+	return None
+}

@@ -21,21 +21,27 @@ func TestStrategiesHaveNames(t *testing.T) {
 	}
 }
 
-func TestWhichRunsAim(t *testing.T) {
-	for name, want := range map[string]int{NamePlain: 0, NameTaPCT: 0, NameAimed: 50, NameTold: 0} { // of a hundred
-		s, _ := New(name, 2)
-		aims := 0
-		for index := range 100 {
-			if !s.Aims(index) {
-				continue
+func TestWhichRunsRepeatAnother(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		stories int
+		last    int // of a hundred runs
+		story   int
+	}{{NamePlain, 0, 0, 0}, {NameTaPCT, 0, 0, 0}, {NameTold, 60, 16, 8}, {NameTold, 10, 36, 18}, {NameTold, 0, 40, 0}} {
+		s, _ := New(c.name, 2)
+		of := map[Base]int{}
+		for n := range 100 {
+			base := s.Base(n, c.stories)
+			of[base]++
+			if base == Last && (n == 0 || s.Base(n-1, c.stories) != None) {
+				t.Errorf("%s: run %d repeats one that was not drawn anew", c.name, n)
 			}
-			aims++
-			if index == 0 || s.Aims(index-1) {
-				t.Errorf("%s: run %d aims at one that was not drawn anew", name, index)
+			if base != None && n <= c.stories {
+				t.Errorf("%s: run %d of %d stories repeats another", c.name, n, c.stories)
 			}
 		}
-		if aims != want {
-			t.Errorf("%s: %d runs of 100 aim, want %d", name, aims, want)
+		if of[Last] != c.last || of[Story] != c.story {
+			t.Errorf("%s with %d stories: %v; want %d that repeat the last run and %d that repeat a story", c.name, c.stories, of, c.last, c.story)
 		}
 	}
 }

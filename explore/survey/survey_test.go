@@ -165,18 +165,36 @@ func TestASurveyThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
+// surveyed is the survey that little returns; nil: it has not been made.
+var surveyed *Lock
+
+// little returns the survey of a slow setnx-cad that does not promise all that it might. Several tests
+// read it. Each reading of its clock is a minute later than the one before.
+func little(t *testing.T) Lock {
+	t.Helper()
+	if surveyed == nil {
+		waived := *find(t, "setnx-cad")
+		waived.Promises = model.Promises{
+			model.JudgeTidy:      {Waived: true, Source: "an operator sweeps"},
+			model.JudgeMisdelete: {Waived: true, Unjudged: true, Source: "it does not say what its server holds"},
+		}
+		var clock time.Duration
+		slow := func() time.Duration { clock += time.Minute; return clock }
+		l, err := Of(sim.NewHost(t), &waived, Options{Runs: 40, Seed: 1, Budget: 20, Seconds: 1}, slow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		surveyed = &l
+	}
+	l := *surveyed
+	l.Cells = slices.Clone(l.Cells)
+	return l
+}
+
 // For a promise that is waived, and for a class of faults that a lock does not have, the survey
 // gives the reason.
 func TestWhatIsNotAskedHasAReason(t *testing.T) {
-	waived := *find(t, "setnx-cad")
-	waived.Promises = model.Promises{
-		model.JudgeTidy:      {Waived: true, Source: "an operator sweeps"},
-		model.JudgeMisdelete: {Waived: true, Unjudged: true, Source: "it does not say what its server holds"},
-	}
-	l, err := Of(sim.NewHost(t), &waived, Options{Runs: 1, Seed: 1, Budget: 1}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := little(t)
 	all := strings.Join(l.Reasons(), "\n")
 	for _, want := range []string{
 		"not freed by another: not judged: it does not say what its server holds", "re-entrant: not promised: it counts no levels of a hold",
@@ -190,10 +208,7 @@ func TestWhatIsNotAskedHasAReason(t *testing.T) {
 
 // A lock may keep a promise in all drawn schedules, and break it in a story.
 func TestASurveyTellsStories(t *testing.T) {
-	l, err := Of(sim.NewHost(t), find(t, "setnx-cad"), Options{Runs: 10, Seed: 1, Budget: 20}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := little(t)
 	if got := l.Summary("one owner at a time"); got.String() != "bug: stories" || got.Recording == "" {
 		t.Errorf("one owner at a time: %s; want a bug that only the stories show, with a recording", got)
 	}
@@ -289,14 +304,8 @@ func TestASlowLockPlaysFewerRuns(t *testing.T) {
 			t.Errorf("%s: %d runs; want %d", c.name, got, c.want)
 		}
 	}
-	// Each reading of the clock is a minute later than the one before.
-	var clock time.Duration
-	slow := func() time.Duration { clock += time.Minute; return clock }
-	l, err := Of(sim.NewHost(t), find(t, "setnx-cad"), Options{Runs: 40, Seed: 1, Budget: 1, Seconds: 1}, slow)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if held := l.Cell("not freed by another", NoFaults); l.Runs != 10 || held.Runs != 10 {
+	l := little(t)
+	if held := l.Cell("one owner at a time", NoFaults); l.Runs != 10 || held.Runs != 10 {
 		t.Errorf("%d runs, and %d in a cell; want 10", l.Runs, held.Runs)
 	}
 	var b bytes.Buffer

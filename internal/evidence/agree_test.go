@@ -10,6 +10,7 @@ import (
 	"lockstep/cli"
 	"lockstep/cli/frame"
 	"lockstep/cli/livetest"
+	"lockstep/internal/filetest"
 )
 
 // A command that ended early goes on with the runs that it has, even if it was killed while it
@@ -77,21 +78,21 @@ func TestAgreePlaysAScenarioAnew(t *testing.T) {
 	kept := filepath.Join(dir, "agreement.jsonl")
 	command := []string{"agree", "misdelete", "pause-past-lease", "--lock", "setnx-cad", "--runs", "2", "--jobs", "1", "-o", table}
 	setLive(t, &livetest.Player{Other: "setnx-del"}) // differs in misdelete
-	if code, _, stderr := call(t, command...); code != frame.ExitOK || !strings.Contains(read(t, table), "**0 of 2**") {
-		t.Fatalf("exit %d, %s\n%s", code, stderr, read(t, table))
+	if code, _, stderr := call(t, command...); code != frame.ExitOK || !strings.Contains(filetest.Read(t, table), "**0 of 2**") {
+		t.Fatalf("exit %d, %s\n%s", code, stderr, filetest.Read(t, table))
 	}
-	before := strings.Split(strings.TrimSpace(read(t, kept)), "\n")
+	before := strings.Split(strings.TrimSpace(filetest.Read(t, kept)), "\n")
 	for _, again := range [][]string{{"--again", "misdelete"}, {"--again=misdelete"}} {
 		anew := &livetest.Player{}
 		setLive(t, anew)
 		if code, _, stderr := call(t, append(slices.Clone(command), again...)...); code != frame.ExitOK || anew.Runs != 2 {
 			t.Errorf("%v: exit %d, %s; %d runs, want those of misdelete", again, code, stderr, anew.Runs)
 		}
-		text := read(t, table)
+		text := filetest.Read(t, table)
 		if !strings.Contains(text, "| misdelete | setnx-cad | held | held (2 of 2) | 2 of 2 |") || !strings.HasPrefix(text, "<!-- go run ./cmd/evidence "+strings.Join(command, " ")+" -->\n") {
 			t.Errorf("%v: the table is\n%s", again, text)
 		}
-		after := strings.Split(strings.TrimSpace(read(t, kept)), "\n")
+		after := strings.Split(strings.TrimSpace(filetest.Read(t, kept)), "\n")
 		if len(before) != 4 || len(after) != 4 || after[0] != before[2] || after[1] != before[3] || !strings.Contains(after[2], `"outcome":"held"`) {
 			t.Errorf("%v: the runs were\n%s\nand are\n%s", again, strings.Join(before, "\n"), strings.Join(after, "\n"))
 		}

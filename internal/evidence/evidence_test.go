@@ -70,7 +70,7 @@ func TestTheExamplesAreOfTheirCommands(t *testing.T) {
 // Each command has its row in the documents. The documents call commands of their program.
 func TestTheDocumentsNameEveryCommand(t *testing.T) {
 	withFarm(t)
-	text := read(t, "../../docs/commands.md")
+	text := filetest.Read(t, "../../docs/commands.md")
 	for _, c := range frametest.Commands(t, testProgram()) {
 		if c.Name() != "completion" && c.Name() != "help" && !regexp.MustCompile(`(?m)^\|[^|]*`+"`"+c.Name()+"`").MatchString(text) {
 			t.Errorf("no table of docs/commands.md has a row of %s", c.Name())
@@ -84,7 +84,7 @@ func TestTheDocumentsNameEveryCommand(t *testing.T) {
 	calls := 0
 	root := (&frame.App{Program: testProgram(), Host: sim.NewHost(t)}).Root()
 	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
-		for _, m := range ours.FindAllStringSubmatch(read(t, page), -1) {
+		for _, m := range ours.FindAllStringSubmatch(filetest.Read(t, page), -1) {
 			calls++
 			if _, _, err := root.Find(m[1:]); err != nil {
 				t.Errorf("%s: %s: %v", page, m[0], err)
@@ -99,7 +99,7 @@ func TestTheDocumentsNameEveryCommand(t *testing.T) {
 // The commands of docs/judges.md do what they say.
 func TestTheCommandsOfTheDocumentsRun(t *testing.T) {
 	ran := 0
-	for line := range strings.Lines(read(t, "../../docs/judges.md")) {
+	for line := range strings.Lines(filetest.Read(t, "../../docs/judges.md")) {
 		args, ok := strings.CutPrefix(strings.TrimSpace(line), "go run ./cmd/evidence ")
 		if !ok {
 			continue

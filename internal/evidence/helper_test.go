@@ -1,8 +1,6 @@
 package evidence
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -34,14 +32,11 @@ func call(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // A command starts this program again to do a part of it. Here the program is the test, which is
 // evidence when its first argument is a command.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		frame.Main(testProgram())
-		return
-	}
+	frametest.AsProgram(func() { frame.Main(testProgram()) })
 	for _, l := range means.Others {
 		subject.Elsewhere(l.Name)
 	}
-	os.Exit(m.Run())
+	m.Run()
 }
 
 func setLive(t *testing.T, p *livetest.Player) {
@@ -56,25 +51,6 @@ func recorded(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if code, _, stderr := call(t, "run", "misdelete", "--lock", "setnx-del", "--seed", "1", "--out", "r"); code != frame.ExitOK {
 		t.Fatal(stderr)
-	}
-}
-
-func read(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-func write(t *testing.T, file, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -84,21 +84,7 @@ func littleResults(t *testing.T) {
 		little = filetest.Contents(t, "r")
 		return
 	}
-	writeContents(t, "r", little)
-}
-
-// writeContents writes files into a folder, by name.
-func writeContents(t *testing.T, folder string, files map[string]string) {
-	t.Helper()
-	for name, text := range files {
-		file := filepath.Join(folder, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	filetest.WriteContents(t, "r", little)
 }
 
 func playLittleResults(t *testing.T) {
@@ -223,11 +209,11 @@ func TestResultsOfFewerRuns(t *testing.T) {
 func TestResultsOfAnOlderStrategy(t *testing.T) {
 	littleResults(t)
 	const file = "r/explore/one/verdicts.jsonl"
-	older := strings.ReplaceAll(read(t, file), `"strategy":"told"`, `"strategy":"random"`)
-	if older == read(t, file) {
+	older := strings.ReplaceAll(filetest.Read(t, file), `"strategy":"told"`, `"strategy":"random"`)
+	if older == filetest.Read(t, file) {
 		t.Fatal("the plan does not name its strategy")
 	}
-	write(t, file, older)
+	filetest.Write(t, file, older)
 	if code, _, stderr := call(t, "results", "r", "--only", "explore/one", "--runs", "20"); code != frame.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
@@ -298,8 +284,8 @@ func TestResultsThatLackARecordingOrHaveAnotherFile(t *testing.T) {
 	if err := errors.Join(os.Remove(recording), os.Mkdir("r/recordings/sub", 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	write(t, "r/notes.md", "")
-	write(t, "r/recordings/sub/1.lockstep", "")
+	filetest.Write(t, "r/notes.md", "")
+	filetest.Write(t, "r/recordings/sub/1.lockstep", "")
 	if code, _, stderr := call(t, check...); code != frame.ExitUsage || !strings.Contains(stderr, "explore/one/verdicts.jsonl: the recording "+recording+" is missing; write it anew: ") || strings.Contains(stderr, "notes") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}

@@ -203,7 +203,7 @@ func TestTheControlGroupIsPlayedFromManySeeds(t *testing.T) {
 func TestFindingsAreWhatSimrunWrites(t *testing.T) {
 	committed := filetest.Contents(t, "../../results")
 	t.Chdir(t.TempDir())
-	writeContents(t, "results", committed)
+	filetest.WriteContents(t, "results", committed)
 	r := &renewal{a: &frame.App{Program: testProgram(), Host: sim.NewHost(t)}, dir: "results", stop: t.Context()}
 	parts := partsChecked(t, r, comparedWithParts)
 	if len(parts) != 2 {

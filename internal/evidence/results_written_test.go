@@ -10,6 +10,7 @@ import (
 	"lockstep/cli"
 	"lockstep/cli/frame"
 	"lockstep/explore/survey"
+	"lockstep/internal/filetest"
 )
 
 // The results write a survey anew with the runs that each lock had, whatever a second of this machine is worth.
@@ -34,7 +35,7 @@ func TestASurveyOfAnUnknownLockIsAPart(t *testing.T) {
 	if err := s.WriteJSON(&b); err != nil {
 		t.Fatal(err)
 	}
-	write(t, filepath.Join(dir, survey.LocksFile), b.String())
+	filetest.Write(t, filepath.Join(dir, survey.LocksFile), b.String())
 	if code, out, stderr := call(t, "results", dir, "--only", "survey", "--check"); code != frame.ExitOK || !strings.Contains(out, "0 of 1 parts are older") {
 		t.Errorf("check: exit %d, %s%s", code, out, stderr)
 	}
@@ -59,7 +60,7 @@ func TestFindingsOfAnExhaustiveSearch(t *testing.T) {
 	if code, _, stderr := call(t, "findings", dir, "-o", file); code != frame.ExitOK {
 		t.Fatalf("findings: exit %d\n%s", code, stderr)
 	}
-	if text := read(t, file); !strings.Contains(text, "| 56 schedules (") || !strings.Contains(text, ", not all: ") {
+	if text := filetest.Read(t, file); !strings.Contains(text, "| 56 schedules (") || !strings.Contains(text, ", not all: ") {
 		t.Error(text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"lockstep/cli/frame"
+	"lockstep/internal/filetest"
 )
 
 // repository makes a repository with one document and the results of one failing run, in a new
@@ -18,7 +19,7 @@ func repository(t *testing.T) (recording string) {
 	if err := errors.Join(os.Rename("r", "results"), os.Mkdir("docs", 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	write(t, "docs/a.md", "# A document\n\n[a run](../results/misdelete/setnx-del/1.lockstep)\n")
+	filetest.Write(t, "docs/a.md", "# A document\n\n[a run](../results/misdelete/setnx-del/1.lockstep)\n")
 	return "results/misdelete/setnx-del/1.lockstep"
 }
 
@@ -30,16 +31,16 @@ func TestSite(t *testing.T) {
 			t.Fatalf("exit %d, %q, %q", code, out, stderr)
 		}
 	}
-	if page := read(t, "public/docs/a.html"); !strings.Contains(page, `<a href="../results/misdelete/setnx-del/1.html">a run</a>`) {
+	if page := filetest.Read(t, "public/docs/a.html"); !strings.Contains(page, `<a href="../results/misdelete/setnx-del/1.html">a run</a>`) {
 		t.Error("the document does not lead to the run")
 	}
-	page := read(t, "public/results/misdelete/setnx-del/1.html")
+	page := filetest.Read(t, "public/results/misdelete/setnx-del/1.html")
 	for _, want := range []string{"ended the hold of b/1 on orders at 5.014s", `src="../../../page.js"`, `href="../../../results/index.html"`, "go run ./cmd/simrun replay " + recording} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page of the run has no %q", want)
 		}
 	}
-	if index := read(t, "public/results/index.html"); !strings.Contains(index, `href="../results/misdelete/setnx-del/1.html"`) {
+	if index := filetest.Read(t, "public/results/index.html"); !strings.Contains(index, `href="../results/misdelete/setnx-del/1.html"`) {
 		t.Error("the list of runs does not lead to the run")
 	}
 
@@ -54,24 +55,24 @@ func TestSite(t *testing.T) {
 		}
 	})
 	t.Run("a lock that the program does not know", func(t *testing.T) {
-		text := read(t, recording)
-		write(t, recording, strings.ReplaceAll(text, `"lock":"setnx-del"`, `"lock":"a-foreign-lock"`))
+		text := filetest.Read(t, recording)
+		filetest.Write(t, recording, strings.ReplaceAll(text, `"lock":"setnx-del"`, `"lock":"a-foreign-lock"`))
 		code, out, stderr := call(t, "site", "foreign")
 		if code != frame.ExitOK || stderr != "" || !strings.Contains(out, "2 documents and 0 runs\nthere as files, since this program does not know their locks: 1 recording\n") {
 			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
-		if !strings.Contains(read(t, "foreign/results/misdelete/setnx-del/1.lockstep"), "a-foreign-lock") {
+		if !strings.Contains(filetest.Read(t, "foreign/results/misdelete/setnx-del/1.lockstep"), "a-foreign-lock") {
 			t.Error("the recording is not there")
 		}
-		write(t, recording, text)
+		filetest.Write(t, recording, text)
 	})
 	t.Run("a run that is not the same again", func(t *testing.T) {
-		text := read(t, recording)
-		write(t, recording, strings.Replace(text, `"digest":"`, `"digest":"0`, 1))
+		text := filetest.Read(t, recording)
+		filetest.Write(t, recording, strings.Replace(text, `"digest":"`, `"digest":"0`, 1))
 		if code, _, stderr := call(t, "site", "other"); code != frame.ExitUndecided || !strings.Contains(stderr, "not the same again") {
 			t.Errorf("exit %d, %q", code, stderr)
 		}
-		write(t, recording, text)
+		filetest.Write(t, recording, text)
 	})
 
 	for _, c := range []struct {
@@ -92,7 +93,7 @@ func TestSite(t *testing.T) {
 			}
 		})
 	}
-	if got := read(t, "docs/a.md"); !strings.HasPrefix(got, "# A document") {
+	if got := filetest.Read(t, "docs/a.md"); !strings.HasPrefix(got, "# A document") {
 		t.Error("a document was changed")
 	}
 }

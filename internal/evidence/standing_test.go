@@ -11,6 +11,7 @@ import (
 
 	"lockstep/cli/frame"
 	"lockstep/explore"
+	"lockstep/internal/filetest"
 	"lockstep/scenarios/subject"
 )
 
@@ -128,7 +129,7 @@ func TestStandingRefusesBadInput(t *testing.T) {
 		{"FILE --dir DIR", "campaigns: [{lock: setnx-del}]\nevery: soon", "not a duration"},
 		{"FILE --dir DIR", "campaigns: [{lock: setnx-del}]\ncanaries: [unlock-by-anybody]", "no planted bug"},
 	} {
-		write(t, file, c.standing)
+		filetest.Write(t, file, c.standing)
 		args := strings.Fields(strings.NewReplacer("DIR", filepath.Join(dir, "farm"), "FILE", file).Replace(c.args))
 		code, out, stderr := call(t, append([]string{"standing"}, args...)...)
 		if code != frame.ExitUsage || out != "" || !strings.Contains(stderr, c.want) {

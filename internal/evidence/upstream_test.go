@@ -96,7 +96,7 @@ func TestUpstreamWritesWhatItSaw(t *testing.T) {
 	if code, _, stderr := call(t, one...); code != frame.ExitOK {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
-	table := read(t, out+".md")
+	table := filetest.Read(t, out+".md")
 	for _, want := range []string{
 		"| R-4818-long |", "| #4818 | 2 of 2 | no test | [R-4818-long](upstream/R-4818-long/report.md) |", "2 of 2 defects were seen, 0 of them by a test",
 		"| none known | 2 of 2 | no test | [R-watchdog-leased-level](upstream/R-watchdog-leased-level/report.md) |",
@@ -105,7 +105,7 @@ func TestUpstreamWritesWhatItSaw(t *testing.T) {
 			t.Errorf("the table lacks %q:\n%s", want, table)
 		}
 	}
-	report := read(t, filepath.Join(out, "R-watchdog-leased-level", "report.md"))
+	report := filetest.Read(t, filepath.Join(out, "R-watchdog-leased-level", "report.md"))
 	for _, want := range []string{
 		"**Expected behavior**", "**Actual behavior**", "**Steps to reproduce or test case**", "**Redisson version**\n\n4.7.0", "fake-server 1.2.3",
 		"Thread a/1: lock() on x, lock(10000, MILLISECONDS) on x, at 1s, unlock() on x, sleep 25s.", "2 of 2 runs of the library", "lockWatchdogTimeout 9000", "(acquire) a/1 → nil",
@@ -120,7 +120,7 @@ func TestUpstreamWritesWhatItSaw(t *testing.T) {
 	}
 	command := func(want string) {
 		t.Helper()
-		if got, _, _ := strings.Cut(read(t, out+".md"), "\n"); got != "<!-- written by: go run ./cmd/evidence upstream "+want+" --results "+results+" -->" {
+		if got, _, _ := strings.Cut(filetest.Read(t, out+".md"), "\n"); got != "<!-- written by: go run ./cmd/evidence upstream "+want+" --results "+results+" -->" {
 			t.Errorf("the table names the command %s", got)
 		}
 	}
@@ -131,7 +131,7 @@ func TestUpstreamWritesWhatItSaw(t *testing.T) {
 		t.Fatalf("exit %d, %s", code, stderr)
 	}
 	command("--runs 3 --tries 0") // some of its defects are not named
-	table = read(t, out+".md")
+	table = filetest.Read(t, out+".md")
 	if !strings.Contains(table, "| #4818 | 0 of 3 | no test | the library was not seen to do it |") || !strings.Contains(table, "| R-watchdog-leased-level |") {
 		t.Errorf("the table is\n%s", table)
 	}
@@ -152,7 +152,7 @@ func TestUpstreamSaysWhatCouldNotBePlayed(t *testing.T) {
 	if code != frame.ExitIO || !strings.HasSuffix(stderr, want) {
 		t.Errorf("exit %d, %s; want %d and %q", code, stderr, frame.ExitIO, want)
 	}
-	if table := read(t, out+".md"); !strings.Contains(table, "| R-watchdog-leased-level |") || strings.Contains(table, "| R-4818-long |") {
+	if table := filetest.Read(t, out+".md"); !strings.Contains(table, "| R-watchdog-leased-level |") || strings.Contains(table, "| R-4818-long |") {
 		t.Errorf("the table is\n%s", table)
 	}
 }
@@ -164,7 +164,7 @@ func TestTheTablesOfUpstreamHaveTitles(t *testing.T) {
 		if err := table.write(nil); err != nil {
 			t.Fatal(err)
 		}
-		if text := read(t, table.text); !strings.Contains(text, "\n"+title+"\n") {
+		if text := filetest.Read(t, table.text); !strings.Contains(text, "\n"+title+"\n") {
 			t.Errorf("release %q: the title is not %q:\n%s", release, title, text)
 		}
 	}
@@ -202,7 +202,7 @@ func TestWhatMavenWroteIsCounted(t *testing.T) {
 
 // A story that one JVM cannot play says so.
 func TestAPauseCannotBeExpressedInOneJVM(t *testing.T) {
-	text := strings.Replace(read(t, "../../live/upstream/stories/R-watchdog-leased-level.yaml"), "expect:", "faults: [{at: 20s, pause: a, for: 1s}]\nexpect:", 1)
+	text := strings.Replace(filetest.Read(t, "../../live/upstream/stories/R-watchdog-leased-level.yaml"), "expect:", "faults: [{at: 20s, pause: a, for: 1s}]\nexpect:", 1)
 	sc, err := scenarios.Parse("s.yaml", []byte(text), subject.Find)
 	if err != nil {
 		t.Fatal(err)

@@ -109,6 +109,27 @@ func TestAValueOfAnUnknownThreadMayWait(t *testing.T) {
 	})
 }
 
+// A hold of a value with which nobody was granted the lock is a ghost, which keeps waiters until its lease ends.
+func TestAHoldOfAnUnknownThreadKeepsWaiters(t *testing.T) {
+	const record = `
+			0     a/1 takes
+			10    a/1 releases
+			20    a/1 send acquire nobody=y
+			2000  a/1 exec acquire -> v7 1 32000
+			3000  b/1 waits lock
+			32001 server expire -> free
+			32002 b/1 gets -> b/1 1 62000
+			32100 b/1 releases
+			90000 server leave`
+	unpromised := anybodys
+	unpromised.Promises = model.Promises{model.JudgeLease: {Waived: true}, model.JudgeTidy: {Waived: true}}
+	testJudged(t, []judged{
+		{rule: "until then", lock: unpromised, record: record},
+		{rule: "and no longer", lock: unpromised, record: strings.NewReplacer("32002", "42002", "32100", "42100", "62000", "72000").Replace(record),
+			finds: "liveness bug: b/1 waited for l from 32.001s to 42.003s while nobody believed to hold it"},
+	})
+}
+
 // A lock whose waiters may wait by its design for what is stale may leave a place in the queue that a request takes
 // once it is given up, and no other place.
 func TestARequestThatWasGivenUpMayStandInTheQueue(t *testing.T) {

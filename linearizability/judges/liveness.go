@@ -99,7 +99,8 @@ func (r *run) keptUntil(b belief) int64 {
 
 // unheard returns the times for which the servers held the lock for a thread that was not told, where threads
 // know holds only by their grants. Each lasts until the end of the lease that a request of the thread's call
-// began, or of the last such request if others came late. A call that answers busy leaves no hold behind.
+// began, or of the last such request if others came late. A call that answers busy leaves no hold behind. A hold of
+// an unknown thread lasts until the servers end it.
 func (r *run) unheard(lock string) []span {
 	if !r.Record.Params.PerGrant {
 		return nil
@@ -112,6 +113,10 @@ func (r *run) unheard(lock string) []span {
 	}
 	var out []span
 	for _, h := range r.Holds(lock) {
+		if model.ProcessOf(h.Owner) == "" { // a value with which no call was granted the lock
+			out = append(out, span{h.FromNs(), h.ToNs()})
+			continue
+		}
 		o := r.grantedBy(h.Began)
 		if told[h.Began] || o == nil || o.Caller != h.Owner || o.Outcome == model.Busy {
 			continue

@@ -363,12 +363,12 @@ func (b *recorder) add(l recordLine) {
 		e.Text = e.Do + " of " + word(1)
 	case "lost":
 		message(model.KindLost, word(0))
-		e.Dir, e.Why = word(1), strings.Join(l.words[2:], " ")
+		e.Dir, e.Why = word(1), model.LostReason(strings.Join(l.words[2:], " "))
 	case "woken":
 		e.Kind, e.Msg, e.Dir, e.Channel = model.KindDeliver, b.push(), "push", "channel"
 		b.late = 0
 	case "push", "greeting":
-		e.Kind, e.Msg, e.Dir, e.Why = model.KindLost, b.push(), "push", strings.Join(l.words[1:], " ")
+		e.Kind, e.Msg, e.Dir, e.Why = model.KindLost, b.push(), "push", model.LostReason(strings.Join(l.words[1:], " "))
 		if l.verb == "push" {
 			e.Channel = "channel"
 		}

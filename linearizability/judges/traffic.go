@@ -15,8 +15,9 @@ import (
 const TrafficMost = 20
 
 // judgeTraffic finds waiters that send more than TrafficMost. A lock on several servers may send
-// this number to each server. A message wakes a waiter for one command. Where none comes, an unlock wakes it
-// for two, since a waiter that the server keeps waiting, such as one in BLPOP, waits again once another was faster. Greetings do not count, and neither do commands that a fault met, since
+// this number to each server. A message wakes a waiter for one command. Where none comes, each unlock but the
+// first of the second wakes it for two: a waiter that the server keeps waiting, such as one in BLPOP, waits again once
+// another was faster. Greetings do not count, and neither do commands that a fault met, since
 // they may be sent again.
 // Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
@@ -50,7 +51,7 @@ func judgeTraffic(r *run) []Finding {
 			if n := inSecond(pushed[o.Process], from); n > 0 {
 				return n
 			}
-			return inSecond(freed[o.Lock], from)
+			return max(inSecond(freed[o.Lock], from)-2, 0)
 		}
 		if from, n, ok := burst(sent, woken, most+left); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},

@@ -23,10 +23,13 @@ var accepted = []string{
 	"tidy.bug.acquire.agreed",
 	// An unlock whose request comes after the end of the lease returns no error.
 	"story.release-after-request-5-of-a-waiter.linearizable", "story.other-holder-before-request-1-of-an-unlock.linearizable",
+	"story.other-holder-before-request-2-of-an-unlock.linearizable", "story.other-holder-before-request-3-of-an-unlock.linearizable", "story.other-holder-before-request-4-of-an-unlock.linearizable",
 	"linearizable.bug.unlock.agreed", "linearizable.bug.unlock.lease-ended",
 	// A holder whose keepalives are held up is told after its lease.
 	"story.holder-that-is-cut-off.mutual-exclusion", "story.late-answers-to-renewals.mutual-exclusion",
 	"mutual-exclusion.bug.acquire.lease-ended", "lease.bug.acquire.lease-ended",
+	// Done of the session does not look whether the key is there.
+	"lease.bug.acquire.delete-of-a-key",
 	// An unlock of a hold whose key an operator deleted returns no error, either.
 	"story.queue-that-is-deleted.linearizable", "linearizable.bug.unlock.delete-of-a-key",
 }

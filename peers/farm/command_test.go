@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/cli/frame/frametest"
 	"lockstep/explore"
 	"lockstep/explore/spread"
 	"lockstep/internal/evidence"
@@ -32,15 +33,14 @@ import (
 // This program is simrun with the command farm, and evidence with the command standing. The tests start it, and farms start it to play
 // their runs.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+	frametest.AsProgram(func() {
 		o := lockmain.Options{Farm: farm.JetStream{}}
 		if os.Args[1] == "standing" {
 			evidence.Main(o)
 		}
 		lockmain.Main(o)
-		return
-	}
-	os.Exit(m.Run())
+	})
+	m.Run()
 }
 
 // process is simrun while it runs.

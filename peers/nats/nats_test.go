@@ -19,7 +19,7 @@ const again, againThread = "story.server-restarts-without-its-data.misdelete", "
 
 // late are findings of two causes. A renewal succeeds although the time to live is over. The key of a hold
 // that its holder counts as lost stays until its time to live is over.
-var late = []string{"liveness.bug.acquire.unlock-without-effect", "liveness.bug.acquire.told-of-a-hold-that-stays"}
+var late = []string{"linearizable.bug.unlock.unlock-without-effect", "liveness.bug.acquire.unlock-without-effect", "liveness.bug.acquire.told-of-a-hold-that-stays"}
 
 // endless: an update removes the TTL of a key, so a renewed hold has no end.
 var endless = []string{
@@ -46,9 +46,11 @@ func TestOnTime(t *testing.T) {
 func TestBlind(t *testing.T) {
 	locktest.Run(t, Blind, locktest.Options{
 		Faults: "none", Runs: 100, Accept: []string{existing, again, againThread, "story.pause-past-the-lease.misdelete",
-			"story.late-answers-to-an-acquire.misdelete", "story.other-holder-before-request-1-of-an-unlock.mutual-exclusion"}, Scenarios: stories})
+			"story.late-answers-to-an-acquire.misdelete", "story.other-holder-before-request-1-of-an-unlock.mutual-exclusion",
+			"story.other-holder-before-request-2-of-an-unlock.mutual-exclusion",
+			"story.other-holder-before-request-3-of-an-unlock.mutual-exclusion", "story.other-holder-before-request-4-of-an-unlock.mutual-exclusion"}, Scenarios: stories})
 }
 
 func TestKeyTTL(t *testing.T) {
-	locktest.Run(t, KeyTTL, locktest.Options{Faults: "none", Runs: 50, Accept: append([]string{again}, endless...), Scenarios: stories})
+	locktest.Run(t, KeyTTL, locktest.Options{Faults: "none", Runs: 50, Accept: append([]string{again, "story.two-take-over-at-request-2.lease", "story.two-take-over-at-request-3.lease"}, endless...), Scenarios: stories})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"lockstep/internal/filetest"
 	"lockstep/lockmain"
 	"lockstep/locktest"
 	"lockstep/peers/chubby"
@@ -54,21 +55,12 @@ func files(t *testing.T, glob string) []string {
 	return list
 }
 
-func read(t *testing.T, file string) string {
-	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // A resource that checks the fencing token of a hold loses no update. Without the check the same
 // schedule loses one. In both cases two clients believe that they hold the lock.
 func TestATokenSavesTheResource(t *testing.T) {
 	for _, file := range files(t, "testdata/fenced/*.yaml") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			fenced := read(t, file)
+			fenced := filetest.Read(t, file)
 			expect := regexp.MustCompile(`reference: \{not: \[workload, want, misdelete\]\}`)
 			if n := len(expect.FindAllString(fenced, -1)); n != 1 {
 				t.Fatalf("the scenario has %d expectations of the kind that this test knows", n)
@@ -148,7 +140,7 @@ func TestThePicturesOfTheDebateAreReal(t *testing.T) {
 		}
 		picture = ""
 	}
-	for text := range strings.Lines(read(t, page)) {
+	for text := range strings.Lines(filetest.Read(t, page)) {
 		if after, ok := strings.CutPrefix(text, "    "); ok {
 			picture += after
 			continue
@@ -166,7 +158,7 @@ func TestThePicturesOfTheDebateAreReal(t *testing.T) {
 
 // The links of the page lead to existing files, and the page names each scenario.
 func TestThePageOfTheDebateNamesEachScenario(t *testing.T) {
-	page := read(t, "../../docs/redlock.md")
+	page := filetest.Read(t, "../../docs/redlock.md")
 	for _, file := range slices.Concat(files(t, "testdata/peers-track-record/*.yaml"), files(t, "testdata/fenced/*.yaml")) {
 		if !strings.Contains(page, "](../peers/redsync/"+filepath.ToSlash(file)+")") {
 			t.Errorf("the page says nothing of %s", file)

@@ -13,7 +13,8 @@ import (
 // without a fault.
 var neverAgain = []string{
 	"story.slow-network.liveness", "story.other-hold-before-request-2-of-an-acquire.liveness",
-	"liveness.bug.acquire.agreed",
+	"story.release-before-answer-1-to-a-waiter.liveness", "story.release-before-answer-2-to-a-waiter.liveness", "story.release-before-answer-3-to-a-waiter.liveness",
+	"liveness.bug.acquire.agreed", "liveness.bug.acquire.lost-message",
 }
 
 // deletesFirst is a third one: the client deletes its keys, and then tells the holder.

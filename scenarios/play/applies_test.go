@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/lockimpl"
 	"lockstep/model"
@@ -85,12 +86,21 @@ func TestAScenarioThatALockDoesNotOfferDoesNotApply(t *testing.T) {
 
 // clockless is a server that is never played and has no wall clock, and clocked has one.
 type clockless struct{ sim.Server }
-type clocked struct{ sim.Clocked }
+type clocked struct{ sim.Server }
+
+func (clockless) Parts() sim.Parts { return sim.Parts{Strike: strikes} }
+func (clocked) Parts() sim.Parts {
+	return sim.Parts{Strike: strikes, StepClock: func(int64, time.Duration, *sim.Effects) {}}
+}
+
+func strikes(int64, model.FaultSpec, *sim.Effects) {}
 
 // limited is a server without a failover.
 type limited struct{ sim.Server }
 
-func (limited) Lacks(f model.FaultSpec) string {
+func (l limited) Parts() sim.Parts { return sim.Parts{Strike: strikes, Lacks: l.lacks} }
+
+func (limited) lacks(f model.FaultSpec) string {
 	if f.Server == model.ServerFailover {
 		return "has no replica; it has a restart"
 	}

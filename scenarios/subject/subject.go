@@ -185,11 +185,11 @@ func (s *Subject) Commands() []string {
 	}
 	var all []string
 	for _, n := range s.Servers.New(nil, ServerOptions{}).Nodes {
-		server, tells := n.Server.(sim.Commanded)
-		if !tells {
+		commands := n.Server.Parts().Commands
+		if commands == nil {
 			return nil
 		}
-		all = append(all, server.Commands()...)
+		all = append(all, commands()...)
 	}
 	slices.Sort(all)
 	return slices.Compact(all)
@@ -200,8 +200,8 @@ func (s *Subject) Commands() []string {
 func (s *Subject) Drawing() sim.Drawing {
 	if s.Servers != nil {
 		for _, n := range s.Servers.New(nil, ServerOptions{}).Nodes {
-			if server, tells := n.Server.(sim.Drawable); tells {
-				return server.Drawing()
+			if drawing := n.Server.Parts().Drawing; drawing != nil {
+				return drawing()
 			}
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Commands implements sim.Commanded. A rule can match each of them, but a HELLO only if it asks for
+// Commands is sim.Parts.Commands. A rule can match each of them, but a HELLO only if it asks for
 // RESP3.
 func (*Server) Commands() []string { return commandNames }
 

@@ -48,7 +48,7 @@ type pushing struct {
 	list []*conn
 }
 
-// Open implements sim.Server.
+// Open is sim.Parts.Open.
 func (s *Server) Open(id sim.ConnID) {
 	c := &conn{id: id, pushing: &s.pushing}
 	c.peer = mserver.NewPeer(bufio.NewWriterSize(c, bufferSize))
@@ -86,7 +86,7 @@ func (c *conn) take() []byte {
 	return b
 }
 
-// Pushed implements sim.Server.
+// Pushed is sim.Parts.Pushed.
 func (s *Server) Pushed(list []sim.Push) []sim.Push {
 	if !s.pushing.some.Load() {
 		return list

@@ -318,3 +318,25 @@ func TestGreetingsAreKnown(t *testing.T) {
 		equal(t, text, RequestOf(strings.Fields(text)).Greets, want)
 	}
 }
+
+// Requests that a client of RESP2 writes one by one are answered in their order, too, whatever a rule holds.
+func TestARuleThatHoldsOneOfTwoRequests(t *testing.T) {
+	until := 300 * ms
+	for direction, want := range map[string]string{
+		"request": `":1\r\n"@302ms "+PONG\r\n"@302ms`,
+		"reply":   `":1\r\n"@301ms "+PONG\r\n"@301ms`,
+	} {
+		var got []string
+		s := newStage(model.FaultSpec{Kind: model.FaultRule, Do: "hold", Until: &until, When: model.When{Command: "INCR", Direction: direction, Nth: 1}})
+		dialled(t, s, func(th *sim.Thread, c net.Conn) {
+			for _, request := range []string{"*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n", ping} {
+				if _, err := c.Write([]byte(request)); err != nil {
+					t.Error(err)
+				}
+				th.Sleep(10 * ms)
+			}
+			got = append(got, read(th, c), read(th, c))
+		})
+		equal(t, "answers to a held "+direction, strings.Join(got, " "), want)
+	}
+}

@@ -2,7 +2,7 @@ package redis
 
 import "lockstep/sim"
 
-// Drawing implements sim.Drawable. The commands run scripts, subscribe and delete.
+// Drawing is sim.Parts.Drawing. The commands run scripts, subscribe and delete.
 func (*Server) Drawing() sim.Drawing {
 	return sim.Drawing{
 		Commands: []string{"EVAL", "EVALSHA", "SUBSCRIBE", "UNSUBSCRIBE", "DEL"}, Listen: "SUBSCRIBE",

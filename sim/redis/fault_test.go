@@ -198,7 +198,7 @@ func TestAPartition(t *testing.T) {
 			equal(t, "b", other, "ok@2ms")
 			var why []string
 			for _, e := range pick(r, ofKind(model.KindLost)) {
-				why = append(why, e.Dir+" "+e.Why)
+				why = append(why, e.Dir+" "+string(e.Why))
 			}
 			equal(t, "lost", fmt.Sprint(why), fmt.Sprint(c.why))
 			equal(t, "healed", at(pick(r, ofKind(model.KindFaultEnd))[0]), 3*time.Second)

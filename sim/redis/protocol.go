@@ -16,7 +16,7 @@ import (
 
 var errNoCommand = errors.New("a client wrote what is no command")
 
-// AtOnce implements sim.Server. It answers HELLO as a server that knows only RESP2. The answer
+// AtOnce is sim.Parts.AtOnce. It answers HELLO as a server that knows only RESP2. The answer
 // comes at once because go-redis waits for it while it holds a mutex, and simulated time cannot see
 // a wait for a mutex. A HELLO that asks for RESP3 goes through the world like any other command.
 func (*Server) AtOnce(written []byte) (reply, rest []byte) {
@@ -41,7 +41,7 @@ func asksRESP3(words []string) bool {
 	return len(words) > 1 && strings.EqualFold(words[0], "HELLO") && words[1] == "3"
 }
 
-// Refusal implements sim.Server.
+// Refusal is sim.Parts.Refusal.
 func (*Server) Refusal(text string) []byte { return []byte("-" + text + "\r\n") }
 
 // Decode implements sim.Server.

@@ -237,7 +237,7 @@ func (s *Server) resync() {
 	}
 }
 
-// Describe implements sim.Server. It names the replica that a failover promotes.
+// Describe is sim.Parts.Describe. It names the replica that a failover promotes.
 func (s *Server) Describe(f model.FaultSpec) string {
 	if f.Server != model.ServerFailover || len(s.replicas) == 0 {
 		return f.String()

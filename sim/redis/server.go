@@ -104,10 +104,17 @@ type command struct {
 	said string // as the client wrote it
 }
 
-var _ sim.Clocked = (*Server)(nil)
-
 // New returns a server for one run.
 func New(cfg Config) *Server { return &Server{cfg: cfg} }
+
+// Parts implements sim.Server.
+func (s *Server) Parts() sim.Parts {
+	return sim.Parts{
+		Stop: s.Stop, AtOnce: s.AtOnce, Open: s.Open, Close: s.Close, Pushed: s.Pushed, Next: s.Next, Tick: s.Tick,
+		Strike: s.Strike, Describe: s.Describe, StepClock: s.StepClock, Refusal: s.Refusal, Commands: s.Commands, Drawing: s.Drawing,
+		State: s.State, Leftovers: s.Leftovers,
+	}
+}
 
 // Start implements sim.Server.
 func (s *Server) Start(setup sim.Setup) {
@@ -133,7 +140,7 @@ func (s *Server) Start(setup sim.Setup) {
 	s.notify = notificationsOf(s.cfg.Notify)
 }
 
-// Stop implements sim.Server.
+// Stop is sim.Parts.Stop.
 func (s *Server) Stop() {
 	if s.noShortcuts || s.foreign || s.turns == turnsMax || len(s.m.PubSubChannels("")) > 0 || s.m.PubSubNumPat() > 0 {
 		s.m.Close()
@@ -404,7 +411,7 @@ func (s *Server) execute(c *conn, r *sim.Request) []byte {
 	return reply
 }
 
-// Close implements sim.Server.
+// Close is sim.Parts.Close.
 func (s *Server) Close(nowNs int64, id sim.ConnID, out *sim.Effects) {
 	s.begin(nowNs, out)
 	c := s.conns[id]
@@ -431,7 +438,7 @@ func (s *Server) Close(nowNs int64, id sim.ConnID, out *sim.Effects) {
 // Published returns the number of messages that were published on a channel so far.
 func (s *Server) Published(channel string) int64 { return s.published[channel] }
 
-// State implements sim.Server.
+// State is sim.Parts.State.
 func (s *Server) State(nowNs int64, lock string) *model.LockState {
 	keys := s.At(nowNs)
 	if s.cfg.Observe == nil {
@@ -443,7 +450,7 @@ func (s *Server) State(nowNs int64, lock string) *model.LockState {
 // Scripts returns the scripts that are in the cache from the start, in order.
 func (s *Server) Scripts() []string { return slices.Sorted(slices.Values(s.cfg.Scripts)) }
 
-// Leftovers implements sim.Server.
+// Leftovers is sim.Parts.Leftovers.
 func (s *Server) Leftovers(out *sim.Effects) {
 	for _, k := range s.m.Keys() {
 		out.Record(model.Event{Kind: model.KindLeft, Key: k})
@@ -479,14 +486,14 @@ func (s *Server) setAhead(ahead time.Duration) {
 	_ = s.m.Keys()
 }
 
-// StepClock implements sim.Clocked. A key whose time has passed is gone at once.
+// StepClock is sim.Parts.StepClock. A key whose time has passed is gone at once.
 func (s *Server) StepClock(nowNs int64, by time.Duration, out *sim.Effects) {
 	s.begin(nowNs, out)
 	s.setClock()
 	s.letExpire(func() { s.setAhead(s.ahead + by.Truncate(time.Millisecond)) })
 }
 
-// Next implements sim.Server. The next tick is due when a key runs out. In Redis, a key
+// Next is sim.Parts.Next. The next tick is due when a key runs out. In Redis, a key
 // with n ms to live still exists n ms later and is gone one millisecond after that.
 // miniredis removes the key after n ms. Therefore Next adds half a millisecond to each
 // fresh time to live. PTTL answers the same as before.
@@ -508,7 +515,7 @@ func (s *Server) Next() (atNs int64, ok bool) {
 	return first * int64(time.Millisecond), true
 }
 
-// Tick implements sim.Server. It removes the keys that have run out.
+// Tick is sim.Parts.Tick. It removes the keys that have run out.
 func (s *Server) Tick(nowNs int64, out *sim.Effects) {
 	s.begin(nowNs, out)
 	s.letExpire(s.setClock)
@@ -548,7 +555,7 @@ func (s *Server) sayGone(keys []string, class notifications, event string) {
 	s.invalidate(keys, nil)
 }
 
-// Strike implements sim.Server.
+// Strike is sim.Parts.Strike.
 func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	s.begin(nowNs, out)
 	s.setClock()

@@ -125,7 +125,7 @@ func TestAnInvalidationPassesTheNetwork(t *testing.T) {
 			var fates []string
 			for _, e := range pick(r, func(e model.Event) bool { return e.Dir == "push" && e.Kind != model.KindHit }) {
 				equal(t, "channel", e.Channel, invalidations)
-				fates = append(fates, strings.TrimSpace(string(e.Kind)+" "+e.Why))
+				fates = append(fates, strings.TrimSpace(string(e.Kind)+" "+string(e.Why)))
 			}
 			equal(t, "fate", strings.Join(fates, ", "), c.fate)
 		})

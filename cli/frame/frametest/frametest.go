@@ -4,6 +4,8 @@ package frametest
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -14,6 +16,33 @@ import (
 	"lockstep/internal/quantity"
 	"lockstep/sim"
 )
+
+// AsProgram runs the program in place of the tests, and ends it, if the first argument is no option of
+// tests. A command starts its program again to do a part of it, and the program of a test is the test. So
+// TestMain calls AsProgram.
+func AsProgram(program func()) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		program()
+		os.Exit(0)
+	}
+}
+
+// Start runs this test as the program of AsProgram, in a process of its own. It returns the exit code and
+// what the program prints.
+func Start(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var o, e strings.Builder
+	cmd := exec.Command(self, args...)
+	cmd.Stdout, cmd.Stderr = &o, &e
+	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), o.String(), e.String()
+}
 
 // Call runs a program as a shell would.
 func Call(t *testing.T, p frame.Program, args ...string) (code int, stdout, stderr string) {

@@ -135,10 +135,7 @@ func ReadReply(from io.Reader) (r Reply, err error) {
 	return r, json.Unmarshal(text, &r)
 }
 
-// AtOnce implements sim.Server. Nothing is answered at once.
-func (*Replica) AtOnce(written []byte) (reply, rest []byte) { return nil, written }
-
-// Refusal implements sim.Server. A client takes it for an answer without information.
+// Refusal is sim.Parts.Refusal. A client takes it for an answer without information.
 func (*Replica) Refusal(string) []byte { return Encode(Reply{Error: Refused}) }
 
 // Decode implements sim.Server. The words of a request are its name, its session, its lock

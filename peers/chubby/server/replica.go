@@ -54,11 +54,14 @@ type Replica struct {
 	known map[string]int64
 }
 
-var (
-	_ sim.Clocked = (*Replica)(nil)
-	_ sim.Limited = (*Replica)(nil)
-	_ sim.Peer    = (*Replica)(nil)
-)
+// Parts implements sim.Server. Only the subject of a lock can read its state. A replica sends nothing
+// to a client without a request.
+func (r *Replica) Parts() sim.Parts {
+	return sim.Parts{
+		Close: r.Close, Receive: r.Receive, Next: r.Next, Tick: r.Tick, Strike: r.Strike, StepClock: r.StepClock,
+		Refusal: r.Refusal, Lacks: r.Lacks, Commands: r.Commands, Drawing: r.Drawing, Leftovers: r.Leftovers,
+	}
+}
 
 // Start implements sim.Server. The cell has elected its first replica when the world begins.
 func (r *Replica) Start(sim.Setup) {
@@ -70,26 +73,17 @@ func (r *Replica) Start(sim.Setup) {
 	}
 }
 
-// Stop implements sim.Server.
-func (*Replica) Stop() {}
-
-// Open implements sim.Server.
-func (*Replica) Open(sim.ConnID) {}
-
-// Close implements sim.Server. A call that waits on the connection is given up.
+// Close is sim.Parts.Close. A call that waits on the connection is given up.
 func (r *Replica) Close(_ int64, c sim.ConnID, out *sim.Effects) {
 	if r.master != nil {
 		r.master.hungUp(c, out)
 	}
 }
 
-// Pushed implements sim.Server. The server sends nothing without a request.
-func (*Replica) Pushed(list []sim.Push) []sim.Push { return list }
-
-// Commands implements sim.Commanded.
+// Commands is sim.Parts.Commands.
 func (*Replica) Commands() []string { return slices.Sorted(slices.Values(calls)) }
 
-// Lacks implements sim.Limited.
+// Lacks is sim.Parts.Lacks.
 func (*Replica) Lacks(f model.FaultSpec) string {
 	const has = "; it has a restart with its data, a stall, an isolation and a step of its wall clock"
 	switch {
@@ -107,10 +101,7 @@ func (*Replica) Lacks(f model.FaultSpec) string {
 	return ""
 }
 
-// Describe implements sim.Server.
-func (*Replica) Describe(f model.FaultSpec) string { return f.String() }
-
-// Strike implements sim.Server.
+// Strike is sim.Parts.Strike.
 func (r *Replica) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	switch f.Server {
 	case model.ServerStall:
@@ -125,11 +116,11 @@ func (r *Replica) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	}
 }
 
-// StepClock implements sim.Clocked. A replica measures only durations, by a clock that does not
+// StepClock is sim.Parts.StepClock. A replica measures only durations, by a clock that does not
 // step.
 func (*Replica) StepClock(int64, time.Duration, *sim.Effects) {}
 
-// Next implements sim.Server.
+// Next is sim.Parts.Next.
 func (r *Replica) Next() (atNs int64, ok bool) {
 	at := r.raft.tickNs
 	if r.master != nil {
@@ -140,7 +131,7 @@ func (r *Replica) Next() (atNs int64, ok bool) {
 	return (max(at, r.stalledNs) + grain - 1) / grain * grain, at < math.MaxInt64
 }
 
-// Tick implements sim.Server.
+// Tick is sim.Parts.Tick.
 func (r *Replica) Tick(nowNs int64, out *sim.Effects) {
 	if nowNs >= r.raft.tickNs {
 		r.raft.tickNs = nowNs + int64(tick)
@@ -154,7 +145,7 @@ func (r *Replica) Tick(nowNs int64, out *sim.Effects) {
 	}
 }
 
-// Receive implements sim.Peer.
+// Receive is sim.Parts.Receive.
 func (r *Replica) Receive(nowNs int64, message any, out *sim.Effects) {
 	r.raft.step(nowNs, message.(envelope))
 	r.advance(nowNs, out)
@@ -265,10 +256,7 @@ func (r *Replica) propose(c command) (id uint64) {
 	return c.ID
 }
 
-// State implements sim.Server. Only the subject of a lock can read its state.
-func (*Replica) State(int64, string) *model.LockState { return nil }
-
-// Leftovers implements sim.Server. Only one replica reports them for the cell. The file of a lock
+// Leftovers is sim.Parts.Leftovers. Only one replica reports them for the cell. The file of a lock
 // may stay.
 func (r *Replica) Leftovers(out *sim.Effects) {
 	if r.id != 1 {

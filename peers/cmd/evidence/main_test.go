@@ -2,46 +2,28 @@ package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"lockstep/cli/frame/frametest"
 )
 
 // The tests call this program again.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// command runs the program and returns its exit code and what it prints.
-func command(t *testing.T, args ...string) (code int, out, stderr string) {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var o, e strings.Builder
-	cmd := exec.Command(self, args...)
-	cmd.Stdout, cmd.Stderr = &o, &e
-	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
-	return cmd.ProcessState.ExitCode(), o.String(), e.String()
+	frametest.AsProgram(main)
+	m.Run()
 }
 
 // A whole hunt for the defects of these locks takes hours. So the test asks for a part that does not exist.
 func TestEvidenceHasTheBenchmarks(t *testing.T) {
-	if code, _, stderr := command(t, "bench", "--only", "nothing", "--out", "-"); code != 64 || !strings.Contains(stderr, `there is no part "nothing"`) {
+	if code, _, stderr := frametest.Start(t, "bench", "--only", "nothing", "--out", "-"); code != 64 || !strings.Contains(stderr, `there is no part "nothing"`) {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
 
 func TestEvidenceHasTheFarm(t *testing.T) {
-	if code, _, stderr := command(t, "standing", "nowhere.yaml", "--dir", t.TempDir()); code != 64 || !strings.Contains(stderr, "there is no file nowhere.yaml") {
+	if code, _, stderr := frametest.Start(t, "standing", "nowhere.yaml", "--dir", t.TempDir()); code != 64 || !strings.Contains(stderr, "there is no file nowhere.yaml") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}
 }
@@ -49,11 +31,11 @@ func TestEvidenceHasTheFarm(t *testing.T) {
 // The results have parts of the locks that this program knows. It finds the defects of their libraries.
 func TestEvidenceKnowsTheLocksOfTheResults(t *testing.T) {
 	t.Chdir("../..")
-	code, out, stderr := command(t, "results", "../results", "--check", "--only", "peers-track-record,repeatability")
+	code, out, stderr := frametest.Start(t, "results", "../results", "--check", "--only", "peers-track-record,repeatability")
 	if code != 0 || !strings.Contains(out, " of 2 parts are older than this program") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
-	if code, out, _ := command(t, "__complete", "upstream", "REDSYNC-"); code != 0 || !strings.Contains(out, "REDSYNC-late-clean-up") {
+	if code, out, _ := frametest.Start(t, "__complete", "upstream", "REDSYNC-"); code != 0 || !strings.Contains(out, "REDSYNC-late-clean-up") {
 		t.Errorf("exit %d: %s", code, out)
 	}
 }
@@ -69,7 +51,7 @@ func TestTheFindingsAreWhatThisProgramWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code, out, stderr := command(t, append([]string{"findings"}, dirs...)...)
+	code, out, stderr := frametest.Start(t, append([]string{"findings"}, dirs...)...)
 	_, got, _ := strings.Cut(strings.ReplaceAll(out, "](../results/", "]("), "\n\n|") // links from the folder results
 	_, want, _ := strings.Cut(string(committed), "\n\n|")
 	if code != 0 || got == "" || got != want {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/cli/frame/frametest"
 	"lockstep/lockimpl/redisserver"
 )
 
@@ -60,7 +61,7 @@ func TestLocksOnOtherServersPlayLive(t *testing.T) {
 			t.Parallel() // it mostly waits
 			needs(t, c.programs)
 			for try := 1; ; try++ {
-				code, out, stderr := command(t, "live", file, "--lock", c.lock)
+				code, out, stderr := frametest.Start(t, "live", file, "--lock", c.lock)
 				if code == 0 && strings.Contains(out, " held ") {
 					return
 				}
@@ -87,7 +88,7 @@ func TestWhatIsNotPossibleOnOtherServersIsSaid(t *testing.T) {
 		if err := os.WriteFile(file, []byte(strings.Replace(handOver, "[none]", "["+c.lock+"]", 1)+"faults:\n  - "+c.fault+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		code, out, stderr := command(t, "live", file)
+		code, out, stderr := frametest.Start(t, "live", file)
 		if code != 64 || !strings.Contains(stderr, "own.yaml:11: ") || !strings.Contains(stderr, c.want) {
 			t.Errorf("%s: %s: exit %d: %s%s", c.lock, c.fault, code, out, stderr)
 		}
@@ -96,7 +97,7 @@ func TestWhatIsNotPossibleOnOtherServersIsSaid(t *testing.T) {
 	if err := os.WriteFile(file, []byte(handOver), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if code, out, stderr := command(t, "live", file, "--lock", "etcd-mutex", "--address", "127.0.0.1:1"); code != 64 || !strings.Contains(stderr, "etcd-mutex is not on Redis, and --address is for a Redis server") {
+	if code, out, stderr := frametest.Start(t, "live", file, "--lock", "etcd-mutex", "--address", "127.0.0.1:1"); code != 64 || !strings.Contains(stderr, "etcd-mutex is not on Redis, and --address is for a Redis server") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
 }

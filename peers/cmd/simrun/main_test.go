@@ -3,13 +3,13 @@ package main
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"lockstep/cli/frame"
+	"lockstep/cli/frame/frametest"
 	"lockstep/internal/longtest"
 	"lockstep/live"
 	"lockstep/peers/programs"
@@ -18,27 +18,8 @@ import (
 // The tests call this program again, and so do campaigns, which start it to play their
 // runs.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
-		main()
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// command runs the program and returns its exit code and what it prints.
-func command(t *testing.T, args ...string) (code int, out, stderr string) {
-	t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var o, e strings.Builder
-	cmd := exec.Command(self, args...)
-	cmd.Stdout, cmd.Stderr = &o, &e
-	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
-		t.Fatal(err)
-	}
-	return cmd.ProcessState.ExitCode(), o.String(), e.String()
+	frametest.AsProgram(main)
+	m.Run()
 }
 
 // For a lock of this module, Lockstep's own simrun names the program that knows it, and says whether
@@ -74,7 +55,7 @@ func TestWhichLocksArePossibleLive(t *testing.T) {
 	for _, l := range programs.Locks() {
 		args = append(args, "--lock", l.Name)
 	}
-	code, out, stderr := command(t, args...)
+	code, out, stderr := frametest.Start(t, args...)
 	for _, l := range programs.Locks() {
 		if refused := strings.Contains(stderr, "not possible live: "+l.Name+" is "); code != 64 || refused != l.OnlySimulated {
 			t.Errorf("%s: possible live: %v; want %v. Exit %d: %s%s", l.Name, !refused, !l.OnlySimulated, code, out, stderr)
@@ -83,7 +64,7 @@ func TestWhichLocksArePossibleLive(t *testing.T) {
 }
 
 func TestOtherPeoplesLocksStandBesideTheBuiltIn(t *testing.T) {
-	code, out, stderr := command(t, "list")
+	code, out, stderr := frametest.Start(t, "list")
 	if code != 0 || stderr != "" {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
@@ -111,7 +92,7 @@ func TestARuleNamesACommandOfTheLocksServers(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		code, out, stderr := command(t, "run", file)
+		code, out, stderr := frametest.Start(t, "run", file)
 		if c.want == "" && code != 0 || c.want != "" && (code != 64 || !strings.Contains(stderr, c.want)) {
 			t.Errorf("%s of %s: exit %d: %s%s", c.command, c.locks, code, out, stderr)
 		}
@@ -120,12 +101,12 @@ func TestARuleNamesACommandOfTheLocksServers(t *testing.T) {
 
 func TestAScenarioThatALockCannotPlayIsNotApplicable(t *testing.T) {
 	const reason = "misdelete.yaml:18: the step lock does not apply: redsync-1 takes no lease from its caller"
-	code, out, _ := command(t, "run", "misdelete", "--lock", "redsync-1", "--lock", "setnx-del")
+	code, out, _ := frametest.Start(t, "run", "misdelete", "--lock", "redsync-1", "--lock", "setnx-del")
 	if code != 0 || !strings.Contains(out, "n/a") || !strings.Contains(strings.Join(strings.Fields(out), " "), reason) ||
 		!strings.Contains(out, "5 runs of 1 pair of scenario and lock; 0 not as expected; 1 pair n/a") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
-	code, out, _ = command(t, "run", "misdelete", "--lock", "redsync-1", "--json")
+	code, out, _ = frametest.Start(t, "run", "misdelete", "--lock", "redsync-1", "--json")
 	var o struct {
 		Verdict    string
 		AsExpected bool `json:"as_expected"`
@@ -135,11 +116,11 @@ func TestAScenarioThatALockCannotPlayIsNotApplicable(t *testing.T) {
 		len(o.Findings) != 1 || o.Findings[0].Finding != "n/a" || !strings.Contains(o.Findings[0].Why, "takes no lease") {
 		t.Errorf("exit %d, %v: %s", code, err, out)
 	}
-	code, out, _ = command(t, "run", "misdelete", "--lock", "redsync-1", "--format", "junit")
+	code, out, _ = frametest.Start(t, "run", "misdelete", "--lock", "redsync-1", "--format", "junit")
 	if code != 0 || !strings.Contains(out, `skipped="1"`) || !strings.Contains(out, "takes no lease") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
-	if code, out, _ = command(t, "matrix", "misdelete", "--lock", "redsync-1", "--lock", "setnx-del"); code != 0 || !strings.Contains(out, "n/a") {
+	if code, out, _ = frametest.Start(t, "matrix", "misdelete", "--lock", "redsync-1", "--lock", "setnx-del"); code != 0 || !strings.Contains(out, "n/a") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
 }
@@ -184,7 +165,7 @@ func TestAFaultThatAServerLacksIsRefused(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		code, out, stderr := command(t, "run", file)
+		code, out, stderr := frametest.Start(t, "run", file)
 		if c.want == "" && code != 0 || c.want != "" && (code != 64 || !strings.Contains(stderr, "own.yaml:8: the fault does not apply: "+c.want)) {
 			t.Errorf("%s: %s: exit %d: %s%s", c.lock, c.fault, code, out, stderr)
 		}
@@ -195,7 +176,7 @@ func TestAFaultThatAServerLacksIsRefused(t *testing.T) {
 // played again.
 func TestACampaignOfSomebodysLock(t *testing.T) {
 	dir := t.TempDir()
-	code, out, stderr := command(t, "explore", "--lock", "redsync-1", "--faults", "all", "--runs", "200", "--seed", "2", "--strategy", "plain", "--jobs", "2", "--out", dir)
+	code, out, stderr := frametest.Start(t, "explore", "--lock", "redsync-1", "--faults", "all", "--runs", "200", "--seed", "2", "--strategy", "plain", "--jobs", "2", "--out", dir)
 	if code > 1 || !strings.Contains(out, "200 runs of redsync-1") {
 		t.Fatalf("exit %d: %s%s", code, out, stderr)
 	}
@@ -203,7 +184,7 @@ func TestACampaignOfSomebodysLock(t *testing.T) {
 	if err != nil || len(recordings) != 1 {
 		t.Fatalf("recordings: %v, %v; %s", recordings, err, out)
 	}
-	code, out, stderr = command(t, "replay", recordings[0])
+	code, out, stderr = frametest.Start(t, "replay", recordings[0])
 	if code != 0 || !strings.Contains(out, "22 commands") {
 		t.Errorf("exit %d: %s%s", code, out, stderr)
 	}
@@ -226,7 +207,7 @@ func TestTheRecordingsAmongTheResultsReplay(t *testing.T) {
 func TestTheTrackRecordIsWhatThisProgramWrites(t *testing.T) {
 	t.Chdir("../..")
 	const folder = "../results/peers-track-record"
-	code, out, stderr := command(t, "matrix", "--tag", "peers-track-record", "--format", "markdown")
+	code, out, stderr := frametest.Start(t, "matrix", "--tag", "peers-track-record", "--format", "markdown")
 	committed, err := os.ReadFile(folder + "/table.md")
 	if err != nil {
 		t.Fatal(err)
@@ -270,7 +251,7 @@ func TestTheSurveysRecordingsReplay(t *testing.T) {
 func replay(t *testing.T, recordings []string) {
 	t.Helper()
 	for _, file := range recordings {
-		if code, out, stderr := command(t, "replay", file); code != 0 {
+		if code, out, stderr := frametest.Start(t, "replay", file); code != 0 {
 			t.Errorf("%s: exit %d; if the same decisions are meant to give another record, raise the number sim.Version\n%s%s", file, code, out, stderr)
 		}
 	}

@@ -78,6 +78,11 @@ type Entry struct {
 	Expires        time.Duration // from now until the lease of the key is over, if it has one; the server notices up to 0.5 s later
 }
 
+// Parts implements sim.StreamServer. The locks of a subject are read with Entries.
+func (s *Server) Parts() sim.Parts {
+	return sim.Parts{Stop: s.Stop, Strike: s.Strike, Lacks: s.Lacks, Leftovers: s.Leftovers}
+}
+
 // Boot implements sim.StreamServer.
 func (s *Server) Boot(setup sim.Setup) error {
 	s.setup, s.seen = setup, map[string][]Entry{}
@@ -188,7 +193,7 @@ func (m *member) end() {
 	_ = os.RemoveAll(m.dir)
 }
 
-// Stop implements sim.StreamServer.
+// Stop is sim.Parts.Stop.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +203,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Lacks implements sim.StreamServer.
+// Lacks is sim.Parts.Lacks.
 func (*Server) Lacks(f model.FaultSpec) string {
 	const has = "; it has a restart with its data and the deletion of keys"
 	switch {
@@ -214,10 +219,7 @@ func (*Server) Lacks(f model.FaultSpec) string {
 	return ""
 }
 
-// Describe implements sim.StreamServer.
-func (*Server) Describe(f model.FaultSpec) string { return f.String() }
-
-// Strike implements sim.StreamServer: a crash, after which the server starts again with
+// Strike is sim.Parts.Strike: a crash, after which the server starts again with
 // what it had written to its directory, or an operator who deletes keys. A server that is down has nobody
 // who could delete them.
 func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
@@ -311,10 +313,7 @@ func (m *member) lessor() lease.Lessor {
 	return *(*lease.Lessor)(unsafe.Pointer(field.UnsafeAddr()))
 }
 
-// State implements sim.StreamServer. The locks of a subject are read with Entries.
-func (*Server) State(int64, string) *model.LockState { return nil }
-
-// Leftovers implements sim.StreamServer.
+// Leftovers is sim.Parts.Leftovers.
 func (s *Server) Leftovers(out *sim.Effects) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,7 +2,7 @@ package server
 
 import "lockstep/sim"
 
-// Drawing implements sim.Drawable. A client treats all these errors alike. There are six, since
+// Drawing is sim.Parts.Drawing. A client treats all these errors alike. There are six, since
 // with a list of another length the seeds would draw other runs.
 func (*Server) Drawing() sim.Drawing {
 	return sim.Drawing{Errors: []string{"ERR injected", "LOADING injected", "READONLY injected", "TRYAGAIN injected", "BUSY injected", "NOSCRIPT injected"}}

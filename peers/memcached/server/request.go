@@ -21,10 +21,7 @@ const (
 	flagsSize = 4
 )
 
-// AtOnce implements sim.Server. Nothing is answered at once.
-func (*Server) AtOnce(written []byte) (reply, rest []byte) { return nil, written }
-
-// Refusal implements sim.Server.
+// Refusal is sim.Parts.Refusal.
 func (*Server) Refusal(text string) []byte { return []byte("SERVER_ERROR " + text + lineEnd) }
 
 // Decode implements sim.Server. The words of a request are its line and, if it has one, its data

@@ -48,13 +48,17 @@ type item struct {
 	ends   int64 // by the clock; 0: never
 }
 
-var (
-	_ sim.Clocked = (*Server)(nil)
-	_ sim.Limited = (*Server)(nil)
-)
-
 // New returns a server for one run.
 func New() *Server { return &Server{} }
+
+// Parts implements sim.Server. Only the subject of a lock can read its state. The server sends nothing
+// without a request.
+func (s *Server) Parts() sim.Parts {
+	return sim.Parts{
+		Next: s.Next, Tick: s.Tick, Strike: s.Strike, StepClock: s.StepClock, Refusal: s.Refusal, Lacks: s.Lacks,
+		Commands: s.Commands, Drawing: s.Drawing, Leftovers: s.Leftovers,
+	}
+}
 
 // Start implements sim.Server.
 func (s *Server) Start(setup sim.Setup) {
@@ -73,22 +77,10 @@ func (s *Server) wall(nowNs int64) int64 {
 	return s.start.Add(time.Duration(nowNs) + s.ahead).Unix()
 }
 
-// Stop implements sim.Server.
-func (*Server) Stop() {}
-
-// Open implements sim.Server.
-func (*Server) Open(sim.ConnID) {}
-
-// Close implements sim.Server.
-func (*Server) Close(int64, sim.ConnID, *sim.Effects) {}
-
-// Pushed implements sim.Server. The server sends nothing without a request.
-func (*Server) Pushed(list []sim.Push) []sim.Push { return list }
-
-// Commands implements sim.Commanded.
+// Commands is sim.Parts.Commands.
 func (*Server) Commands() []string { return commandNames }
 
-// Lacks implements sim.Limited.
+// Lacks is sim.Parts.Lacks.
 func (*Server) Lacks(f model.FaultSpec) string {
 	const has = "; it has a restart without its data, a stall, a step of its wall clock, and the removal of keys"
 	switch {
@@ -104,10 +96,7 @@ func (*Server) Lacks(f model.FaultSpec) string {
 	return ""
 }
 
-// Describe implements sim.Server.
-func (*Server) Describe(f model.FaultSpec) string { return f.String() }
-
-// Strike implements sim.Server. The fault that deletes a key is an eviction, or an operator who
+// Strike is sim.Parts.Strike. The fault that deletes a key is an eviction, or an operator who
 // removes the key. The fault that lets a key expire is an operator who touches it.
 func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	out.Changed = true
@@ -134,7 +123,7 @@ func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	}
 }
 
-// StepClock implements sim.Clocked. Items end by another clock, which does not step. Only a program
+// StepClock is sim.Parts.StepClock. Items end by another clock, which does not step. Only a program
 // that starts later notices the step.
 func (s *Server) StepClock(_ int64, by time.Duration, _ *sim.Effects) { s.ahead += by }
 
@@ -164,7 +153,7 @@ func (s *Server) endsNs(nowNs int64, it *item) (ns int64, ok bool) {
 	return ns, ns < math.MaxInt64
 }
 
-// Next implements sim.Server.
+// Next is sim.Parts.Next.
 func (s *Server) Next() (atNs int64, ok bool) {
 	atNs = math.MaxInt64
 	for _, it := range s.items {
@@ -178,7 +167,7 @@ func (s *Server) Next() (atNs int64, ok bool) {
 	return atNs, atNs < math.MaxInt64
 }
 
-// Tick implements sim.Server. It removes the items that have ended. The real program removes them
+// Tick is sim.Parts.Tick. It removes the items that have ended. The real program removes them
 // when a request asks for them.
 func (s *Server) Tick(nowNs int64, out *sim.Effects) {
 	for _, key := range s.removeEnded(nowNs, out) {
@@ -213,9 +202,6 @@ func (s *Server) find(nowNs int64, key string) *item {
 
 func keyObject(key string) string { return "key " + key }
 
-// State implements sim.Server. Only the subject of a lock can read its state.
-func (*Server) State(int64, string) *model.LockState { return nil }
-
 // Item returns the value of a key at an instant, and the instant at which the key ends;
 // negative: it has no end.
 func (s *Server) Item(nowNs int64, key string) (value string, endsNs int64, ok bool) {
@@ -233,7 +219,7 @@ func (s *Server) Item(nowNs int64, key string) (value string, endsNs int64, ok b
 	return string(it.data), endsNs, true
 }
 
-// Leftovers implements sim.Server.
+// Leftovers is sim.Parts.Leftovers.
 func (s *Server) Leftovers(out *sim.Effects) {
 	for _, key := range s.keys() {
 		out.Record(model.Event{Kind: model.KindLeft, Key: key})

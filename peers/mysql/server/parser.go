@@ -111,7 +111,7 @@ func locksRows(statement ast.Statement) (locks bool) {
 	return locks
 }
 
-// Unsimulated implements sim.PartialStream.
+// Unsimulated is sim.Parts.Unsimulated.
 func (s *Server) Unsimulated() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

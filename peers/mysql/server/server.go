@@ -57,7 +57,7 @@ func Servers(schema ...string) locktest.Servers {
 // is over, or no row.
 const Table = "CREATE TABLE locks (name VARCHAR(64) NOT NULL PRIMARY KEY, owner VARCHAR(64) NOT NULL, expires DATETIME(6) NOT NULL, token BIGINT UNSIGNED NOT NULL)"
 
-// Server is MySQL. It implements sim.ClockedStream.
+// Server is MySQL. It implements sim.StreamServer.
 type Server struct {
 	schema []string // statements that make more tables
 	setup  sim.Setup
@@ -106,6 +106,11 @@ type Row struct {
 	Expires time.Duration // from now, by the wall clock of the server; negative: it is over
 	Endless bool          // it has no expiry
 	Token   uint64
+}
+
+// Parts implements sim.StreamServer. The locks of a subject are read with Holder and Row.
+func (s *Server) Parts() sim.Parts {
+	return sim.Parts{Stop: s.Stop, Strike: s.Strike, StepClock: s.StepClock, Unsimulated: s.Unsimulated, Lacks: s.Lacks, Leftovers: s.Leftovers}
 }
 
 // Boot implements sim.StreamServer.
@@ -220,7 +225,7 @@ func (l *life) sessions() []uint32 {
 	return list
 }
 
-// Stop implements sim.StreamServer.
+// Stop is sim.Parts.Stop.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	l := s.now
@@ -233,7 +238,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Lacks implements sim.StreamServer.
+// Lacks is sim.Parts.Lacks.
 func (s *Server) Lacks(f model.FaultSpec) string {
 	const has = "; it has a restart, a step of its wall clock and the deletion of keys"
 	switch {
@@ -249,10 +254,7 @@ func (s *Server) Lacks(f model.FaultSpec) string {
 	return ""
 }
 
-// Describe implements sim.StreamServer.
-func (*Server) Describe(f model.FaultSpec) string { return f.String() }
-
-// Strike implements sim.StreamServer. After a restart all sessions are over, and with them the user
+// Strike is sim.Parts.Strike. After a restart all sessions are over, and with them the user
 // locks. The fault that deletes a key is an operator who deletes the row of that name, and kills
 // the session that has the user lock of that name.
 func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
@@ -299,7 +301,7 @@ func (l *life) holding(glob string) []uint32 {
 	return slices.Compact(list)
 }
 
-// StepClock implements sim.ClockedStream.
+// StepClock is sim.Parts.StepClock.
 func (s *Server) StepClock(_ int64, by time.Duration, _ *sim.Effects) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -412,10 +414,7 @@ func (l *life) nameOf(session uint32, statement int) string {
 	return fmt.Sprintf("%d.%d.%d", l.number, session, statement)
 }
 
-// State implements sim.StreamServer. The locks of a subject are read with Holder and Row.
-func (*Server) State(int64, string) *model.LockState { return nil }
-
-// Leftovers implements sim.StreamServer. The row of a free lock is no leftover, since it has the
+// Leftovers is sim.Parts.Leftovers. The row of a free lock is no leftover, since it has the
 // newest token.
 func (s *Server) Leftovers(out *sim.Effects) {
 	now := s.clock()

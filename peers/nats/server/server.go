@@ -92,6 +92,11 @@ type Entry struct {
 	Ends time.Time
 }
 
+// Parts implements sim.StreamServer. The locks of a subject are read with Entry.
+func (s *Server) Parts() sim.Parts {
+	return sim.Parts{Stop: s.Stop, Strike: s.Strike, Lacks: s.Lacks, Leftovers: s.Leftovers}
+}
+
 // Boot implements sim.StreamServer.
 func (s *Server) Boot(setup sim.Setup) error {
 	s.setup, s.seen = setup, map[string]Entry{}
@@ -234,7 +239,7 @@ func (r *run) end() {
 	_ = os.RemoveAll(r.dir)
 }
 
-// Stop implements sim.StreamServer.
+// Stop is sim.Parts.Stop.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +253,7 @@ func (s *Server) Stop() {
 	}()
 }
 
-// Lacks implements sim.StreamServer.
+// Lacks is sim.Parts.Lacks.
 func (*Server) Lacks(f model.FaultSpec) string {
 	const has = "; it has a restart with its data and one without"
 	switch {
@@ -262,10 +267,7 @@ func (*Server) Lacks(f model.FaultSpec) string {
 	return ""
 }
 
-// Describe implements sim.StreamServer.
-func (*Server) Describe(f model.FaultSpec) string { return f.String() }
-
-// Strike implements sim.StreamServer: a crash, after which the server starts again with
+// Strike is sim.Parts.Strike: a crash, after which the server starts again with
 // what it had written to its directory, or with an empty directory.
 func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
 	s.mu.Lock()
@@ -328,10 +330,7 @@ func (r *run) entry(bucket Bucket, key string) (Entry, bool) {
 	return e, true
 }
 
-// State implements sim.StreamServer. The locks of a subject are read with Entry.
-func (*Server) State(int64, string) *model.LockState { return nil }
-
-// Leftovers implements sim.StreamServer.
+// Leftovers is sim.Parts.Leftovers.
 func (s *Server) Leftovers(out *sim.Effects) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

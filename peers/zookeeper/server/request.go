@@ -39,7 +39,7 @@ var names = map[int32]string{
 	opReconfig: "RECONFIG", opCreateContainer: "CREATECONTAINER", opCreateTTL: "CREATETTL", opSetWatches: "SETWATCHES", opClose: "CLOSE",
 }
 
-// Commands implements sim.Commanded.
+// Commands is sim.Parts.Commands.
 func (*Server) Commands() []string { return commandNames }
 
 // commandNames are the names of the requests that the server knows, in order.
@@ -58,10 +58,7 @@ const (
 	connectSize = 4 + 8 + 4 + 8 + 4 + 16
 )
 
-// AtOnce implements sim.Server. Nothing is answered at once.
-func (*Server) AtOnce(written []byte) (reply, rest []byte) { return nil, written }
-
-// Refusal implements sim.Server. The protocol has no error with a text, nor an error that belongs
+// Refusal is sim.Parts.Refusal. The protocol has no error with a text, nor an error that belongs
 // to no request. Refusal sends half of a notification, so that the client gives the connection up.
 func (*Server) Refusal(string) []byte {
 	var w writer

@@ -53,14 +53,17 @@ type conn struct {
 	timeoutMs int32
 }
 
-var (
-	_ sim.Clocked = (*Server)(nil)
-	_ sim.Limited = (*Server)(nil)
-)
-
 // New returns a server for one run.
 func New() *Server {
 	return &Server{tickMs: Tick.Milliseconds(), bootMs: time.Hour.Milliseconds()}
+}
+
+// Parts implements sim.Server. Only the subject of a lock can read its state.
+func (s *Server) Parts() sim.Parts {
+	return sim.Parts{
+		Close: s.Close, Pushed: s.Pushed, Next: s.Next, Tick: s.Tick, Strike: s.Strike, StepClock: s.StepClock,
+		Refusal: s.Refusal, Lacks: s.Lacks, Commands: s.Commands, Drawing: s.Drawing, Leftovers: s.Leftovers,
+	}
 }
 
 // Start implements sim.Server.
@@ -91,13 +94,7 @@ func (s *Server) wallMs(nowNs int64) int64 {
 	return s.start.Add(time.Duration(nowNs) + s.ahead).UnixMilli()
 }
 
-// Stop implements sim.Server.
-func (*Server) Stop() {}
-
-// Open implements sim.Server.
-func (*Server) Open(sim.ConnID) {}
-
-// Close implements sim.Server. The session lives on without the connection.
+// Close is sim.Parts.Close. The session lives on without the connection.
 func (s *Server) Close(_ int64, c sim.ConnID, _ *sim.Effects) {
 	s.watches.forget(c)
 	if k := s.conns[c]; k != nil {
@@ -108,7 +105,7 @@ func (s *Server) Close(_ int64, c sim.ConnID, _ *sim.Effects) {
 	}
 }
 
-// Pushed implements sim.Server.
+// Pushed is sim.Parts.Pushed.
 func (s *Server) Pushed(list []sim.Push) []sim.Push {
 	list = append(list, s.pushes...)
 	clear(s.pushes)
@@ -116,7 +113,7 @@ func (s *Server) Pushed(list []sim.Push) []sim.Push {
 	return list
 }
 
-// Lacks implements sim.Limited.
+// Lacks is sim.Parts.Lacks.
 func (*Server) Lacks(f model.FaultSpec) string {
 	const has = "; it has a restart, with and without its data, a stall, a step of its wall clock, and the removal of nodes"
 	switch {
@@ -132,10 +129,7 @@ func (*Server) Lacks(f model.FaultSpec) string {
 	return ""
 }
 
-// Describe implements sim.Server.
-func (*Server) Describe(f model.FaultSpec) string { return f.String() }
-
-// Strike implements sim.Server. An operator deletes the nodes whose paths match. A node with
+// Strike is sim.Parts.Strike. An operator deletes the nodes whose paths match. A node with
 // children that do not match stays.
 func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	s.changed(out)
@@ -159,11 +153,11 @@ func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	}
 }
 
-// StepClock implements sim.Clocked. Sessions end by another clock, which does not step. Only the
+// StepClock is sim.Parts.StepClock. Sessions end by another clock, which does not step. Only the
 // times of nodes come from the wall clock.
 func (s *Server) StepClock(_ int64, by time.Duration, _ *sim.Effects) { s.ahead += by }
 
-// Next implements sim.Server.
+// Next is sim.Parts.Next.
 func (s *Server) Next() (atNs int64, ok bool) {
 	atNs = math.MaxInt64
 	for _, x := range s.sessions {
@@ -175,7 +169,7 @@ func (s *Server) Next() (atNs int64, ok bool) {
 	return atNs, atNs < math.MaxInt64
 }
 
-// Tick implements sim.Server. It ends sessions whose clients were silent for too long, and removes
+// Tick is sim.Parts.Tick. It ends sessions whose clients were silent for too long, and removes
 // empty containers.
 func (s *Server) Tick(nowNs int64, out *sim.Effects) {
 	for _, x := range s.inOrder() {
@@ -254,10 +248,7 @@ func (s *Server) push(c sim.ConnID, x change) {
 	s.pushes = append(s.pushes, sim.Push{Conn: c, Channel: x.path, Bytes: w.frame()})
 }
 
-// State implements sim.Server. Only the subject of a lock can read its state.
-func (*Server) State(int64, string) *model.LockState { return nil }
-
-// Leftovers implements sim.Server. The nodes that every server has are no leftovers.
+// Leftovers is sim.Parts.Leftovers. The nodes that every server has are no leftovers.
 func (s *Server) Leftovers(out *sim.Effects) {
 	for _, path := range s.tree.paths() {
 		if !isSystem(path) {
