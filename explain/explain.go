@@ -5,6 +5,7 @@ package explain
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"lockstep/explore/failure"
 	"lockstep/known"
@@ -183,15 +184,15 @@ func Where(h *sim.Host, v play.Verdict, f judges.Finding) (*Call, *Request) {
 }
 
 func (c *chain) where(h *sim.Host, v play.Verdict) (call *Call, request *Request) {
-	sites := sites(h, v, c.broke)
+	sites, called := sites(h, v, c.broke)
 	if o := c.call; o != nil {
 		call = &Call{Thread: o.Caller, Action: string(o.Action), Lock: o.Lock, CallNs: o.AtNs, Outcome: string(o.Outcome)}
-		if n := len(sites); n > 0 {
+		if n := len(sites); n > 0 && called {
 			call.Site = &sites[n-1]
 		}
 	}
 	if m := c.broke; m != nil {
-		request = &Request{Msg: m.Msg, Name: m.Command, SentNs: m.AtNs, Stack: sites}
+		request = &Request{Msg: m.Msg, Name: nameOf(m), SentNs: m.AtNs, Stack: sites}
 		if len(sites) > 0 {
 			request.Site = &sites[0]
 		}
@@ -252,16 +253,18 @@ func also(v play.Verdict, f judges.Finding) []Also {
 	return list
 }
 
-// sites returns the places of the lock from which a request was sent, the innermost first.
-func sites(h *sim.Host, v play.Verdict, m *trace.Command) []Site {
-	list := []Site{}
+// sites returns the places of the lock from which a request was sent, the innermost first, and whether the goroutine
+// of the caller sent it.
+func sites(h *sim.Host, v play.Verdict, m *trace.Command) (list []Site, called bool) {
+	list = []Site{}
 	if m == nil {
-		return list
+		return list, false
 	}
-	for _, s := range sim.LockSites(v.Writers(h)[m.Msg]) {
+	places := v.Writers(h)[m.Msg]
+	for _, s := range sim.LockSites(places) {
 		list = append(list, Site(s))
 	}
-	return list
+	return list, sim.OfThread(places)
 }
 
 // controlOf describes a run of a control that kept the promise: how it answered the call that broke it.
@@ -284,13 +287,16 @@ func controlOf(kept play.Verdict, run *trace.Run, broke *trace.Call) *Control {
 		c.Answer = string(o.Outcome)
 		c.Text += "; there the call " + string(o.Action) + " of " + o.Caller + " at " + model.At(o.AtNs) + " answers " + string(o.Outcome)
 		if m := decisive(o, o.ReturnedNs()); m != nil {
-			c.Request = m.Command
-			c.Text += ", after the request " + m.Command
+			c.Request = nameOf(m)
+			c.Text += ", after the request " + c.Request
 		}
 		break
 	}
 	return c
 }
+
+// nameOf returns the name of a request: of a segment, what its author or the server says of it.
+func nameOf(m *trace.Command) string { return cmp.Or(strings.Join(m.Asked, " "), m.Says, m.Command) }
 
 // DefectText names a known defect.
 func DefectText(id string) string { return "a known defect: " + id + ", " + known.Title(id) }

@@ -250,7 +250,7 @@ func sourceOf(call *explain.Call, request *explain.Request) (text string) {
 	if request == nil || request.Site == nil {
 		return ""
 	}
-	if call != nil && *call.Site != *request.Site {
+	if call != nil && call.Site != nil && *call.Site != *request.Site {
 		text = fmt.Sprintf("call: %s\n", call)
 	}
 	return text + fmt.Sprintf("request: %s\n", request)

@@ -350,6 +350,8 @@ func (b *builder) traffic(e *model.Event) {
 	command := e.Command
 	if len(e.Asked) > 0 {
 		command = Clip(strings.Join(e.Asked, " "), 60)
+	} else if e.Says != "" {
+		command = Clip(e.Says, 60)
 	}
 	name := cmp.Or(string(script), command)
 	if script != "" && command != "" && !e.Program {

@@ -150,7 +150,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if !c.p.dead {
 		w.record(&model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks,
-			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Greets: r.Greets, Asked: m.asked, Guessed: by.Guessed})
+			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Greets: r.Greets, Asked: m.asked, Says: r.Says, Guessed: by.Guessed})
 	}
 	if c.p.paused() {
 		c.p.held = append(c.p.held, func() { w.transmit(m) })
@@ -277,7 +277,7 @@ func (w *World) executed(m *message, reply Reply, changed bool) {
 	c := m.conn
 	w.record(&model.Event{Kind: model.KindExec, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 		Command: m.request.Name, Script: m.cmd.Script, Args: m.request.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: reply.Shown, Answer: reply.Answer,
-		Listens: m.request.Listens, Channels: m.request.Channels, Program: m.request.Program, Greets: m.request.Greets, Asked: m.asked})
+		Listens: m.request.Listens, Channels: m.request.Channels, Program: m.request.Program, Greets: m.request.Greets, Asked: m.asked, Says: m.request.Says})
 	if changed {
 		c.node.look(m)
 	}

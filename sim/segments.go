@@ -38,7 +38,13 @@ type StreamServer interface {
 }
 
 // Segments returns a server whose connections the world delivers by segments.
-func Segments(s StreamServer) Server { return &segments{StreamServer: s, ends: map[ConnID]*end{}} }
+func Segments(s StreamServer) Server {
+	says := s.Parts().Says
+	if says == nil {
+		says = func(string) string { return "" }
+	}
+	return &segments{StreamServer: s, says: says, ends: map[ConnID]*end{}}
+}
 
 // Streaming returns the StreamServer from which Segments made s; nil for other servers.
 func Streaming(s Server) StreamServer {
@@ -51,6 +57,7 @@ func Streaming(s Server) StreamServer {
 // segments makes a StreamServer a Server that knows a single request: the bytes of a segment.
 type segments struct {
 	StreamServer
+	says   func(segment string) string
 	failed error // of Boot
 	wake   func()
 
@@ -101,8 +108,8 @@ func (s *segments) Parts() Parts {
 func (*segments) Start(Setup) {}
 
 // Decode implements Server: the whole text is one request.
-func (*segments) Decode(text string) (Request, string, error) {
-	return Request{Name: model.SegmentCommand, Words: []string{text}, Shown: []string{sizeOf(len(text))}, Marks: true, Streams: true}, "", nil
+func (s *segments) Decode(text string) (Request, string, error) {
+	return Request{Name: model.SegmentCommand, Words: []string{text}, Shown: []string{sizeOf(len(text))}, Says: s.says(text), Marks: true, Streams: true}, "", nil
 }
 
 func sizeOf(n int) string { return fmt.Sprintf("%d bytes", n) }

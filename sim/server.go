@@ -94,6 +94,10 @@ type Parts struct {
 	// known command, and one error.
 	Drawing func() Drawing
 
+	// Says returns a short text of the requests in a segment, for people: the name of each, and its key. It returns
+	// "" if it cannot read the segment, such as the rest of a longer one. Only a StreamServer has it.
+	Says func(segment string) string
+
 	// State returns the state that the server holds for a lock; nil: none.
 	State func(nowNs int64, lock string) *model.LockState
 	// Leftovers records what the server still has after all have left.
@@ -202,6 +206,8 @@ type Request struct {
 	Words []string
 	// Shown are the arguments for the record.
 	Shown []string
+	// Says is a short text of the requests in a segment, for people; "": unknown.
+	Says string
 	// Channels are the channels that the request names, which rules match.
 	Channels []string
 	// Listens says whether the request starts or stops listening to Channels.

@@ -2,9 +2,11 @@ package sim
 
 import (
 	"cmp"
+	"path"
 	"reflect"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -61,6 +63,13 @@ func LockSites(places []Site) []Site {
 		modules = append(modules, m.Path)
 	}
 	return lockSites(places, modules)
+}
+
+// OfThread reports whether the goroutine that stood at these places was that of a thread, which calls the lock, and
+// not one that the lock or its client had started.
+func OfThread(places []Site) bool {
+	player := path.Join(path.Dir(here), "scenarios/play")
+	return slices.ContainsFunc(places, func(at Site) bool { return packageOf(at.Function) == player })
 }
 
 // lockSites is LockSites for a program of these modules, of which the first is the main module.

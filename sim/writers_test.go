@@ -58,6 +58,9 @@ func TestTheSitesOfALock(t *testing.T) {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
+	if threads, client := []Site{client[0], at("example.com/shop.release"), play[1]}, client; !OfThread(threads) || OfThread(client) {
+		t.Error("a thread is not told from a goroutine of the client")
+	}
 	if got := lockSites([]Site{at("example.com/shop.send"), at("example.com/shop.Unlock")}, modules); len(got) != 2 {
 		t.Errorf("a lock that writes to the connection itself: %v", got)
 	}

@@ -110,7 +110,7 @@ type Row struct {
 
 // Parts implements sim.StreamServer. The locks of a subject are read with Holder and Row.
 func (s *Server) Parts() sim.Parts {
-	return sim.Parts{Stop: s.Stop, Strike: s.Strike, StepClock: s.StepClock, Unsimulated: s.Unsimulated, Lacks: s.Lacks, Leftovers: s.Leftovers}
+	return sim.Parts{Stop: s.Stop, Strike: s.Strike, StepClock: s.StepClock, Unsimulated: s.Unsimulated, Says: says, Lacks: s.Lacks, Leftovers: s.Leftovers}
 }
 
 // Boot implements sim.StreamServer.
