@@ -218,7 +218,7 @@ func (c *chain) addFinding() {
 	}
 }
 
-// thread adds what a thread did last before a finding that names no call: its last call, its last hold, its last
+// thread adds the last actions of a thread before a finding that names no call: its last call, its last hold, its last
 // read and write of the resource of the finding, and the end of its process.
 func (c *chain) thread(who string) {
 	f, lock := c.finding, c.finding.Lock
@@ -326,7 +326,7 @@ func (c *chain) called(o *trace.Call) int {
 	return i
 }
 
-// command adds a request: its call, its sending, what faults did to it, and what the server did. It returns the index of
+// command adds a request: its call, its sending, the faults that met it, and its run on the server. It returns the index of
 // the last of these events up to the finding.
 func (c *chain) command(m *trace.Command) int {
 	sent := c.index[m.Event]
@@ -364,7 +364,7 @@ func (c *chain) command(m *trace.Command) int {
 	return last
 }
 
-// change adds a change of a lock: what made it, and the hold that it met. It returns the index of the change.
+// change adds a change of a lock with its cause and the hold that it met. It returns the index of the change.
 func (c *chain) change(x *trace.Change) int {
 	i, ok := c.states[x.After]
 	if !ok {
@@ -407,7 +407,8 @@ func (c *chain) lapse(change int) int {
 	return -1
 }
 
-// hold adds the grant of a hold, the last change of its lease, and what kept its owner from keeping it.
+// hold adds the grant of a hold, the last change of its lease, and, if the lease ran out, the faults that kept its owner from
+// renewing it.
 func (c *chain) hold(h *trace.Hold) {
 	began := c.change(h.Began)
 	for _, x := range slices.Backward(h.Moved) {

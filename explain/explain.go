@@ -103,7 +103,7 @@ type Site struct {
 	Line     int    `json:"line"`
 }
 
-// Kept says what would have kept the promise.
+// Kept has the remedies: a lock that keeps the promise, and a hint.
 type Kept struct {
 	Control *Control `json:"control"` // null: no such lock is known
 	Hint    string   `json:"hint"`
@@ -128,7 +128,7 @@ type Also struct {
 	AtNs  int64  `json:"at_ns"`
 }
 
-// Commands are the commands about a failure; "" stands for what cannot be done.
+// Commands are the commands about a failure; "" stands for a command that there is not.
 type Commands struct {
 	Replay string `json:"replay"`
 	Shrink string `json:"shrink"`
@@ -210,7 +210,7 @@ func flawed(l *subject.Subject, judge string) bool {
 	return slices.ContainsFunc(known.All, func(d known.Defect) bool { return slices.Contains(d.Judges, judge) && d.Applies(l) })
 }
 
-// breaking returns the indexes of the events of the request that broke the promise, and of what it changed.
+// breaking returns the indexes of the events of the request that broke the promise, and of the changes that it made.
 func (c *chain) breaking() (list []int) {
 	m := c.broke
 	if m == nil {
@@ -295,7 +295,7 @@ func controlOf(kept play.Verdict, run *trace.Run, broke *trace.Call) *Control {
 	return c
 }
 
-// nameOf returns the name of a request: of a segment, what its author or the server says of it.
+// nameOf returns the name of a request. A segment has the name that its author or the server gives it.
 func nameOf(m *trace.Command) string { return cmp.Or(strings.Join(m.Asked, " "), m.Says, m.Command) }
 
 // DefectText names a known defect.

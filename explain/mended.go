@@ -255,7 +255,7 @@ func (m Mend) Text() string {
 		}
 	}
 	for _, o := range m.Other {
-		b.WriteString(report.Wrap(fmt.Sprintf("another promise is broken, as it may have been before: %s, %s %d: %s", o.Judge, o.Part, o.Run, o.Why), "", textWidth))
+		b.WriteString(report.Wrap(fmt.Sprintf("%s is broken, too, and may have been before (%s, run %d): %s", o.Judge, o.Part, o.Run, o.Why), "", textWidth))
 	}
 	return b.String()
 }
