@@ -134,7 +134,13 @@ func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.
 	const again = "a test that finds the failure writes its recording again, and so does simrun run --out DIR"
 	fail := func(offset int, format string, args ...any) (*Recording, *scenarios.Scenario, *subject.Subject, error) {
 		line, column := position(text, offset)
-		return nil, nil, nil, &scenarios.FileError{File: file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
+		err := &scenarios.FileError{File: file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
+		for _, arg := range args {
+			if cause, ok := arg.(error); ok {
+				err.Cause = cause
+			}
+		}
+		return nil, nil, nil, err
 	}
 	begin := 0
 	for begin < len(text) && text[begin] == '#' {
