@@ -160,12 +160,15 @@ func Of(h *sim.Host, v play.Verdict, f judges.Finding, recording, hint string, c
 		},
 		events: c.events(),
 	}
-	breaks := c.breaking()
+	breaks, shown := c.breaking(), map[int]bool{}
 	for _, s := range report.Steps(x.run, x.events) {
 		e := Event{Event: s.Event + 1, AtNs: s.AtNs, Kind: string(v.Played.Record.Events[s.Event].Kind), Lane: s.Lane, Text: s.Text, After: []int{}, Breaks: slices.Contains(breaks, s.Event)}
 		for _, i := range c.after[s.Event] {
-			e.After = append(e.After, i+1)
+			if shown[i] {
+				e.After = append(e.After, i+1)
+			}
 		}
+		shown[s.Event] = true
 		x.Events = append(x.Events, e)
 	}
 	x.Call, x.Request = c.where(h, v)
