@@ -326,13 +326,15 @@ func WriteTally(dir, program string, o Tally, small []Shrunk) error {
 // removeFound removes what a campaign keeps in FoundDir, and the folders that it leaves empty.
 func removeFound(dir string) error {
 	found := filepath.Join(dir, FoundDir)
-	files, err := filepath.Glob(filepath.Join(found, "*", "run-*.lockstep"))
-	if err != nil {
-		return err
-	}
-	for _, file := range files {
-		if err := removeFile("", file); err != nil {
+	for _, name := range []string{"run-*.lockstep", ".run-*.lockstep*"} { // the second is what a process was writing when it died
+		files, err := filepath.Glob(filepath.Join(found, "*", name))
+		if err != nil {
 			return err
+		}
+		for _, file := range files {
+			if err := removeFile("", file); err != nil {
+				return err
+			}
 		}
 	}
 	_ = os.Remove(found) // it stays if it has more files

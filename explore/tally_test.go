@@ -118,3 +118,30 @@ func TestAFinishedCampaignRemovesOnlyItsOwnRecordings(t *testing.T) {
 		t.Errorf("the empty folder: %v", err)
 	}
 }
+
+// What a campaign keeps of the failures that it has not made small goes, with what a process was writing when it died. The
+// folder stays if it has anything else.
+func TestRemoveFound(t *testing.T) {
+	for _, other := range []string{"", "notes.txt"} {
+		dir := t.TempDir()
+		group := filepath.Join(dir, FoundDir, "misdelete.bug")
+		if err := os.MkdirAll(group, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"run-6.lockstep", ".run-6.lockstep1130947608", other} {
+			if name == "" {
+				continue
+			}
+			if err := os.WriteFile(filepath.Join(group, name), nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := removeFound(dir); err != nil {
+			t.Fatal(err)
+		}
+		left, err := os.ReadDir(group)
+		if other == "" && !errors.Is(err, fs.ErrNotExist) || other != "" && (len(left) != 1 || left[0].Name() != other) {
+			t.Errorf("beside %q it leaves %v, %v", other, left, err)
+		}
+	}
+}

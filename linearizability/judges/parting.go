@@ -27,6 +27,7 @@ const (
 	Agreed           PartingKind = "agreed"
 	PartedLate       PartingKind = "late-request-of-acquire"
 	PartedUnheard    PartingKind = "unheard-grant"
+	PartedClosed     PartingKind = "grant-of-a-closed-client"
 	PartedExpired    PartingKind = "lease-ended"
 	PartedByFault    PartingKind = "fault"
 	PartedBySelf     PartingKind = "hold-ended-by-its-own-call"
@@ -115,6 +116,8 @@ func (r *run) apart(lock string) []disagreement {
 			continue
 		case c.AtNs > o.ReturnedNs():
 			d.Kind = PartedLate
+		case o.Outcome == model.Granted && r.goneAt(o.Caller) <= o.ReturnedNs():
+			d.Kind = PartedClosed
 		default:
 			d.Kind = PartedUnheard
 		}

@@ -108,5 +108,6 @@ func TestAClientWithOneWriter(t *testing.T) {
 		t.Errorf("it passed:\n%s", text)
 	}
 	mustContain(t, text, "has one writer and looks first breaks mutual-exclusion: ")
-	locktest.Run(t, wrong["has one writer"], locktest.Options{Runs: longtest.Size(t, 20, 300), Profile: "full"})
+	// The writer sends nothing while it waits for the answer to another thread, which a fault may put off.
+	locktest.Run(t, wrong["has one writer"], locktest.Options{Runs: longtest.Size(t, 20, 300), Profile: "full", Accept: []string{"liveness.bug.acquire.agreed"}})
 }
