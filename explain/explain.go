@@ -87,9 +87,11 @@ type Call struct {
 
 // A Request is the request that broke the promise.
 type Request struct {
-	Msg    int    `json:"msg"`
-	Name   string `json:"name"`
-	SentNs int64  `json:"sent_ns"`
+	Msg  int    `json:"msg"`
+	Name string `json:"name"`
+	// Args are the arguments, without the text of a script; of a segment that nobody could read, its size.
+	Args   []string `json:"args"`
+	SentNs int64    `json:"sent_ns"`
 	// Victim is the owner of a hold that the request ended or changed, although it was not sent for that owner; "": none.
 	Victim string `json:"victim"`
 	Site   *Site  `json:"site"`  // the line that sent it; null: not known, as when a goroutine of the client wrote it
@@ -195,7 +197,10 @@ func (c *chain) where(h *sim.Host, v play.Verdict) (call *Call, request *Request
 		}
 	}
 	if m := c.broke; m != nil {
-		request = &Request{Msg: m.Msg, Name: nameOf(m), SentNs: m.AtNs, Stack: sites}
+		request = &Request{Msg: m.Msg, Name: nameOf(m), Args: []string{}, SentNs: m.AtNs, Stack: sites}
+		if request.Name == m.Command { // else it says more than the size of a segment
+			request.Args = append(request.Args, m.Args...)
+		}
 		if len(sites) > 0 {
 			request.Site = &sites[0]
 		}

@@ -100,7 +100,11 @@ func (r *Request) String() string {
 	if r == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s, sent at %s", r.Name, model.At(r.SentNs)) + r.Site.behind()
+	name := r.Name
+	if len(r.Args) == 1 { // the key; the arguments of other requests are long
+		name += " " + r.Args[0]
+	}
+	text := fmt.Sprintf("%s, sent at %s", name, model.At(r.SentNs)) + r.Site.behind()
 	for i := range r.Stack[min(1, len(r.Stack)):min(callersMost, len(r.Stack))] {
 		text += strings.Replace(r.Stack[i+1].behind(), ",", ", called by", 1)
 	}
