@@ -31,7 +31,7 @@ var verbs = map[string]verb{
 	"get": get, "getset": getset,
 	"del": del, "delete": del, "unlink": del,
 	"expire": expire, "pexpire": expire, "expireat": expire, "pexpireat": expire,
-	"watch": watch, "incr": incr, "incrby": incr,
+	"watch": watch, "incr": incr, "incrby": incr, "eval": script, "evalsha": script,
 }
 
 // lease says whether a command that takes a lock gives it a lease.
@@ -154,7 +154,7 @@ func (r *reading) method(c *command, path, name string, args []ast.Expr, fn *typ
 			c.lease = given
 		}
 	}
-	if v == "" || v != watch && len(args) == 0 {
+	if v == "" || v == script || v != watch && len(args) == 0 {
 		return nil
 	}
 	c.verb = v
@@ -200,6 +200,8 @@ func (r *reading) written(c *command, name string, args []ast.Expr) []ast.Expr {
 		c.lease = never
 	case "DEL", "UNLINK":
 		return args
+	case "EVAL", "EVALSHA":
+		return args[min(2, len(args)):] // behind the script and the number of keys
 	}
 	if c.verb == setnx && len(args) > 1 {
 		c.value = args[1]

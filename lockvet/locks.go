@@ -26,17 +26,20 @@ func (r *reading) checkCommands() {
 			if !c.of(claim.keys[0]) || !r.sameLock(claim, c) || r.watched(c) {
 				continue
 			}
+			found := false
 			switch c.verb {
 			case del:
-				r.checkDelete(claim, c)
+				found = r.checkDelete(claim, c)
 			case expire:
-				r.checkExtend(claim, c)
+				found = r.checkExtend(claim, c)
 			case getset:
-				r.note(getsetLock, claim, c, "GETSET overwrites the value of whoever holds the lock, even if the caller does not get it; take the lock with SET NX PX alone")
+				found = r.note(getsetLock, claim, c, "GETSET overwrites the value of whoever holds the lock, even if the caller does not get it; take the lock with SET NX PX alone")
 			case get:
-				r.checkClock(c)
+				found = r.checkClock(c)
 			}
-			break
+			if found {
+				break
+			}
 		}
 	}
 	for _, claim := range claims {
@@ -96,13 +99,14 @@ func (r *reading) watched(c *command) bool {
 	return slices.ContainsFunc(r.commands, func(other *command) bool { return other.verb == watch && fn != nil && declared(other.at) == fn })
 }
 
-// note reports what a rule finds at a command, and remembers the key.
-func (r *reading) note(rule string, claim, c *command, format string, args ...any) {
+// note reports what a rule finds at a command, remembers the key, and returns true.
+func (r *reading) note(rule string, claim, c *command, format string, args ...any) bool {
 	if r.reported[rule] == nil {
 		r.reported[rule] = map[string]bool{}
 	}
 	r.reported[rule][claim.keys[0].id] = true
 	r.report(c.call, rule, format, args...)
+	return true
 }
 
 // where says where a lock is taken.
@@ -111,27 +115,27 @@ func (r *reading) where(claim *command) string {
 	return filepath.Base(at.Filename) + ":" + strconv.Itoa(at.Line)
 }
 
-func (r *reading) checkDelete(claim, c *command) {
+// checkDelete, checkExtend and checkClock report whether they found something.
+func (r *reading) checkDelete(claim, c *command) bool {
 	fn := declared(c.at)
 	if claim.lease != given && !r.leasedLater(claim) || fn != nil && onPurpose.MatchString(fn.Name.Name) {
-		return
+		return false
 	}
 	if r.compared(c) {
-		r.note(compareThenDelete, claim, c, "the lease of the lock taken at %s may end between the comparison and this DEL, which then deletes the key of the next owner; compare and delete in one script", r.where(claim))
-		return
+		return r.note(compareThenDelete, claim, c, "the lease of the lock taken at %s may end between the comparison and this DEL, which then deletes the key of the next owner; compare and delete in one script", r.where(claim))
 	}
-	r.note(deleteUnchecked, claim, c, "DEL removes the lock taken at %s whoever holds it; compare its value and delete it in one script", r.where(claim))
+	return r.note(deleteUnchecked, claim, c, "DEL removes the lock taken at %s whoever holds it; compare its value and delete it in one script", r.where(claim))
 }
 
-func (r *reading) checkExtend(claim, c *command) {
+func (r *reading) checkExtend(claim, c *command) bool {
 	if claim.lease != given || innermost(claim.at) == innermost(c.at) {
-		return
+		return false
 	}
 	what := "does not compare the value of the lock taken at %s, so it extends the hold of whoever has it by now; compare and extend in one script"
 	if r.compared(c) {
 		what = "comes after the comparison, and the lease of the lock taken at %s may end between them; compare and extend in one script"
 	}
-	r.note(extendUnchecked, claim, c, "this extension "+what, r.where(claim))
+	return r.note(extendUnchecked, claim, c, "this extension "+what, r.where(claim))
 }
 
 // expiry returns the command that gives a lock its lease in the function that takes it, nil if there is none.
@@ -290,11 +294,12 @@ func (r *reading) isNow(e ast.Expr) bool {
 }
 
 // checkClock reports a comparison of the clock of this machine with the value of a lock.
-func (r *reading) checkClock(c *command) {
+func (r *reading) checkClock(c *command) bool {
 	fn := declared(c.at)
 	if fn == nil {
-		return
+		return false
 	}
+	reported := false
 	read := r.derived(fn, func(e ast.Expr) bool { return e == c.call })
 	now := r.derived(fn, r.isNow)
 	ast.Inspect(fn, func(n ast.Node) bool {
@@ -313,9 +318,11 @@ func (r *reading) checkClock(c *command) {
 		}
 		if found {
 			r.report(n, wallClock, "the process that wrote this time has another clock; let the server end the lease (SET NX PX)")
+			reported = true
 		}
 		return true
 	})
+	return reported
 }
 
 // since reports whether an expression calls time.Since or time.Until.

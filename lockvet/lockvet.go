@@ -61,7 +61,6 @@ var Rules = []Rule{
 var Analyzer = &analysis.Analyzer{
 	Name:     "lockvet",
 	Doc:      doc(),
-	URL:      "https://pkg.go.dev/lockstep/lockvet",
 	Requires: []*analysis.Analyzer{inspect.Analyzer},
 	Run:      run,
 }

@@ -35,7 +35,7 @@ func sarif(patterns []string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	config := &packages.Config{Mode: packages.LoadAllSyntax | packages.NeedModule}
+	config := &packages.Config{Mode: packages.LoadSyntax | packages.NeedModule}
 	pkgs, err := packages.Load(config, patterns...)
 	if err != nil {
 		return false, err
