@@ -50,6 +50,7 @@ type command struct {
 	value    ast.Expr // of setnx; nil if it is not seen
 	lease    lease    // of setnx
 	pipeline bool     // the command is sent together with others
+	fails    bool     // setnx of a key that is there gives an error
 	call     *ast.CallExpr
 	at       inspector.Cursor
 }
@@ -75,6 +76,7 @@ func (r *reading) collect(at inspector.Cursor) {
 		args = args[1:]
 	}
 	path, name := fn.Pkg().Path(), fn.Name()
+	c.fails = strings.HasSuffix(path, "gomemcache/memcache")
 	var names []ast.Expr // of keys
 	switch {
 	case strings.HasSuffix(path, "rueidis/internal/cmds"):
@@ -149,7 +151,7 @@ func (r *reading) method(c *command, path, name string, args []ast.Expr, fn *typ
 		if options["Mode"] == nil || r.text(options["Mode"]) != "NX" {
 			return nil
 		}
-		v, c.lease = setnx, never
+		v, c.lease, c.fails = setnx, never, true
 		if options["TTL"] != nil || options["ExpireAt"] != nil {
 			c.lease = given
 		}

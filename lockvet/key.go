@@ -22,8 +22,8 @@ type key struct {
 	lock bool
 }
 
-// forLocks are the names of things that have to do with locks. "Block" and "clock" are none.
-var forLocks = regexp.MustCompile(`(?i)(^|[^bc])lock|mutex|leader|exclusive|acquire`)
+// forLocks are the names of things that have to do with locks. "Block", "clock" and "leaderboard" are none.
+var forLocks = regexp.MustCompile(`(?i)(^|[^bc])lock|mutex|leader([^b]|$)|exclusive|acquire`)
 
 // keyOf returns what is known of an expression that stands at a place.
 func (r *reading) keyOf(e ast.Expr, at inspector.Cursor) key { return r.key(e, at, 0) }

@@ -47,10 +47,24 @@ func (r *reading) checkCommands() {
 	}
 }
 
-// takesLock reports whether a command takes a lock: it sets a key that was not there, and its key, or
-// the function around it, is named after a lock.
+// takesLock reports whether a command takes a lock: it sets a key that was not there, its key, or the
+// function around it, is named after a lock, and somebody reads whether the key was there.
 func (r *reading) takesLock(c *command) bool {
-	return c.verb == setnx && len(c.keys) == 1 && (c.keys[0].lock || r.inLock(c.at)) && !r.counts(c)
+	return c.verb == setnx && len(c.keys) == 1 && (c.keys[0].lock || r.inLock(c.at)) && !r.counts(c) && (c.pipeline || !unread(c))
+}
+
+// unread reports whether nobody reads if SETNX found a key. Such a key is a mark, as of an account that
+// is locked.
+func unread(c *command) bool {
+	at := c.at
+	if sel, ok := at.Parent().Node().(*ast.SelectorExpr); ok {
+		if sel.Sel.Name == "Err" && !c.fails {
+			return true
+		}
+		at = at.Parent().Parent()
+	}
+	names, dropped := result(at)
+	return dropped || len(names) > 0 && blank(names[0]) && (!c.fails || blank(names[len(names)-1]))
 }
 
 // counts reports whether the function around a command increments its key, which is a counter then.

@@ -102,6 +102,18 @@ func built(ctx context.Context, c rueidis.Client) {
 	}
 }
 
+// An account that is locked is no lock, and neither is a leaderboard.
+func lockAccount(ctx context.Context, rdb *redis.Client) {
+	_ = rdb.SetNX(ctx, "account:locked", 1, time.Hour).Err()
+	rdb.SetNX(ctx, "account:locked", 1, time.Hour)
+	rdb.Del(ctx, "account:locked")
+}
+
+func ranks(ctx context.Context, rdb *redis.Client) bool {
+	rdb.Del(ctx, "leaderboard")
+	return rdb.SetNX(ctx, "leaderboard", 1, time.Hour).Val()
+}
+
 // Comments silence a rule if they give a reason.
 func silenced(ctx context.Context, rdb *redis.Client) {
 	if rdb.SetNX(ctx, "lock:silent", rand.Text(), time.Minute).Val() {
