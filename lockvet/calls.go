@@ -26,8 +26,9 @@ var (
 	// pools are types that choose a connection for each statement.
 	pools = regexp.MustCompile(`^(?:database/sql\.DB|github\.com/jmoiron/sqlx\.DB|github\.com/jackc/pgx/v[45]/pgxpool\.Pool|github\.com/jackc/pgx/v4/pgxpool\.Pool|github\.com/uptrace/bun\.DB|github\.com/go-pg/pg(?:/v\d+)?\.DB)$`)
 
-	sessionLock = regexp.MustCompile(`(?i)\b(?:pg_(?:try_)?advisory_lock(?:_shared)?|get_lock)\s*\(`)
-	xactLock    = regexp.MustCompile(`(?i)\bpg_(?:try_)?advisory_xact_lock(?:_shared)?\s*\(`)
+	sessionLock   = regexp.MustCompile(`(?i)\b(?:pg_(?:try_)?advisory_lock(?:_shared)?|get_lock)\s*\(`)
+	sessionUnlock = regexp.MustCompile(`(?i)\b(?:pg_advisory_unlock(?:_all|_shared)?|release(?:_all)?_locks?)\s*\(`)
+	xactLock      = regexp.MustCompile(`(?i)\bpg_(?:try_)?advisory_xact_lock(?:_shared)?\s*\(`)
 	// lockTable are statements that take over the row of a lock once its expiry is over.
 	lockTable = regexp.MustCompile(`(?is)\b(?:update|insert\s+into|delete\s+from)\s+\S*(?:lock|lease|leader)\S*\s.*\b\w*expir\w*"?\s*<=?\s*(?:\$\d+|\?|@\w+|:\w+)`)
 )
@@ -127,12 +128,24 @@ func (r *reading) checkPool(at inspector.Cursor) {
 		return
 	}
 	text := r.query(call, at)
-	switch pool := types.ExprString(sel.X); {
+	switch {
 	case text == "" || r.oneConnection():
+	case sessionUnlock.MatchString(text):
+		r.unlocks = true
 	case sessionLock.MatchString(text):
-		r.report(call, poolLock, "the lock belongs to the connection that %s chooses for this statement, and the unlock may go to another one; use a Conn", pool)
+		r.pooled = append(r.pooled, call)
 	case xactLock.MatchString(text):
 		r.report(call, poolLock, "the transaction of this statement ends with it, and so does the lock; take it in a Tx")
+	}
+}
+
+// checkUnlocks reports the locks that are taken through a pool, if they are given up through one. A lock
+// that ends when its own pool is closed is none of them.
+func (r *reading) checkUnlocks() {
+	for _, call := range r.pooled {
+		if r.unlocks {
+			r.report(call, poolLock, "the lock belongs to the connection that %s chooses for this statement, and the unlock may go to another one; use a Conn", types.ExprString(call.Fun.(*ast.SelectorExpr).X))
+		}
 	}
 }
 

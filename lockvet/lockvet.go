@@ -52,7 +52,7 @@ var Rules = []Rule{
 	{lossIgnored, "The lock tells its holder that the hold is lost, and nobody listens.", "crashed-watchdog"},
 	{fixedValue, "All holders of a lock write one value, so a comparison before the delete cannot tell them apart.", "results/recordings/SETNX-misdelete.lockstep"},
 	{getsetLock, "GETSET overwrites the value of the holder before the caller knows whether the lock is free.", "results/recordings/wall-clocks-apart.lockstep"},
-	{poolLock, "A lock that belongs to a connection is taken through a pool, which may unlock on another connection.", "results/peers-track-record/unlock-through-the-pool/mysql-get-lock-pool/1.lockstep"},
+	{poolLock, "A lock that belongs to a connection is taken and given up through a pool, which may unlock on another connection.", "results/peers-track-record/unlock-through-the-pool/mysql-get-lock-pool/1.lockstep"},
 	{sharedSession, "Two acquires of one etcd lock with one session both succeed, since the session is the owner.", "peers/known/testdata/ETCD-shared-session/mutual-exclusion.lockstep"},
 	{wallClock, "An expiry that another process wrote is compared with the clock of this one.", "results/recordings/wall-clocks-apart.lockstep"},
 }
@@ -82,6 +82,10 @@ type reading struct {
 	// reported are the ids of the keys for which a rule has reported something.
 	reported map[string]map[string]bool
 	silenced map[silence]bool
+	// pooled are the calls that take locks of connections through pools, and unlocks says whether such
+	// locks are given up through pools, too.
+	pooled  []*ast.CallExpr
+	unlocks bool
 }
 
 // A silence is a rule and a line on which it is silent.
@@ -106,6 +110,7 @@ func run(pass *analysis.Pass) (any, error) {
 		r.checkTable(cur)
 		r.checkSession(cur)
 	}
+	r.checkUnlocks()
 	r.checkCommands()
 	return nil, nil
 }

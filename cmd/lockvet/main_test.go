@@ -25,7 +25,7 @@ func TestTheProgram(t *testing.T) {
 		}
 	}
 	write("go.mod", "module shop\n\ngo 1.26.0\n")
-	write("wrong/wrong.go", "package wrong\n\nimport \"database/sql\"\n\nfunc lock(db *sql.DB) { db.Exec(\"SELECT GET_LOCK('a', 1)\") }\n")
+	write("wrong/wrong.go", "package wrong\n\nimport \"database/sql\"\n\nfunc lock(db *sql.DB) { db.Exec(\"SELECT GET_LOCK('a', 1)\"); db.Exec(\"SELECT RELEASE_LOCK('a')\") }\n")
 	write("right/right.go", "package right\n\nimport \"database/sql\"\n\nfunc lock(conn *sql.Conn) { conn.ExecContext(nil, \"SELECT GET_LOCK('a', 1)\") }\n")
 	for _, command := range [][]string{{tool}, {"go", "vet", "-vettool=" + tool}, {tool, "-sarif"}} {
 		for name, wrong := range map[string]bool{"./wrong": true, "./right": false} {

@@ -17,6 +17,10 @@ func pooled(ctx context.Context, db *sql.DB, pool *pgxpool.Pool) {
 	db.Exec("INSERT INTO budget_lock (id) VALUES ($1)", 1)
 }
 
+func unlock(ctx context.Context, db *sql.DB) {
+	db.ExecContext(ctx, "SELECT pg_advisory_unlock($1)", 1)
+}
+
 func connected(ctx context.Context, db *sql.DB, pool *pgxpool.Pool) error {
 	conn, err := db.Conn(ctx)
 	if err != nil {
