@@ -152,7 +152,7 @@ func (r *reading) checkUnlocks() {
 // query returns the statement that a call sends, "" if it is not constant.
 func (r *reading) query(call *ast.CallExpr, at inspector.Cursor) string {
 	for _, arg := range call.Args {
-		if text := r.sentence(arg, at); text != "" {
+		if text := r.sentence(arg, at, 0); text != "" {
 			return text
 		}
 	}
@@ -160,16 +160,16 @@ func (r *reading) query(call *ast.CallExpr, at inspector.Cursor) string {
 }
 
 // sentence returns the constant text of an expression, or the format that it is made of.
-func (r *reading) sentence(e ast.Expr, at inspector.Cursor) string {
+func (r *reading) sentence(e ast.Expr, at inspector.Cursor, depth int) string {
 	e = ast.Unparen(e)
-	if text := r.text(e); text != "" {
+	if text := r.text(e); text != "" || depth > maxDepth {
 		return text
 	}
 	switch e := e.(type) {
 	case *ast.Ident:
 		if v := r.variable(e); v != nil && !v.IsField() {
 			if value := r.onlyValue(v, at); value != nil {
-				return r.sentence(value, at)
+				return r.sentence(value, at, depth+1)
 			}
 		}
 	case *ast.CallExpr:
@@ -178,7 +178,7 @@ func (r *reading) sentence(e ast.Expr, at inspector.Cursor) string {
 		}
 	case *ast.BinaryExpr:
 		if e.Op == token.ADD {
-			return r.sentence(e.X, at) + r.sentence(e.Y, at)
+			return r.sentence(e.X, at, depth+1) + r.sentence(e.Y, at, depth+1)
 		}
 	}
 	return ""

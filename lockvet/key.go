@@ -25,13 +25,17 @@ type key struct {
 // forLocks are the names of things that have to do with locks. "Block", "clock" and "leaderboard" are none.
 var forLocks = regexp.MustCompile(`(?i)(^|[^bc])lock|mutex|leader([^b]|$)|exclusive|acquire`)
 
+// maxDepth is the greatest number of steps from an expression to what it is made of. A variable may be
+// made of itself.
+const maxDepth = 8
+
 // keyOf returns what is known of an expression that stands at a place.
 func (r *reading) keyOf(e ast.Expr, at inspector.Cursor) key { return r.key(e, at, 0) }
 
 func (r *reading) key(e ast.Expr, at inspector.Cursor, depth int) key {
 	e = ast.Unparen(e)
 	unknown := key{id: fmt.Sprintf("expression at %d", e.Pos())}
-	if depth > 8 {
+	if depth > maxDepth {
 		return unknown
 	}
 	if v := r.TypesInfo.Types[e].Value; v != nil && v.Kind() == constant.String {
@@ -190,9 +194,11 @@ func (r *reading) onlyValue(v *types.Var, at inspector.Cursor) ast.Expr {
 			}
 		case *ast.ValueSpec:
 			for i, name := range n.Names {
-				if i < len(n.Values) && len(n.Names) == len(n.Values) {
-					set(name, n.Values[i])
+				var value ast.Expr // nil for the zero value, and for one result of many
+				if len(n.Names) == len(n.Values) {
+					value = n.Values[i]
 				}
+				set(name, value)
 			}
 		case *ast.RangeStmt:
 			set(n.Key, nil)

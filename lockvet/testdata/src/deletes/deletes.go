@@ -128,3 +128,12 @@ func silenced(ctx context.Context, rdb *redis.Client) {
 	//lockvet:ignore no-lease The work takes a millisecond.
 	rdb.Del(ctx, "lock:silent") // want `delete-unchecked`
 }
+
+// A key that is made of itself.
+func grow(ctx context.Context, rdb *redis.Client) {
+	var key string
+	for range 3 {
+		key = key + "x"
+		rdb.Del(ctx, key)
+	}
+}

@@ -39,3 +39,15 @@ func connected(ctx context.Context, db *sql.DB, pool *pgxpool.Pool) error {
 	tx.Exec("SELECT pg_advisory_xact_lock(7)")
 	return tx.Commit()
 }
+
+// A statement and a key that are made of themselves.
+func grow(db *sql.DB) {
+	s := "SELECT 1"
+	var t string
+	for range 3 {
+		t = t + s
+		db.Exec(t)
+	}
+	u := "a"
+	func() { u := u + u; db.Exec(u) }()
+}
