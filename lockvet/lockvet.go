@@ -46,9 +46,9 @@ const (
 var Rules = []Rule{
 	{deleteUnchecked, "The key of a lock with a lease is deleted without a comparison of its value, so an unlock after the lease ends the hold of the next owner.", "misdelete"},
 	{compareThenDelete, "The value of a lock is compared in one command and the key is deleted in another, and the lease may end between them.", "misdelete-between-get-and-del"},
-	{noLease, "A lock gets its lease in a second command, or never, so a holder that dies may keep it for ever.", "crashed-holder"},
+	{noLease, "A lock gets its lease in a second command, or never, so a holder that dies may keep it for ever.", "results/peers-track-record/crash-of-a-holder-without-an-expiry/memcached-add-forever/1.lockstep"},
 	{extendUnchecked, "The lease of a lock is extended without a comparison of its value in the same command, so a late renewal extends the hold of another owner.", "results/peers-track-record/extend-after-the-hold-is-lost/redsync-5-set-on-extend/1.lockstep"},
-	{resultIgnored, "The result of an unlock or of an extension says whether the lock was still held, and nobody looks at it.", "expiry-in-critical-section"},
+	{resultIgnored, "The result of an unlock or of an extension says whether the lock was still held, and nobody looks at it.", "results/peers-track-record/work-longer-than-the-lease/redislock/1.lockstep"},
 	{lossIgnored, "The lock tells its holder that the hold is lost, and nobody listens.", "crashed-watchdog"},
 	{fixedValue, "All holders of a lock write one value, so a comparison before the delete cannot tell them apart.", "results/recordings/SETNX-misdelete.lockstep"},
 	{getsetLock, "GETSET overwrites the value of the holder before the caller knows whether the lock is free.", "results/recordings/wall-clocks-apart.lockstep"},
