@@ -187,6 +187,7 @@ func (r *reading) written(c *command, name string, args []ast.Expr) []ast.Expr {
 	c.verb = verbs[strings.ToLower(name)]
 	switch strings.ToUpper(name) {
 	case "SET":
+		c.fails = true
 		for _, arg := range args[1:] {
 			switch strings.ToUpper(r.text(arg)) {
 			case "NX":

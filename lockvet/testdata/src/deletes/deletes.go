@@ -51,6 +51,12 @@ func tryLock(ctx context.Context, rdb *redis.Client, resource string) bool {
 	return rdb.SetArgs(ctx, resource, rand.Text(), redis.SetArgs{Mode: "NX", TTL: time.Second}).Err() == nil
 }
 
+func acquireByName(ctx context.Context, rdb *redis.Client) {
+	if rdb.Do(ctx, "SET", "lock:named", rand.Text(), "NX", "PX", 1000).Err() == nil {
+		rdb.Do(ctx, "DEL", "lock:named") // want `delete-unchecked`
+	}
+}
+
 func unlock(ctx context.Context, rdb *redis.Client, resource string) {
 	rdb.Del(ctx, resource) // want `delete-unchecked`
 }
