@@ -19,16 +19,20 @@ var (
 		`|` + etcd + `Mutex\.Unlock$`)
 	extensions = regexp.MustCompile(`^github\.com/(?:go-redsync/redsync(?:/v\d+)?\.Mutex\.(?:Extend|Valid)(?:Context)?|bsm/(?:redislock|redis-lock)\.Lock(?:er)?\.Refresh)$`)
 	// losses are methods with a result that tells of the loss of the lock, which is a channel or a context.
-	losses     = regexp.MustCompile(`^github\.com/(?:hashicorp/consul/api\.(?:Lock\.Lock|Semaphore\.Acquire)|redis/rueidis/rueidislock\.Locker\.(?:WithContext|TryWithContext|ForceWithContext))$`)
-	etcdMutex  = regexp.MustCompile(etcd + `NewMutex$`)
-	etcdLocker = regexp.MustCompile(etcd + `New(?:Mutex|Locker)$`)
-	etcdDone   = regexp.MustCompile(etcd + `(?:Session\.(?:Done|Ctx)|Mutex\.(?:IsOwner|Key|Header))$`)
-	// pools are types that choose a connection for each statement.
-	pools = regexp.MustCompile(`^(?:database/sql\.DB|github\.com/jmoiron/sqlx\.DB|github\.com/jackc/pgx/v[45]/pgxpool\.Pool|github\.com/jackc/pgx/v4/pgxpool\.Pool|github\.com/uptrace/bun\.DB|github\.com/go-pg/pg(?:/v\d+)?\.DB)$`)
+	losses      = regexp.MustCompile(`^github\.com/(?:hashicorp/consul/api\.(?:Lock\.Lock|Semaphore\.Acquire)|redis/rueidis/rueidislock\.Locker\.(?:WithContext|TryWithContext|ForceWithContext))$`)
+	newSession  = regexp.MustCompile(etcd + `NewSession$`)
+	etcdSession = regexp.MustCompile(etcd + `Session$`)
+	etcdMutex   = regexp.MustCompile(etcd + `NewMutex$`)
+	etcdLocker  = regexp.MustCompile(etcd + `New(?:Mutex|Locker)$`)
+	etcdLock    = regexp.MustCompile(etcd + `Mutex\.(?:Lock|TryLock)$`)
+	etcdDone    = regexp.MustCompile(etcd + `(?:Session\.(?:Done|Ctx)|Mutex\.(?:IsOwner|Key|Header))$`)
+	// pools are the methods of types that choose a connection for each statement.
+	pools = regexp.MustCompile(`^(?:database/sql\.DB|github\.com/jmoiron/sqlx\.DB|github\.com/jackc/pgx/v[45]/pgxpool\.Pool|github\.com/uptrace/bun\.DB|github\.com/go-pg/pg(?:/v\d+)?\.DB)\.`)
 
 	sessionLock   = regexp.MustCompile(`(?i)\b(?:pg_(?:try_)?advisory_lock(?:_shared)?|get_lock)\s*\(`)
 	sessionUnlock = regexp.MustCompile(`(?i)\b(?:pg_advisory_unlock(?:_all|_shared)?|release(?:_all)?_locks?)\s*\(`)
-	xactLock      = regexp.MustCompile(`(?i)\bpg_(?:try_)?advisory_xact_lock(?:_shared)?\s*\(`)
+	// xactLock is a statement that takes a lock of a transaction and does nothing else.
+	xactLock = regexp.MustCompile(`(?i)^\s*select\s+pg_(?:try_)?advisory_xact_lock(?:_shared)?\s*\([^;]*\)\s*;?\s*$`)
 	// lockTable are statements that take over the row of a lock once its expiry is over.
 	lockTable = regexp.MustCompile(`(?is)\b(?:update|insert\s+into|delete\s+from)\s+\S*(?:lock|lease|leader)\S*\s.*\b\w*expir\w*"?\s*<=?\s*(?:\$\d+|\?|@\w+|:\w+)`)
 )
@@ -101,7 +105,7 @@ func (r *reading) checkLoss(at inspector.Cursor) {
 		}
 		return
 	}
-	if etcdMutex.MatchString(name) && r.makesSession() && !r.uses(etcdDone) {
+	if etcdMutex.MatchString(name) && r.uses(newSession) && !r.uses(etcdDone) && !r.handsOut(etcdSession) {
 		r.report(call, lossIgnored, "nothing in this package reads Done of the session, so the work goes on after the session and the lock are lost")
 	}
 }
@@ -116,19 +120,27 @@ func (r *reading) uses(names *regexp.Regexp) bool {
 	return false
 }
 
-var newSession = regexp.MustCompile(etcd + `NewSession$`)
-
-func (r *reading) makesSession() bool { return r.uses(newSession) }
+// handsOut reports whether a function of the package returns a value of a type, which others may look at.
+func (r *reading) handsOut(names *regexp.Regexp) bool {
+	for _, obj := range r.TypesInfo.Defs {
+		if fn, ok := obj.(*types.Func); ok {
+			for v := range fn.Signature().Results().Variables() {
+				if names.MatchString(named(v.Type())) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
 
 // checkPool reports a lock of a connection that is taken through a pool of connections.
 func (r *reading) checkPool(at inspector.Cursor) {
 	call := at.Node().(*ast.CallExpr)
-	sel, ok := call.Fun.(*ast.SelectorExpr)
-	if !ok || !pools.MatchString(named(r.TypesInfo.TypeOf(sel.X))) {
+	if _, ok := call.Fun.(*ast.SelectorExpr); !ok || !pools.MatchString(fullName(callee(r.TypesInfo, call))) {
 		return
 	}
-	text := r.query(call, at)
-	switch {
+	switch text := r.query(call, at); {
 	case text == "" || r.oneConnection():
 	case sessionUnlock.MatchString(text):
 		r.unlocks = true
@@ -248,7 +260,7 @@ func (r *reading) locks(fn *ast.FuncDecl) bool {
 	ast.Inspect(fn, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
 			name := fullName(callee(r.TypesInfo, call))
-			found = found || regexp.MustCompile(etcd+`Mutex\.(?:Lock|TryLock)$`).MatchString(name) || name == "sync.Locker.Lock"
+			found = found || etcdLock.MatchString(name) || name == "sync.Locker.Lock"
 		}
 		return !found
 	})

@@ -15,6 +15,9 @@ import (
 // onPurpose are the names of functions that remove a key whoever holds it.
 var onPurpose = regexp.MustCompile(`(?i)force|reset|clear|purge|flush|admin|truncate`)
 
+// redisTx is the type of a transaction with WATCH.
+var redisTx = regexp.MustCompile(`redis.*\.Tx$`)
+
 // checkCommands applies the rules on commands to the locks of the package.
 func (r *reading) checkCommands() {
 	claims := slices.DeleteFunc(slices.Clone(r.commands), func(c *command) bool { return !r.takesLock(c) })
@@ -105,7 +108,7 @@ func (r *reading) watched(c *command) bool {
 			t = f.Type
 		}
 		for _, p := range t.Params.List {
-			if regexp.MustCompile(`redis.*\.Tx$`).MatchString(named(r.TypesInfo.TypeOf(p.Type))) {
+			if redisTx.MatchString(named(r.TypesInfo.TypeOf(p.Type))) {
 				return true
 			}
 		}

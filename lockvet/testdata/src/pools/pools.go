@@ -14,7 +14,14 @@ func pooled(ctx context.Context, db *sql.DB, pool *pgxpool.Pool) {
 	db.QueryRow("SELECT GET_LOCK('orders', 10)")      // want `pool-lock`
 	pool.Exec(ctx, "SELECT pg_advisory_lock(7)")      // want `pool-lock`
 	pool.Exec(ctx, "SELECT pg_advisory_xact_lock(7)") // want `the transaction of this statement ends with it.* \(pool-lock\)`
+	pool.Exec(ctx, "WITH held AS (SELECT pg_advisory_xact_lock(7)) INSERT INTO orders SELECT 1 FROM held")
 	db.Exec("INSERT INTO budget_lock (id) VALUES ($1)", 1)
+}
+
+type store struct{ *sql.DB }
+
+func (s store) lock() {
+	s.Exec("SELECT GET_LOCK('orders', 10)") // want `pool-lock`
 }
 
 func unlock(ctx context.Context, db *sql.DB) {
