@@ -244,14 +244,10 @@ func (r *reading) checkSession(at inspector.Cursor) {
 
 // chosen reports whether a key is made of a parameter of the function.
 func (r *reading) chosen(e ast.Expr, at inspector.Cursor) bool {
-	param := r.derived(declared(at), func(e ast.Expr) bool {
+	return r.derived(declared(at), func(e ast.Expr) bool {
 		v := r.variable(e)
 		return v != nil && !v.IsField() && r.parameter(v, at) && types.Identical(v.Type().Underlying(), types.Typ[types.String])
-	})
-	if v := r.variable(e); v != nil && !v.IsField() && r.parameter(v, at) {
-		return true
-	}
-	return param(e)
+	})(e)
 }
 
 // locks reports whether a function takes a lock in the same call: it calls Lock or TryLock of the mutex.
