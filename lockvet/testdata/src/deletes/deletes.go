@@ -143,3 +143,33 @@ func grow(ctx context.Context, rdb *redis.Client) {
 		rdb.Del(ctx, key)
 	}
 }
+
+// Keys that a method makes.
+type repo struct {
+	rdb *redis.Client
+	ttl time.Duration
+}
+
+func (r *repo) lockKey(city string) string  { return "busy:" + city }
+func (r *repo) cacheKey(city string) string { return "city:" + city }
+
+func (r *repo) Begin(ctx context.Context, city string) bool {
+	return r.rdb.SetNX(ctx, r.lockKey(city), "1", r.ttl).Val()
+}
+
+func (r *repo) End(ctx context.Context, city string) {
+	r.rdb.Del(ctx, r.lockKey(city)) // want `delete-unchecked`
+	r.rdb.Del(ctx, r.cacheKey(city))
+}
+
+// An unlock that is a function literal.
+func obtain(ctx context.Context, rdb *redis.Client, id string) func() {
+	key := "lock:" + id
+	if ok, err := rdb.SetNX(ctx, key, rand.Text(), time.Minute).Result(); !ok || err != nil {
+		return nil
+	}
+	return func() {
+		rdb.Del(ctx, key) // want `delete-unchecked`
+		rdb.Del(ctx, "page:"+id)
+	}
+}
