@@ -130,6 +130,7 @@ var rooms = map[string]room{
 		"bench", "explore/spread", "internal/evidence", "known", "known/defect", "live", "live/upstream", "lockmain", "locktest", "locktest/redistest", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}},
 	"bench": {imports: []string{
 		"explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim", "internal/foreign"}},
+	"lockvet": {},
 	"overlay": {modules: none, words: []*regexp.Regexp{locks, servers, roles}},
 	"cli": {imports: []string{
 		"cli/frame", "explain", "explore", "explore/coverage", "explore/draw", "explore/failure", "explore/shrink", "explore/spread", "explore/strategy", "explore/survey",
@@ -140,6 +141,7 @@ var rooms = map[string]room{
 		"bench", "cli", "cli/frame", "explore", "explore/draw", "explore/spread", "explore/survey", "internal", "internal/counted", "known", "linearizability/judges",
 		"live/planted", "live/upstream", "lockmain", "report", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim", "internal/foreign"}},
 	"cmd":           {imports: []string{"cli/frame", "internal/evidence", "live", "live/java", "lockmain", "scenarios/subject/builtin"}, words: []*regexp.Regexp{apart}},
+	"cmd/lockvet":   {imports: []string{"lockvet"}, words: []*regexp.Regexp{locks, apart}},
 	"cmd/strangers": {imports: []string{"locktest/strangers", "sim"}, words: []*regexp.Regexp{locks, apart}},
 }
 
