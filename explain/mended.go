@@ -71,7 +71,6 @@ type mending struct {
 	sc    *scenarios.Scenario
 	lock  *subject.Subject
 	judge string
-	class judges.Class
 	// told is called before each run; it may be nil.
 	told func(played, of int)
 	mend Mend
