@@ -35,7 +35,7 @@ func TestTheNameOfAThreadIsTakenApart(t *testing.T) {
 	for name, want := range map[string]struct {
 		process string
 		number  int
-	}{"a/1": {"a", 1}, "ab/12": {"ab", 12}, "a": {"", 0}, "": {"", 0}} {
+	}{"a/1": {"a", 1}, "ab/12": {"ab", 12}, "a": {"", 0}, "": {"", 0}, "jhmnk/EtFvY6wUn7o4FBNA==": {"", 0}} {
 		if process, number := ProcessOf(name), NumberOf(name); process != want.process || number != want.number {
 			t.Errorf("%q: process %q, number %d; want %q, %d", name, process, number, want.process, want.number)
 		}

@@ -222,6 +222,9 @@ func ThreadName(process string, thread int) string { return process + "/" + strc
 
 // ProcessOf returns the process of a thread's name, see ThreadName.
 func ProcessOf(thread string) string {
+	if NumberOf(thread) == 0 {
+		return ""
+	}
 	return thread[:max(strings.LastIndexByte(thread, '/'), 0)]
 }
 

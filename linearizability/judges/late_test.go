@@ -109,6 +109,24 @@ func TestAValueOfAnUnknownThreadMayWait(t *testing.T) {
 	})
 }
 
+// Servers that agree on a request may refuse to answer it, and run it later: no request of the call ends the hold then.
+func TestAnUnlockThatRunsWithoutAnAnswer(t *testing.T) {
+	const record = `
+			0    a/1 takes
+			1000 a/1 invoke unlock
+			1000 a/1 send unlock
+			1001 a/1 exec unlock
+			1002 a/1 deliver unlock
+			1005 server ends -> free
+			1010 a/1 return released
+			9000 server leave`
+	silent := strings.NewReplacer("1000 a/1 send unlock", "", "1001 a/1 exec unlock", "", "1002 a/1 deliver unlock", "").Replace(record)
+	testJudged(t, []judged{
+		{rule: "after it was refused", lock: anybodys, record: record},
+		{rule: "but not without a request", lock: anybodys, record: silent, finds: "linearizable bug: l: a/1 release"},
+	})
+}
+
 // A hold of a value with which nobody was granted the lock is a ghost, which keeps waiters until its lease ends.
 func TestAHoldOfAnUnknownThreadKeepsWaiters(t *testing.T) {
 	const record = `
