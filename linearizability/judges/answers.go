@@ -166,8 +166,9 @@ func (r *run) gaveUpBy(o *trace.Call, c *trace.Change) bool {
 	case !r.Record.Params.PerGrant && !r.Record.Params.Uncounted && o.Outcome != model.NotHeld:
 		return c.Call() == o && c.Ended() == (o.Outcome == model.Released) && trace.Levels(c.Before, o.Caller)-trace.Levels(c.After, o.Caller) == 1
 	}
-	if late := c.By == nil && c.Fault == 0 && c.AtNs < c.Before.ExpiresMs*millisecond; late && o.Outcome != model.NotHeld && len(o.Sent) > 0 {
-		return true // servers that agree on a request may run it after they have refused to answer it
+	expires := (c.Before.ExpiresMs + 1) * millisecond
+	if atOnce := expires-millisecond <= c.AtNs && c.AtNs <= expires+int64(r.Record.Params.Uncertainty); c.By == nil && c.Fault == 0 && !atOnce && o.Outcome != model.NotHeld && len(o.Sent) > 0 {
+		return true // not the end of the lease: servers that agree on a request may run it after they have refused to answer it
 	}
 	// An unlock that found nothing may have come after another part of its process, such as a close, gave the hold up.
 	return c.Call() == o || o.Outcome != model.NotHeld && c.Call() == nil && c.By != nil && (c.MadeFor(o.Caller) || len(c.By.Threads) == 0 && c.By.Process == o.Process)

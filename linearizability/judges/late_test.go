@@ -123,7 +123,11 @@ func TestAnUnlockThatRunsWithoutAnAnswer(t *testing.T) {
 	silent := strings.NewReplacer("1000 a/1 send unlock", "", "1001 a/1 exec unlock", "", "1002 a/1 deliver unlock", "").Replace(record)
 	testJudged(t, []judged{
 		{rule: "after it was refused", lock: anybodys, record: record},
-		{rule: "but not without a request", lock: anybodys, record: silent, finds: "linearizable bug: l: a/1 release"},
+		{rule: "also when the lease is over for some time", lock: anybodys, record: strings.NewReplacer(
+			"\t1000", "\t29990", "\t1001", "\t29991", "\t1002", "\t29992", "\t1005", "\t30100", "\t1010", "\t30110", "9000 server", "90000 server").Replace(record)},
+		{rule: "but not because it ends", lock: anybodys, finds: "linearizable bug: l: a/1 release", record: strings.NewReplacer(
+			"\t1000", "\t29990", "\t1001", "\t29991", "\t1002", "\t29992", "\t1005", "\t30002", "\t1010", "\t30110", "9000 server", "90000 server").Replace(record)},
+		{rule: "and not without a request", lock: anybodys, record: silent, finds: "linearizable bug: l: a/1 release"},
 	})
 }
 
