@@ -59,8 +59,7 @@ func (r *run) knowsNoHold(o *trace.Call) bool {
 }
 
 // leaseOver reports whether the last lease that the caller knows of was over when the call returned: the lease of
-// its last grant, and of the last request for its hold whose answer it had before the call. An answer that came at that
-// instant may not be read yet, as after a pause.
+// its last grant, and of the last request for its hold whose answer it has.
 func (r *run) leaseOver(o *trace.Call) bool {
 	lease, now := int64(r.Record.Params.Watchdog), o.ReturnedNs()
 	if r.Record.Params.Endless || lease <= 0 {
@@ -72,7 +71,7 @@ func (r *run) leaseOver(o *trace.Call) bool {
 		}
 	}
 	return !slices.ContainsFunc(r.ChangesUpTo(o.Lock, now), func(c *trace.Change) bool {
-		return c.After.Owner == o.Caller && c.MadeFor(o.Caller) && 0 <= c.By.RepliedNs && c.By.RepliedNs < o.AtNs && now < c.By.AtNs+lease
+		return c.After.Owner == o.Caller && c.MadeFor(o.Caller) && 0 <= c.By.RepliedNs && c.By.RepliedNs <= now && now < c.By.AtNs+lease
 	})
 }
 

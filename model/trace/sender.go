@@ -95,33 +95,23 @@ func (m *Command) attribute(v values, call *Call) {
 	held := func(h holding) bool { return m.run.StateAt(h.lock, m.AtNs).Owner == h.owner }
 	switch {
 	case m.Guessed && slices.ContainsFunc(m.carried, own):
-	case slices.ContainsFunc(m.carried, held), len(m.carried) > 0 && !m.run.asks(m.Process):
+	case slices.ContainsFunc(m.carried, held), len(m.carried) > 0 && !m.run.asks(m.Process, ""):
 		m.Call, m.Owners, m.Locks, m.Script = nil, nil, nil, model.RoleRenew
 		for _, h := range m.carried {
 			m.Owners, m.Locks = append(m.Owners, h.owner), append(m.Locks, h.lock)
 		}
 	case m.Guessed:
 		m.Owners = nil // its process is known, and its thread is not
-		if m.run.asksBeside(call) {
+		if m.run.asks(call.Process, call.Caller) {
 			m.Call = nil
 		}
 	}
 }
 
-// asksBeside reports whether a call of another thread of a call's process is under way.
-func (r *Run) asksBeside(call *Call) bool {
+// asks reports whether a call of a process is under way, but for those of one thread, as far as the record was read.
+func (r *Run) asks(process, but string) bool {
 	for thread, calls := range r.threads {
-		if thread != call.Caller && model.ProcessOf(thread) == call.Process && calls[len(calls)-1].Return == nil {
-			return true
-		}
-	}
-	return false
-}
-
-// asks reports whether a call of a process is under way, as far as the record was read.
-func (r *Run) asks(process string) bool {
-	for thread, calls := range r.threads {
-		if model.ProcessOf(thread) == process && calls[len(calls)-1].Return == nil {
+		if thread != but && model.ProcessOf(thread) == process && calls[len(calls)-1].Return == nil {
 			return true
 		}
 	}

@@ -8,4 +8,6 @@ import (
 )
 
 // In these runs threads begin a session while their process is cut off from the server.
-func TestDrawnRunsRepeat(t *testing.T) { drawntest.Repeats(t, zookeeper.Closing, 323, 1104, 1534) }
+func TestDrawnRunsRepeat(t *testing.T) {
+	drawntest.Repeats(t, zookeeper.Closing, 323, 1104, 1105, 1534)
+}
