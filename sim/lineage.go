@@ -29,8 +29,11 @@ type Author struct {
 	// one of its process that is under way; or Shared.
 	Guessed bool
 	// Shared: the operation began the goroutine that wrote the request, and others are under way in the process.
-	// A client may write the requests of all in such a goroutine.
+	// A client may write the requests of all in such a goroutine. If it writes nothing outside of the operation, the
+	// request turns out to be that of the operation at the end of the run.
 	Shared bool
+
+	in *helper // the goroutine, of a Shared author
 }
 
 // lineage finds the thread for which a goroutine works. A client that does not know Lockstep gives
@@ -56,10 +59,13 @@ type birth struct {
 	// thread, in any of its calls; "": none.
 	serves string
 	// keeps: it serves the thread outside its calls.
-	keeps bool
-	// wrote: it wrote in its op. If it writes later, too, it writes the requests of the client, for whichever thread.
-	wrote bool
+	keeps  bool
+	helper *helper // it wrote in its op; nil otherwise
 }
+
+// helper is a goroutine that wrote in the call in which it began. If it goes on to write, it writes the requests of
+// its client, for whichever thread.
+type helper struct{ goesOn bool }
 
 // newLineage makes the lineage of a world whose scheduler is the calling goroutine. The scheduler
 // works for no thread.
@@ -155,14 +161,19 @@ func (l *lineage) author(p *Process) Author {
 	default:
 		a, ok := l.calls[b.thread]
 		if ok && a.Op == b.op {
-			b.wrote = true
-			l.born[own] = b
-			a.Guessed, a.Shared = len(l.open[p]) > 1, len(l.open[p]) > 1
+			if b.helper == nil {
+				b.helper = &helper{}
+				l.born[own] = b
+			}
+			if len(l.open[p]) > 1 {
+				a.Guessed, a.Shared, a.in = true, true, b.helper
+			}
 			return a
 		}
-		if !b.wrote {
+		if b.helper == nil {
 			return Author{Thread: b.thread.name}
 		}
+		b.helper.goesOn = true
 	}
 	if open := l.open[p]; len(open) == 1 {
 		a := l.calls[open[0]]

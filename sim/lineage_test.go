@@ -17,6 +17,22 @@ import (
 // says of the holder.
 func lineageWorld(t *testing.T, threads int, body func(th *Thread, serving chan<- string)) (ops map[string]int, holders []string) {
 	t.Helper()
+	ops = map[string]int{}
+	for _, e := range lineageRecord(t, threads, body).Events {
+		switch e.Kind {
+		case model.KindSend:
+			ops[strings.Join(append([]string{e.Command}, e.Args...), " ")] = e.Op
+		case model.KindState:
+			holders = append(holders, e.State.Owner)
+		case model.KindDefect:
+			t.Error(e.Text)
+		}
+	}
+	return ops, holders
+}
+
+func lineageRecord(t *testing.T, threads int, body func(th *Thread, serving chan<- string)) *model.Record {
+	t.Helper()
 	e := &echo{}
 	cfg := Config{
 		Chooser: NewSeeded(1), LatencyMin: oneWay, LatencyMax: oneWay, Lineage: true,
@@ -43,18 +59,7 @@ func lineageWorld(t *testing.T, threads int, body func(th *Thread, serving chan<
 			th.Start(func() { body(th, serving) })
 		}
 	})
-	ops = map[string]int{}
-	for _, e := range res.Record.Events {
-		switch e.Kind {
-		case model.KindSend:
-			ops[strings.Join(append([]string{e.Command}, e.Args...), " ")] = e.Op
-		case model.KindState:
-			holders = append(holders, e.State.Owner)
-		case model.KindDefect:
-			t.Error(e.Text)
-		}
-	}
-	return ops, holders
+	return res.Record
 }
 
 func lockCall(th *Thread, f func(ctx context.Context)) int {
@@ -120,6 +125,36 @@ func TestAGoroutineThatOutlivesItsCall(t *testing.T) {
 	})
 	if want := map[string]int{"renew": 0, "again": 0, "early": 1, "late": 2}; !maps.Equal(ops, want) {
 		t.Errorf("the operations are %v, want %v", ops, want)
+	}
+}
+
+// Only a goroutine that goes on after its call may write for other calls of its process.
+func TestWhetherAGoroutineWritesForOthersIsKnownAtTheEnd(t *testing.T) {
+	rec := lineageRecord(t, 2, func(th *Thread, _ chan<- string) {
+		lockCall(th, func(context.Context) {
+			ending, staying := mustDial(th, 1), mustDial(th, 1)
+			time.Sleep(10 * ms) // the other calls begin, too
+			go func() {
+				ending.talk(fmt.Sprintf("own%d\n", th.Number()))
+				ending.talk(fmt.Sprintf("own%d again\n", th.Number()))
+			}()
+			go func() {
+				staying.talk(fmt.Sprintf("first%d\n", th.Number()))
+				time.Sleep(100 * ms)
+				staying.talk(fmt.Sprintf("late%d\n", th.Number()))
+			}()
+			time.Sleep(50 * ms)
+		})
+		th.Sleep(200 * ms)
+	})
+	guessed := map[string]bool{}
+	for _, e := range rec.Events {
+		if e.Kind == model.KindSend {
+			guessed[e.Command] = guessed[e.Command] || e.Guessed
+		}
+	}
+	if want := map[string]bool{"own1": false, "own2": false, "first1": true, "first2": true, "late1": false, "late2": false}; !maps.Equal(guessed, want) {
+		t.Errorf("the calls of these requests are guessed: %v, want %v", guessed, want)
 	}
 }
 

@@ -106,6 +106,12 @@ func newPipeline() *pipeline {
 	return &pipeline{lost: map[string]int{}, held: map[string]*rule{}}
 }
 
+// sharedSend is the event of a request of a Shared author, and the goroutine that wrote it.
+type sharedSend struct {
+	event int
+	by    *helper
+}
+
 // send takes a request from a client. The goroutine called writer wrote it.
 func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeline) {
 	if c.node.stream != nil && c.p.dead {
@@ -151,6 +157,9 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 		w.record(&model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks,
 			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Greets: r.Greets, Asked: m.asked, Says: r.Says, Guessed: by.Guessed})
+		if by.Shared {
+			w.shared = append(w.shared, sharedSend{len(w.rec.Events) - 1, by.in})
+		}
 	}
 	if c.p.paused() {
 		c.p.held = append(c.p.held, func() { w.transmit(m) })

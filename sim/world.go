@@ -88,6 +88,7 @@ type World struct {
 	lineage   *lineage                    // nil: clients say which operation a request belongs to
 	owners    *Owners                     // nil: states name threads
 	held      map[string]*model.LockState // the last result of Config.State
+	shared    []sharedSend                // the requests of Shared authors
 	lookNs    int64                       // when the locks of Config.State are read next; 0: no time is planned
 	writers   map[int][]Site              // see Result; nil if the host is not traced
 	processes []*Process
@@ -178,6 +179,9 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 	}
 	for _, g := range leftGoroutines(left, w.processes) {
 		w.rec.Add(model.Event{AtNs: w.endedNs, Kind: model.KindLeft, Text: "goroutine " + g.Started, Goroutine: &g})
+	}
+	for _, send := range w.shared {
+		w.rec.Events[send.event].Guessed = send.by.goesOn
 	}
 	w.rec.Events = eventSpace.moveOut(w.rec.Events)
 	res.Record, res.Writers, res.Panics = w.rec, w.writers, w.lockPanics

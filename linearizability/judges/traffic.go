@@ -15,9 +15,9 @@ import (
 const TrafficMost = 20
 
 // judgeTraffic finds waiters that send more than TrafficMost. A lock on several servers may send
-// this number to each server. A message wakes a waiter for one command. Where none comes, each unlock but the
-// first of the second wakes it for two: a waiter that the server keeps waiting, such as one in BLPOP, waits again once
-// another was faster. Greetings do not count, and neither do commands that a fault met, since
+// this number to each server. A message wakes a waiter for one command. Where none comes, each unlock while a
+// request of the waiter is on its way or at the server wakes it for two: a waiter that the server keeps waiting, such
+// as one in BLPOP, waits again once another was faster. Greetings do not count, and neither do commands that a fault met, since
 // they may be sent again.
 // Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
@@ -25,11 +25,11 @@ const TrafficMost = 20
 // call that its thread begins within a second.
 func judgeTraffic(r *run) []Finding {
 	pushed, unknown := r.woken(), map[string][]int64{} // by thread, when calls of unknown outcome returned
-	freed := map[string][]int64{}                      // by lock, twice for each request that ended a hold
+	freed := map[string][]int64{}                      // by lock, when requests ended holds
 	for _, lock := range r.Locks {
 		for _, c := range r.Changes(lock) {
 			if c.Ended() && c.By != nil {
-				freed[lock] = append(freed[lock], c.AtNs, c.AtNs)
+				freed[lock] = append(freed[lock], c.AtNs)
 			}
 		}
 	}
@@ -42,16 +42,25 @@ func judgeTraffic(r *run) []Finding {
 		if o.Action != model.ActLock && o.Action != model.ActTryLockTimed {
 			continue
 		}
-		var sent []int64
+		var sent, kept []int64
 		for _, m := range r.asked(o) {
 			sent = append(sent, m.AtNs)
+			if m.Executed == nil {
+				continue
+			}
+			for _, at := range freed[o.Lock] {
+				if m.AtNs <= at && at <= m.Executed.AtNs {
+					kept = append(kept, at, at)
+				}
+			}
 		}
+		slices.Sort(kept)
 		most := TrafficMost * max(r.Record.Params.Parts, 1)
 		woken := func(from int64) int {
 			if n := inSecond(pushed[o.Process], from); n > 0 {
 				return n
 			}
-			return max(inSecond(freed[o.Lock], from)-2, 0)
+			return inSecond(kept, from)
 		}
 		if from, n, ok := burst(sent, woken, most+left); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
