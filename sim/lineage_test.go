@@ -240,6 +240,35 @@ func TestAValueOfAnUnknownAuthorBelongsToTheCallThatIsGranted(t *testing.T) {
 	}
 }
 
+// A value that a call's goroutine wrote belongs to the call, even if another call is granted the lock first, unless
+// the goroutine goes on to write.
+func TestAValueOfAGoroutineOfACallBelongsToItsThread(t *testing.T) {
+	for owner, goesOn := range map[string]bool{"a/1": false, "a/2": true} {
+		_, holders := lineageWorld(t, 2, func(th *Thread, _ chan<- string) {
+			lockCall(th, func(context.Context) {
+				time.Sleep(10 * ms)
+				if th.Number() == 2 {
+					time.Sleep(100 * ms)
+				} else {
+					c := mustDial(th, 1)
+					go func() {
+						c.talk("set mine\n")
+						if goesOn {
+							time.Sleep(2000 * ms)
+							c.talk("late\n")
+						}
+					}()
+					time.Sleep(990 * ms)
+				}
+			})
+			th.Sleep(2000 * ms)
+		})
+		if want := []string{owner, ""}; !slices.Equal(holders, want) {
+			t.Errorf("goes on: %v; the holders are %q, want %q", goesOn, holders, want)
+		}
+	}
+}
+
 // Requests that a thread's client sends outside its calls belong to no call, even while the thread
 // is in one.
 func TestAGoroutineThatKeepsSendsInNoCall(t *testing.T) {

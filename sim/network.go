@@ -106,10 +106,11 @@ func newPipeline() *pipeline {
 	return &pipeline{lost: map[string]int{}, held: map[string]*rule{}}
 }
 
-// sharedSend is the event of a request of a Shared author, and the goroutine that wrote it.
+// sharedSend is the event of a request of a Shared author, and its words.
 type sharedSend struct {
 	event int
-	by    *helper
+	by    Author
+	words []string
 }
 
 // send takes a request from a client. The goroutine called writer wrote it.
@@ -158,7 +159,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks,
 			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Greets: r.Greets, Asked: m.asked, Says: r.Says, Guessed: by.Guessed})
 		if by.Shared {
-			w.shared = append(w.shared, sharedSend{len(w.rec.Events) - 1, by.in})
+			w.shared = append(w.shared, sharedSend{len(w.rec.Events) - 1, by, words})
 		}
 	}
 	if c.p.paused() {

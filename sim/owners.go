@@ -2,6 +2,7 @@ package sim
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -294,6 +295,61 @@ func (w *World) rename(lock string) {
 		}
 	}
 	w.held[lock] = w.owners.Name(lock, w.held[lock], nil)
+}
+
+// settle is called at the end of a run, when it is known which goroutines wrote for their own call alone. Their
+// requests belong to the call. The values that the requests wrote belong to its thread, whoever was granted the lock
+// first after that.
+func (w *World) settle() {
+	sent, first := map[int]sharedSend{}, map[string]string{}
+	for _, send := range w.shared {
+		if send.by.in.goesOn {
+			continue
+		}
+		e := &w.rec.Events[send.event]
+		e.Guessed = false
+		if send.by.Action == model.ActUnlock { // it may write the value of the next holder
+			continue
+		}
+		sent[e.Msg] = send
+		for _, word := range send.words {
+			if _, ok := first[word]; !ok {
+				first[word] = send.by.Thread
+			}
+		}
+	}
+	if w.owners == nil || len(first) == 0 {
+		return
+	}
+	last := map[string]*model.LockState{}
+	for i := range w.rec.Events {
+		e := &w.rec.Events[i]
+		if e.Kind != model.KindState {
+			continue
+		}
+		value, was := e.State.Value, last[e.Lock]
+		last[e.Lock] = e.State
+		named := *e.State
+		send, ok := sent[e.Msg]
+		switch {
+		case !e.State.Held() || w.owners.writers[value] != "":
+		case was.Held() && was.Value == value:
+			named.Owner = was.Owner
+		case ok && slices.Contains(send.words, value):
+			named.Owner = send.by.Thread
+		case first[value] != "":
+			named.Owner = first[value]
+		}
+		named.Queue, named.Deadlines = slices.Clone(e.State.Queue), maps.Clone(e.State.Deadlines)
+		for i, value := range named.Queue {
+			named.Queue[i] = cmp.Or(first[value], value)
+		}
+		for value, deadline := range e.State.Deadlines {
+			delete(named.Deadlines, value)
+			named.Deadlines[cmp.Or(first[value], value)] = deadline
+		}
+		e.State, last[e.Lock] = &named, &named
+	}
 }
 
 // writer returns the sender of a request; nil for no request.

@@ -180,9 +180,7 @@ func Run(h *Host, cfg Config, setup func(*World)) Result {
 	for _, g := range leftGoroutines(left, w.processes) {
 		w.rec.Add(model.Event{AtNs: w.endedNs, Kind: model.KindLeft, Text: "goroutine " + g.Started, Goroutine: &g})
 	}
-	for _, send := range w.shared {
-		w.rec.Events[send.event].Guessed = send.by.goesOn
-	}
+	w.settle()
 	w.rec.Events = eventSpace.moveOut(w.rec.Events)
 	res.Record, res.Writers, res.Panics = w.rec, w.writers, w.lockPanics
 	return res
