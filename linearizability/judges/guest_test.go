@@ -702,8 +702,9 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 }
 
 func TestAHoldWithoutALease(t *testing.T) {
-	endless := anybodys
+	endless, nineSeconds := anybodys, anybodys
 	endless.Endless = true
+	nineSeconds.Watchdog = 9 * time.Second
 	// waits is a wait of b/1 to the end, behind a hold of a/1.
 	const waits = `
 			3000  b/1 invoke lock
@@ -770,6 +771,80 @@ func TestAHoldWithoutALease(t *testing.T) {
 			4000  a/1 invoke unlock
 			4001  a/1 return not_held
 			90000 server leave`},
+		{rule: "a failover may bring back a place in the queue, to which the hold passes", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  server fault 1 failover -> a/1 1 endless queue=c/1
+			2000  a/1 releases -> c/1 1 endless` + waits,
+			finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "but not one that was taken since", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  server fault 1 failover
+			1500  c/1 invoke try_lock
+			1500  c/1 send acquire
+			1501  c/1 exec acquire -> a/1 1 endless queue=c/1
+			1502  c/1 deliver acquire
+			1502  c/1 return busy
+			2000  a/1 releases -> c/1 1 endless` + waits,
+			finds: "liveness bug: b/1 waited for l\ntidy bug: c/1 stands in the queue of l at 1.502s"},
+		{rule: "or the value of an earlier hold", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless value=second
+			1000  server fault 1 failover -> a/1 1 endless value=first
+			2000  a/1 invoke unlock
+			2001  a/1 return unknown` + waits,
+			finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "not the value of this one", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless value=second
+			1000  server fault 1 failover -> a/1 1 endless value=second queue=c/1
+			2000  a/1 invoke unlock
+			2001  a/1 return unknown` + waits,
+			finds: "liveness bug: b/1 waited for l"},
+		{rule: "a place that a failover brings back lasts for a lease", lock: nineSeconds, record: `
+			0     a/1 takes -> a/1 1 9000
+			500   c/1 invoke try_lock
+			500   c/1 send acquire
+			501   c/1 exec acquire
+			502   c/1 deliver acquire
+			502   c/1 return busy
+			510   d/1 invoke try_lock
+			510   d/1 send acquire
+			511   d/1 exec acquire
+			512   d/1 deliver acquire
+			512   d/1 return busy
+			1000  server fault 1 failover -> a/1 1 9000 queue=c/1,d/1
+			2000  a/1 releases -> c/1 1 11000 queue=d/1
+			2100  b/1 invoke try_lock_timed wait=18000
+			2100  b/1 send acquire
+			2101  b/1 exec acquire
+			2102  b/1 deliver acquire
+			11001 server expire -> d/1 1 20000
+			20001 server expire -> free
+			20100 b/1 return busy
+			60000 server leave`,
+			finds: "tidy limit (hold removed by another hand): c/1 stands in the queue of l at 1.000s\n" +
+				"tidy limit (hold removed by another hand): d/1 stands in the queue of l at 1.000s"},
+		{rule: "and not one that a call left behind", lock: nineSeconds, record: `
+			0     a/1 takes -> a/1 1 9000
+			500   c/1 invoke try_lock
+			500   c/1 send acquire
+			501   c/1 exec acquire -> a/1 1 9000 queue=c/1
+			502   c/1 deliver acquire
+			502   c/1 return busy
+			510   d/1 invoke try_lock
+			510   d/1 send acquire
+			511   d/1 exec acquire -> a/1 1 9000 queue=c/1,d/1
+			512   d/1 deliver acquire
+			512   d/1 return busy
+			1000  server fault 1 failover
+			2000  a/1 releases -> c/1 1 11000 queue=d/1
+			2100  b/1 invoke try_lock_timed wait=18000
+			2100  b/1 send acquire
+			2101  b/1 exec acquire
+			2102  b/1 deliver acquire
+			11001 server expire -> d/1 1 20000
+			20001 server expire -> free
+			20100 b/1 return busy
+			60000 server leave`,
+			finds: "liveness bug: b/1 waited for l\ntidy bug: c/1 stands in the queue of l at 0.502s\ntidy bug: d/1 stands in the queue of l at 0.512s"},
 		{rule: "an unlock that leaves the hold is a bug", lock: endless, record: `
 			0     a/1 takes -> a/1 1 endless
 			1000  a/1 invoke unlock

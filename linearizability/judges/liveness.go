@@ -117,6 +117,10 @@ func (r *run) unheard(lock string) []span {
 			out = append(out, span{h.FromNs(), h.ToNs()})
 			continue
 		}
+		if !told[h.Began] && !r.Record.Params.Endless && r.placedByFault(h.Began) != nil {
+			out = append(out, span{h.FromNs(), h.ToNs()})
+			continue
+		}
 		o := r.grantedBy(h.Began)
 		if told[h.Began] || o == nil || o.Caller != h.Owner || o.Outcome == model.Busy {
 			continue
@@ -877,8 +881,14 @@ func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
 	excuse := func(fault int, cause model.Cause) []model.Excuse {
 		return []model.Excuse{{Circumstance: model.HolderGone, Fault: fault, Cause: cause}}
 	}
-	if start.Fault > 0 { // a failover brought the hold back, of which its thread does not know
-		return excuse(start.Fault, faultAt(r.Fault(start.Fault).Text, start.AtNs))
+	placed := r.placedByFault(start)
+	for _, c := range r.ChangesWithin(lock, start.AtNs, to) {
+		if c.Fault > 0 && c.Before.Value != c.After.Value { // an earlier hold of the same thread
+			placed = c
+		}
+	}
+	if placed != nil {
+		return excuse(placed.Fault, faultAt(r.Fault(placed.Fault).Text, placed.AtNs))
 	}
 	if died := r.diedAt(who); died <= to {
 		for _, t := range r.Faults {
@@ -907,6 +917,24 @@ func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
 		}
 		if o.InterruptedNs <= o.ReturnedNs() {
 			return excuse(0, model.Cause{Kind: model.CauseInterrupt, Thread: who, AtNs: o.InterruptedNs})
+		}
+	}
+	return nil
+}
+
+// placedByFault returns the change in which a fault, such as a failover that loses writes, brought a hold back of which
+// its thread does not know, or its place in the queue, in which it stood until the hold began; nil if none did.
+func (r *run) placedByFault(start *trace.Change) *trace.Change {
+	if start.Fault > 0 {
+		return start
+	}
+	for _, c := range slices.Backward(r.ChangesUpTo(start.Lock, start.AtNs)) {
+		switch {
+		case start.Precedes(c):
+		case c != start && c.Fault > 0:
+			return c
+		case !slices.Contains(c.Before.Queue, start.After.Owner):
+			return nil
 		}
 	}
 	return nil

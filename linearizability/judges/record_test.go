@@ -26,7 +26,7 @@ import (
 //
 // with times in milliseconds. What stands behind the arrow is what the server
 // then holds: owner, count, the last millisecond of its life (endless: none),
-// its token (token=7) and the queue, with deadlines of the same threads unless
+// its token (token=7), the owner's value (value=v) and the queue, with deadlines of the same threads unless
 // deadlines= (also: none) names others, or says when (b/1:500); without an arrow nothing changed. exec, deliver, hit and lost
 // speak of the thread's latest command of that name, or of its nth (nth=1);
 // renew belongs to no call but an extend, or with call=y to the one under way, as in recordings of
@@ -499,6 +499,9 @@ func (b *recorder) state(l recordLine) *model.LockState {
 			b.t.Fatalf("%d %s %s: %v", l.ms, l.who, l.verb, err)
 		}
 		s.Deadlines[who] = ms
+	}
+	if n := len(words); n > 0 && strings.HasPrefix(words[n-1], "value=") {
+		s.Value, words = strings.TrimPrefix(words[n-1], "value="), words[:n-1]
 	}
 	if n := len(words); n > 0 && strings.HasPrefix(words[n-1], "token=") {
 		token, err := strconv.ParseInt(strings.TrimPrefix(words[n-1], "token="), 10, 64)
