@@ -70,7 +70,7 @@ func (r *run) staleTokens(lock string) []Finding {
 			continue
 		}
 		x := told{o: o}
-		if kept := r.grantsKept(o); len(kept) > 0 {
+		if kept := r.grantsKept(o); len(kept) > 0 && kept[0].AtNs <= o.ReturnedNs() {
 			x.grant = kept[0]
 		}
 		again := !r.Record.Params.Uncounted && believer(beliefs, o.Caller, o.AtNs) != nil || r.Record.Params.Idempotent && r.heldThroughout(o)

@@ -24,6 +24,7 @@ import (
 	"lockstep/explain"
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
+	"lockstep/sim"
 )
 
 // A lock that keeps what it promises passes, and each story that applies is played.
@@ -646,7 +647,11 @@ func TestATestExplainsItsRecordings(t *testing.T) {
 	dir := t.TempDir()
 	outcome(t, dir, "exists-then-set", nil)
 	file := filepath.Join("testdata", "lockstep", "TestJudged", "mutual-exclusion.bug.acquire.hold-ended-by-another.lockstep")
-	replay := "go test lockstep/locktest/redistest -run '^TestJudged$' -lockstep.replay=" + file
+	command := "go test"
+	if sim.Overlaid {
+		command = "simrun test"
+	}
+	replay := command + " lockstep/locktest/redistest -run '^TestJudged$' -lockstep.replay=" + file
 	text, passed := outcome(t, dir, "exists-then-set", nil, "-lockstep.replay="+file, "-lockstep.explain=text")
 	if passed {
 		t.Errorf("the lock is wrong, and the test passed:\n%s", text)
