@@ -56,6 +56,19 @@ func TestAHoldIsKnownByItsGrant(t *testing.T) {
 			4003 a/1 lost unlock reply dropped
 			7000 a/1 return unknown
 			40000 server leave`
+	const overtaken = `
+			0    a/1 invoke lock
+			0    a/1 send acquire
+			100  a/1 send acquire
+			101  a/1 exec acquire nth=2 -> a/1 1 30101
+			102  a/1 deliver acquire nth=2
+			102  a/1 return granted
+			1000 a/1 releases
+			3000 a/1 exec acquire nth=1 -> a/1 1 33000
+			4000 a/1 invoke unlock
+			4001 a/1 return not_held
+			33001 server expire -> free
+			40000 server leave`
 	const thrice = `
 			0    a/1 takes
 			4000 a/1 invoke unlock
@@ -69,6 +82,9 @@ func TestAHoldIsKnownByItsGrant(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "an unlock of unknown outcome gives the hold up for all that follow", lock: anybodys, record: thrice},
 		{rule: "a thread does not know a hold whose grant it did not hear", lock: anybodys, record: unheard},
+		{rule: "nor one that began with a request that its call had given up", lock: anybodys, record: overtaken},
+		{rule: "it knows the one that it returned with", lock: anybodys, record: strings.Replace(overtaken, "1000 a/1 releases\n", "", 1),
+			finds: "linearizable bug: l: a/1 release (4.000s..4.001s) answered not_held, but the lock was held by a/1"},
 		{rule: "another lock does", lock: bareLock, record: unheard,
 			finds: "linearizable bug: l: a/1 release (4.000s..4.001s) answered not_held, but the lock was held by a/1"},
 		{rule: "a thread knows the hold whose grant it heard", lock: anybodys, record: heard,

@@ -76,13 +76,13 @@ func (r *run) leaseOver(o *trace.Call) bool {
 }
 
 // holdsUnknowingly reports whether the last hold of the caller up to the return of the
-// call began with an acquire that the caller got no answer to.
+// call began with an acquire that the caller got no answer to, or with a request of an acquire that came late.
 func (r *run) holdsUnknowingly(o *trace.Call) bool {
 	starts := r.StartsUpTo(o.Lock, o.ReturnedNs())
 	for i := len(starts) - 1; i >= 0; i-- {
 		if c := starts[i]; c.After.Owner == o.Caller {
 			by := r.grantedBy(c)
-			return by != nil && by.Outcome != model.Granted
+			return by != nil && r.returnedWith(by) != c
 		}
 	}
 	return false
