@@ -29,11 +29,11 @@ type Author struct {
 	// one of its process that is under way; or Shared.
 	Guessed bool
 	// Shared: the operation began the goroutine that wrote the request, and others are under way in the process.
-	// A client may write the requests of all in such a goroutine. If it writes nothing outside of the operation, the
-	// request turns out to be that of the operation at the end of the run.
+	// A client may write the requests of all in such a goroutine. At the end of the run the request may turn out to be
+	// that of the operation.
 	Shared bool
 
-	in *helper // the goroutine, of a Shared author
+	in *helper // the goroutine, if the operation began it
 }
 
 // lineage finds the thread for which a goroutine works. A client that does not know Lockstep gives
@@ -63,9 +63,9 @@ type birth struct {
 	helper *helper // it wrote in its op; nil otherwise
 }
 
-// helper is a goroutine that wrote in the call in which it began. If it goes on to write, it writes the requests of
-// its client, for whichever thread.
-type helper struct{ goesOn bool }
+// helper is a goroutine that wrote in the call in which it began. It is common if it may write the requests of other
+// calls, too: it went on to write after the call, or wrote several requests.
+type helper struct{ common bool }
 
 // newLineage makes the lineage of a world whose scheduler is the calling goroutine. The scheduler
 // works for no thread.
@@ -165,15 +165,13 @@ func (l *lineage) author(p *Process) Author {
 				b.helper = &helper{}
 				l.born[own] = b
 			}
-			if len(l.open[p]) > 1 {
-				a.Guessed, a.Shared, a.in = true, true, b.helper
-			}
+			a.Guessed, a.Shared, a.in = len(l.open[p]) > 1, len(l.open[p]) > 1, b.helper
 			return a
 		}
 		if b.helper == nil {
 			return Author{Thread: b.thread.name}
 		}
-		b.helper.goesOn = true
+		b.helper.common = true
 	}
 	if open := l.open[p]; len(open) == 1 {
 		a := l.calls[open[0]]

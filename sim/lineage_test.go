@@ -128,18 +128,22 @@ func TestAGoroutineThatOutlivesItsCall(t *testing.T) {
 	}
 }
 
-// Only a goroutine that goes on after its call may write for other calls of its process.
+// Only a goroutine that goes on after its call, or writes several requests, may write for other calls of its process.
 func TestWhetherAGoroutineWritesForOthersIsKnownAtTheEnd(t *testing.T) {
 	rec := lineageRecord(t, 2, func(th *Thread, _ chan<- string) {
 		lockCall(th, func(context.Context) {
-			ending, staying := mustDial(th, 1), mustDial(th, 1)
+			ending, staying, several := mustDial(th, 1), mustDial(th, 1), mustDial(th, 1)
 			time.Sleep(10 * ms) // the other calls begin, too
 			go func() {
-				ending.talk(fmt.Sprintf("own%d\n", th.Number()))
-				ending.talk(fmt.Sprintf("own%d again\n", th.Number()))
+				ending.talk(fmt.Sprintf("own%d once\n", th.Number()))
+				ending.talk(fmt.Sprintf("own%d once\n", th.Number()))
 			}()
 			go func() {
-				staying.talk(fmt.Sprintf("first%d\n", th.Number()))
+				several.talk(fmt.Sprintf("batch%d 1\n", th.Number()))
+				several.talk(fmt.Sprintf("batch%d 2\n", th.Number()))
+			}()
+			go func() {
+				staying.talk(fmt.Sprintf("first%d it\n", th.Number()))
 				time.Sleep(100 * ms)
 				staying.talk(fmt.Sprintf("late%d\n", th.Number()))
 			}()
@@ -153,7 +157,7 @@ func TestWhetherAGoroutineWritesForOthersIsKnownAtTheEnd(t *testing.T) {
 			guessed[e.Command] = guessed[e.Command] || e.Guessed
 		}
 	}
-	if want := map[string]bool{"own1": false, "own2": false, "first1": true, "first2": true, "late1": false, "late2": false}; !maps.Equal(guessed, want) {
+	if want := map[string]bool{"own1": false, "own2": false, "batch1": true, "batch2": true, "first1": true, "first2": true, "late1": false, "late2": false}; !maps.Equal(guessed, want) {
 		t.Errorf("the calls of these requests are guessed: %v, want %v", guessed, want)
 	}
 }

@@ -106,8 +106,8 @@ func newPipeline() *pipeline {
 	return &pipeline{lost: map[string]int{}, held: map[string]*rule{}}
 }
 
-// sharedSend is the event of a request of a Shared author, and its words.
-type sharedSend struct {
+// helped is the event of a request that a helper wrote, with its author and its words.
+type helped struct {
 	event int
 	by    Author
 	words []string
@@ -158,8 +158,8 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 		w.record(&model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks,
 			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Greets: r.Greets, Asked: m.asked, Says: r.Says, Guessed: by.Guessed})
-		if by.Shared {
-			w.shared = append(w.shared, sharedSend{len(w.rec.Events) - 1, by, words})
+		if by.in != nil && !r.Greets {
+			w.helped = append(w.helped, helped{len(w.rec.Events) - 1, by, words})
 		}
 	}
 	if c.p.paused() {

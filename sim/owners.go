@@ -15,9 +15,9 @@ import (
 // the same value. A nil *Owners learns nothing, and is for states that name threads.
 type Owners struct {
 	threads map[string]string // process/thread by lock and value
-	// unknown has the values whose writer is unknown, with the process that wrote them. Once a call
-	// of the process is granted the lock that has such a value, the value belongs to its thread.
-	unknown map[string]string
+	// unknown has the values whose writer is unknown, with the process that wrote them and the thread that may have.
+	// Once a call of the process is granted the lock that has such a value, the value belongs to its thread.
+	unknown map[string]Writer
 	// guessed has the values whose threads were guessed.
 	guessed map[string]bool
 	// writers has, by word, the thread that first sent a request with the word. If no request led a
@@ -34,16 +34,17 @@ type Owners struct {
 
 // NewOwners returns an Owners that has learned nothing yet.
 func NewOwners() *Owners {
-	return &Owners{threads: map[string]string{}, unknown: map[string]string{}, guessed: map[string]bool{}, writers: map[string]string{}, locks: map[string]string{},
+	return &Owners{threads: map[string]string{}, unknown: map[string]Writer{}, guessed: map[string]bool{}, writers: map[string]string{}, locks: map[string]string{},
 		takes: map[string]map[string][]string{}, renewals: map[string]string{}}
 }
 
 // A Writer is the sender of a request. Thread is "" if only the process is known, and Words is nil if
-// the words of the request are not known. Guessed is that of an Author.
+// the words of the request are not known. Guessed is that of an Author. Perhaps is the thread of a Shared one.
 type Writer struct {
 	Process, Thread string
 	Words           []string
 	Guessed         bool
+	Perhaps         string
 }
 
 // Sends notes that an author sends a request of these words, and returns the author with the lock that the
@@ -133,13 +134,14 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 		o.threads[key] = t
 		return t
 	}
-	if by != nil && by.Thread != "" && o.unknown[key] == "" {
+	if _, ok := o.unknown[key]; ok || by == nil {
+		return value
+	}
+	if by.Thread != "" {
 		o.threads[key], o.guessed[key] = by.Thread, by.Guessed
 		return by.Thread
 	}
-	if by != nil && o.unknown[key] == "" {
-		o.unknown[key] = by.Process
-	}
+	o.unknown[key] = *by
 	return value
 }
 
@@ -154,7 +156,7 @@ func (o *Owners) Took(lock string, s *model.LockState, by *Writer) {
 	if by.Thread == "" {
 		if o.guessed[key] && model.ProcessOf(o.threads[key]) == by.Process {
 			delete(o.threads, key)
-			o.unknown[key] = by.Process
+			o.unknown[key] = *by
 		}
 		return
 	}
@@ -256,33 +258,51 @@ func (o *Owners) Whose(lock string, words []string, other string) string {
 	return other
 }
 
-// Granted is called when a call of a thread was granted a lock that the server held with
-// that value then. If nobody knows who wrote the value, and a request of the thread's process
-// wrote it, it belongs to the thread. Granted reports whether it learned that.
-func (o *Owners) Granted(by Writer, lock, value string) bool {
-	if o == nil || value == "" {
+// Granted is called when a call of a thread was granted a lock of which the server held those values since the call
+// began. If nobody knows whose one of them is, and a request of the thread's process wrote it, it belongs to the
+// thread. Of several, it is the only one that the thread may have written. Granted reports whether it learned that.
+func (o *Owners) Granted(by Writer, lock string, values ...string) bool {
+	if o == nil {
 		return false
 	}
-	key := valueKey(lock, value)
-	if o.unknown[key] != by.Process || o.threads[key] != "" {
+	var unknown, own []string
+	for _, value := range values {
+		w, ok := o.unknown[valueKey(lock, value)]
+		if !ok || w.Process != by.Process || slices.Contains(unknown, value) {
+			continue
+		}
+		if unknown = append(unknown, value); w.Perhaps == by.Thread {
+			own = append(own, value)
+		}
+	}
+	if len(own) > 0 {
+		unknown = own
+	}
+	if len(unknown) != 1 {
 		return false
 	}
+	key := valueKey(lock, unknown[0])
 	o.threads[key], o.guessed[key] = by.Thread, true // by the grant, and not by a request
 	delete(o.unknown, key)
 	return true
 }
 
 // granted is called when a call of t on a lock that began with the event of that index returned with a grant. If that
-// shows whose value it is, the record names the thread from the beginning. The value is that of the hold, or of the
-// first hold since the call began that is of an unknown thread, if it was over before the answer came.
+// shows whose value it is, the record names the thread from the beginning.
 func (w *World) granted(t *Thread, lock string, invoked int) {
-	by, held := Writer{Process: t.p.cfg.Name, Thread: t.name}, w.held[lock]
-	learned := held != nil && w.owners.Granted(by, lock, held.Owner)
-	for i := invoked; i < len(w.rec.Events) && !learned; i++ {
-		e := &w.rec.Events[i]
-		learned = e.Kind == model.KindState && e.Lock == lock && e.State.Owner != "" && w.owners.Granted(by, lock, e.State.Owner)
+	var values []string
+	if held := w.held[lock]; held.Held() {
+		if held.Owner == t.name {
+			return
+		}
+		values = append(values, held.Owner)
 	}
-	if learned {
+	for _, e := range w.rec.Events[invoked:] {
+		if e.Kind == model.KindState && e.Lock == lock && e.State.Owner != "" {
+			values = append(values, e.State.Owner)
+		}
+	}
+	if w.owners.Granted(Writer{Process: t.p.cfg.Name, Thread: t.name}, lock, values...) {
 		w.rename(lock)
 	}
 }
@@ -297,13 +317,21 @@ func (w *World) rename(lock string) {
 	w.held[lock] = w.owners.Name(lock, w.held[lock], nil)
 }
 
-// settle is called at the end of a run, when it is known which goroutines wrote for their own call alone. Their
-// requests belong to the call. The values that the requests wrote belong to its thread, whoever was granted the lock
-// first after that.
+// settle is called at the end of a run, when it is known which goroutines wrote a single request, though perhaps
+// several times, in the call in which they began. It belongs to the call. The values that it wrote belong to the
+// thread, whoever was granted the lock first after that. A goroutine that writes several requests may write a batch, of several calls.
 func (w *World) settle() {
-	sent, first := map[int]sharedSend{}, map[string]string{}
-	for _, send := range w.shared {
-		if send.by.in.goesOn {
+	asked := map[*helper][]string{}
+	for _, send := range w.helped {
+		args, in := w.rec.Events[send.event].Args, send.by.in
+		if before, ok := asked[in]; ok && !slices.Equal(before, args) || len(args) == 0 {
+			in.common = true
+		}
+		asked[in] = args
+	}
+	sent, first := map[int]helped{}, map[string]string{}
+	for _, send := range w.helped {
+		if !send.by.Shared || send.by.in.common {
 			continue
 		}
 		e := &w.rec.Events[send.event]
@@ -364,8 +392,11 @@ func (m *message) writer() *Writer {
 // thread of its process, and a Shared author may write for each. So a value that they write first belongs to no thread
 // until a call is granted the lock.
 func (a Author) Writer(process string, words []string) *Writer {
-	if a.Action == model.ActUnlock || a.Shared {
+	if a.Action == model.ActUnlock {
 		return &Writer{Process: process, Words: words}
+	}
+	if a.Shared {
+		return &Writer{Process: process, Words: words, Perhaps: a.Thread}
 	}
 	return &Writer{Process: process, Thread: a.Thread, Words: words, Guessed: a.Guessed}
 }

@@ -95,6 +95,29 @@ func TestAGrantSaysWhoseAGuessedValueIs(t *testing.T) {
 	}
 }
 
+// Of several values of unknown threads, a grant takes the only one that its thread may have written, or none.
+func TestAGrantTakesTheValueThatItsThreadMayHaveWritten(t *testing.T) {
+	for _, c := range []struct {
+		first, second string // the threads that may have written the values
+		taken         string
+	}{{"a/1", "a/2", "first"}, {"a/2", "a/1", "second"}, {"a/1", "a/1", ""}, {"", "", ""}, {"a/2", "", ""}} {
+		o := sim.NewOwners()
+		for value, perhaps := range map[string]string{"first": c.first, "second": c.second} {
+			o.Name("x", &model.LockState{Owner: value, Count: 1}, &sim.Writer{Process: "a", Words: []string{"SET", "x", value}, Perhaps: perhaps})
+		}
+		learned := o.Granted(sim.Writer{Process: "a", Thread: "a/1"}, "x", "first", "second", "first")
+		taken := ""
+		for _, value := range []string{"first", "second"} {
+			if o.Name("x", &model.LockState{Owner: value, Count: 1}, nil).Owner == "a/1" {
+				taken += value
+			}
+		}
+		if learned != (c.taken != "") || taken != c.taken {
+			t.Errorf("%q and %q: a/1 takes %q, want %q", c.first, c.second, taken, c.taken)
+		}
+	}
+}
+
 // A value with which a thread asks for two locks is about neither alone, and the words beside it say about which.
 func TestAValueOfTwoLocks(t *testing.T) {
 	o := sim.NewOwners()

@@ -167,7 +167,7 @@ func (r *Run) nameRenewals() {
 
 // findAnonymous notes the processes in which the client writes the requests of several threads in one goroutine. A
 // call shows it if no request of the call explains its answer, but a request of another thread does, and that thread's
-// own call has another answer.
+// own call has another answer. So does a grant that only a hold of an unknown thread explains.
 func (r *Run) findAnonymous() {
 	if !r.Record.Params.PerGrant {
 		return
@@ -178,6 +178,7 @@ func (r *Run) findAnonymous() {
 		}
 		foreign := false
 		for _, c := range r.ChangesWithin(o.Lock, o.AtNs, o.ReturnedNs()) {
+			foreign = foreign || o.Outcome == model.Granted && c.Started() && c.By != nil && c.By.Process == o.Process && model.ProcessOf(c.After.Owner) == ""
 			if !c.answers(o) {
 				continue
 			}

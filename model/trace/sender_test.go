@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -33,14 +34,14 @@ func TestAValueMayBeAPartOfAWord(t *testing.T) {
 func TestAProcessIsAnonymous(t *testing.T) {
 	const s = 1000 * ms
 	// run has a call of each thread of a. The request is in the call sender, or in none, and begins a hold.
-	run := func(process string, sender int, first, second model.Outcome) []string {
+	run := func(process string, sender int, first, second model.Outcome, owner string) []string {
 		rec := &model.Record{Params: model.Params{Traits: model.Traits{PerGrant: true}}}
 		for n := range 2 {
 			rec.Add(model.Event{AtNs: s, Kind: model.KindInvoke, Process: "a", Thread: n + 1, Op: n + 1, Action: model.ActLock, Lock: "l"})
 		}
 		rec.Add(model.Event{AtNs: 2 * s, Kind: model.KindSend, Process: process, Msg: 1, Op: sender, Script: model.RoleAcquire, Locks: []string{"l"}, Owners: []string{process + "/1"}})
 		rec.Add(model.Event{AtNs: 3 * s, Kind: model.KindExec, Process: process, Msg: 1})
-		rec.Add(model.Event{AtNs: 3 * s, Kind: model.KindState, Lock: "l", Msg: 1, State: &model.LockState{Owner: process + "/1", Count: 1}})
+		rec.Add(model.Event{AtNs: 3 * s, Kind: model.KindState, Lock: "l", Msg: 1, State: &model.LockState{Owner: cmp.Or(owner, process+"/1"), Count: 1}})
 		for n, outcome := range []model.Outcome{first, second} {
 			rec.Add(model.Event{AtNs: 4 * s, Kind: model.KindReturn, Process: "a", Thread: n + 1, Op: n + 1, Action: model.ActLock, Lock: "l", Outcome: outcome})
 		}
@@ -52,15 +53,19 @@ func TestAProcessIsAnonymous(t *testing.T) {
 		sender        int
 		first, second model.Outcome
 		want          int
+		owner         string // of the hold; "": the first thread
 	}{
-		{"a request in no call", "a", 0, model.Busy, model.Granted, 1},
-		{"a request in a call that was busy", "a", 1, model.Busy, model.Granted, 1},
-		{"a request in a call that was granted, too", "a", 1, model.Granted, model.Granted, 0},
-		{"a request in the call that was granted", "a", 1, model.Granted, model.Busy, 0},
-		{"a request of another process", "b", 0, model.Busy, model.Granted, 0},
-		{"nobody was granted the hold", "a", 0, model.Busy, model.Unknown, 0},
+		{"a request in no call", "a", 0, model.Busy, model.Granted, 1, ""},
+		{"a request in a call that was busy", "a", 1, model.Busy, model.Granted, 1, ""},
+		{"a request in a call that was granted, too", "a", 1, model.Granted, model.Granted, 0, ""},
+		{"a request in the call that was granted", "a", 1, model.Granted, model.Busy, 0, ""},
+		{"a request of another process", "b", 0, model.Busy, model.Granted, 0, ""},
+		{"nobody was granted the hold", "a", 0, model.Busy, model.Unknown, 0, ""},
+		{"a hold of an unknown thread", "a", 0, model.Granted, model.Granted, 1, "v"},
+		{"which another process wrote", "b", 0, model.Granted, model.Granted, 0, "v"},
+		{"with which nobody returned", "a", 0, model.Busy, model.Unknown, 0, "v"},
 	} {
-		if got := run(c.process, c.sender, c.first, c.second); len(got) != c.want {
+		if got := run(c.process, c.sender, c.first, c.second, c.owner); len(got) != c.want {
 			t.Errorf("%s: %v are anonymous, want %d", c.rule, got, c.want)
 		}
 	}
