@@ -691,7 +691,7 @@ func (m *message) writer() *sim.Writer {
 	if m == nil {
 		return nil
 	}
-	return m.author.Writer(m.side.process.Name, m.request.Words)
+	return m.author.Writer(m.side.process.Name, m.request, m.reply.Shown)
 }
 
 // bare returns a name without the prefix of the run.

@@ -17,6 +17,7 @@ type message struct {
 	op      int
 	author  Author   // unknown unless Config.Lineage
 	asked   []string // of a segment: see Process.Asks
+	reply   string   // what the server answered
 	bytes   []byte   // of the reply or push
 	channel string   // of a push
 	there   bool     // it is at the server, which has postponed it
@@ -285,6 +286,7 @@ func (w *World) arrive(m *message, again bool) {
 // state of locks may have changed.
 func (w *World) executed(m *message, reply Reply, changed bool) {
 	c := m.conn
+	m.reply = reply.Shown
 	w.record(&model.Event{Kind: model.KindExec, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 		Command: m.request.Name, Script: m.cmd.Script, Args: m.request.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: reply.Shown, Answer: reply.Answer,
 		Listens: m.request.Listens, Channels: m.request.Channels, Program: m.request.Program, Greets: m.request.Greets, Asked: m.asked, Says: m.request.Says})

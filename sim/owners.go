@@ -39,12 +39,14 @@ func NewOwners() *Owners {
 }
 
 // A Writer is the sender of a request. Thread is "" if only the process is known, and Words is nil if
-// the words of the request are not known. Guessed is that of an Author. Perhaps is the thread of a Shared one.
+// the words of the request are not known. Guessed is that of an Author. Perhaps is the thread of a Shared one. Reply has
+// the words that the server answered; nil for a program, which may answer with the value of another thread.
 type Writer struct {
 	Process, Thread string
 	Words           []string
 	Guessed         bool
 	Perhaps         string
+	Reply           []string
 }
 
 // Sends notes that an author sends a request of these words, and returns the author with the lock that the
@@ -146,10 +148,10 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 }
 
 // Took is called when a request has made a free lock held, before Name. Some locks mark every hold with
-// the same word, such as 1. If the value of the holder is a word of the request, it belongs to the
-// writer from then on.
+// the same word, such as 1, or hand a word from list to list. If the value of the holder is a word of the request or of
+// its reply, it belongs to the writer from then on.
 func (o *Owners) Took(lock string, s *model.LockState, by *Writer) {
-	if o == nil || !s.Held() || by == nil || !slices.Contains(by.Words, s.Owner) {
+	if o == nil || !s.Held() || by == nil || !slices.Contains(by.Words, s.Owner) && !slices.Contains(by.Reply, s.Owner) {
 		return
 	}
 	key := valueKey(lock, s.Owner)
@@ -385,18 +387,24 @@ func (m *message) writer() *Writer {
 	if m == nil {
 		return nil
 	}
-	return m.author.Writer(m.conn.p.cfg.Name, m.request.Words)
+	return m.author.Writer(m.conn.p.cfg.Name, m.request, m.reply)
 }
 
-// Writer returns the author as the sender of a request of a process. An unlock may hand the lock over to another
+// Writer returns the author as the sender of a request of a process, which the server answered with the words of
+// reply. An unlock may hand the lock over to another
 // thread of its process, and a Shared author may write for each. So a value that they write first belongs to no thread
 // until a call is granted the lock.
-func (a Author) Writer(process string, words []string) *Writer {
-	if a.Action == model.ActUnlock {
-		return &Writer{Process: process, Words: words}
+func (a Author) Writer(process string, r Request, reply string) *Writer {
+	w := &Writer{Process: process, Words: r.Words}
+	if !r.Program {
+		w.Reply = strings.FieldsFunc(reply, func(c rune) bool { return strings.ContainsRune("[] ", c) })
 	}
-	if a.Shared {
-		return &Writer{Process: process, Words: words, Perhaps: a.Thread}
+	switch {
+	case a.Action == model.ActUnlock:
+	case a.Shared:
+		w.Perhaps = a.Thread
+	default:
+		w.Thread, w.Guessed = a.Thread, a.Guessed
 	}
-	return &Writer{Process: process, Thread: a.Thread, Words: words, Guessed: a.Guessed}
+	return w
 }

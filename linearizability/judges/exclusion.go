@@ -236,11 +236,18 @@ func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excu
 }
 
 // metRenewals returns the faults that met a holder's renewals within [from, to], or
-// kept them from leaving. Each ends at the last instant at which it did so.
+// kept them from leaving. Each ends at the last instant at which it did so. A renewal that never ran, and whose words
+// name no lock, may have been one of this lock. A client that has heard nothing for a lease may give up.
 func (r *run) metRenewals(lock, who string, from, to int64) []trace.Fault {
-	last := map[int]int64{}
-	for _, m := range r.CommandsOn(lock) {
-		if m.Script != model.RoleRenew || !m.SpeaksFor(who) {
+	last, heard := map[int]int64{}, from // when the last request that prolonged the hold left, of those with an answer
+	for _, m := range r.CommandsFrom(model.ProcessOf(who)) {
+		if !m.SpeaksFor(who) || len(m.Locks) > 0 && !slices.Contains(m.Locks, lock) {
+			continue
+		}
+		if 0 <= m.RepliedNs && m.RepliedNs <= to && slices.ContainsFunc(m.Changes, func(c *trace.Change) bool { return c.Lock == lock && c.After.Owner == who }) {
+			heard = max(heard, m.AtNs)
+		}
+		if m.Script != model.RoleRenew {
 			continue
 		}
 		for _, h := range m.Hits {
@@ -250,6 +257,9 @@ func (r *run) metRenewals(lock, who string, from, to int64) []trace.Fault {
 				// The rule met an earlier message. The renewal, and any that its client sends
 				// only when this one is answered, waits behind that message.
 				end = max(at, min(m.EndNs(), m.AtNs+int64(r.Record.Params.GiveUp)))
+			}
+			if at <= to && at-heard >= int64(r.Record.Params.Watchdog) {
+				end = to
 			}
 			if at <= to && end >= from {
 				last[h.Fault] = max(last[h.Fault], min(end, to))

@@ -758,6 +758,23 @@ func TestAHoldWithoutALease(t *testing.T) {
 			2     a/1 lost acquire reply dropped
 			2000  a/1 return unknown` + waits,
 			finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "or whose unlock found its connection dead", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  server fault 1 failover
+			2000  a/1 invoke unlock
+			2001  a/1 return unknown` + waits,
+			finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "unless it had a new one", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1000  server fault 1 failover
+			1500  a/1 invoke try_lock
+			1500  a/1 send acquire
+			1501  a/1 exec acquire
+			1502  a/1 deliver acquire
+			1502  a/1 return busy
+			2000  a/1 invoke unlock
+			2001  a/1 return unknown` + waits,
+			finds: "liveness bug: b/1 waited for l"},
 		{rule: "unless no fault is behind it", lock: endless, record: `
 			0     a/1 invoke lock
 			0     a/1 send acquire
@@ -811,6 +828,11 @@ func TestAHoldWithoutALease(t *testing.T) {
 		{rule: "not the value of this one", lock: endless, record: `
 			0     a/1 takes -> a/1 1 endless value=second
 			1000  server fault 1 failover -> a/1 1 endless value=second queue=c/1
+			1500  a/1 invoke try_lock
+			1500  a/1 send acquire
+			1501  a/1 exec acquire
+			1502  a/1 deliver acquire
+			1502  a/1 return busy
 			2000  a/1 invoke unlock
 			2001  a/1 return unknown` + waits,
 			finds: "liveness bug: b/1 waited for l"},

@@ -1,6 +1,7 @@
 package judges
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -336,6 +337,10 @@ func TestMutualExclusion(t *testing.T) {
 }
 
 func TestWhatExcusesTwoBelievers(t *testing.T) {
+	// unheard is a renewal whose reply is lost.
+	unheard := func(at int) string {
+		return fmt.Sprintf("\n%d a/1 send renew\n%d a/1 exec renew -> a/1 1 %d\n%d a/1 hit 1 renew\n%d a/1 lost renew reply dropped", at, at+1, at+30001, at+1, at+1)
+	}
 	testJudged(t, []judged{
 		{rule: "a pause that is over before the lease ends excuses nothing", finds: "mutual-exclusion bug: its lease had ended at 2.002s", record: `
 			0    a/1 takes lease=3000 -> a/1 1 2001
@@ -426,6 +431,18 @@ func TestWhatExcusesTwoBelievers(t *testing.T) {
 			40002 server expire -> free
 			41000 b/1 takes
 			59000 server leave`},
+		{rule: "a client that has heard nothing for a lease may give up", finds: "mutual-exclusion limit (holder cut off until its lease ended)", record: `
+			0     a/1 takes
+			10000 a/1 renews` + unheard(20000) + unheard(30000) + unheard(40000) + `
+			70002 server expire -> free
+			79000 b/1 takes
+			99000 server leave`},
+		{rule: "and not before", finds: "mutual-exclusion bug\n lease bug: the last fault that met its messages was drop of renew at 30.001s", record: `
+			0     a/1 takes
+			10000 a/1 renews` + unheard(20000) + unheard(30000) + `
+			60002 server expire -> free
+			79000 b/1 takes
+			99000 server leave`},
 		{rule: "the partition of another excuses nothing", finds: "mutual-exclusion bug\n lease bug: no fault met its messages", record: `
 			0     a/1 takes
 			15000 server fault 1 partition of b for 20s

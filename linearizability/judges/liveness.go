@@ -911,7 +911,11 @@ func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
 			}
 		}
 		for _, t := range r.Faults {
-			if t.FromNs <= r.underWayUntil(o) && o.AtNs <= t.ToNs {
+			// A client finds its connection dead when it writes to it for the first time after the fault.
+			ended := t.Spec.EndsConnections() && t.FromNs <= o.AtNs && !slices.ContainsFunc(r.CommandsFrom(o.Process), func(m *trace.Command) bool {
+				return t.FromNs < m.AtNs && 0 <= m.RepliedNs && m.RepliedNs <= o.ReturnedNs()
+			})
+			if ended || t.FromNs <= r.underWayUntil(o) && o.AtNs <= t.ToNs {
 				return excuse(t.Number, faultAt(t.Text, t.FromNs))
 			}
 		}
