@@ -565,7 +565,7 @@ func (c *side) hear(u up) {
 			m.request = *u.Sent.Request
 		} else {
 			m = s.message(c, u.Sent.Conn, u.Sent.Index, u.Sent.Words)
-			asked = m.request.Words
+			asked = m.request.Own()
 		}
 		if m.told {
 			return

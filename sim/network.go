@@ -132,7 +132,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if c.stream != nil {
 		pipe = c.stream
 	}
-	words, asked := r.Words, []string(nil)
+	words, asked := r.Own(), []string(nil)
 	if c.node.stream != nil {
 		by, words = c.p.speaker(by)
 		asked = words

@@ -390,13 +390,12 @@ func (m *message) writer() *Writer {
 	return m.author.Writer(m.conn.p.cfg.Name, m.request, m.reply)
 }
 
-// Writer returns the author as the sender of a request of a process, which the server answered with the words of
-// reply. An unlock may hand the lock over to another
-// thread of its process, and a Shared author may write for each. So a value that they write first belongs to no thread
-// until a call is granted the lock.
+// Writer returns the author as the sender of a request of a process, and of its reply. An unlock may hand the lock
+// over to another thread of its process, and a Shared author may write for each. So a value that they write first
+// belongs to no thread until a call is granted the lock.
 func (a Author) Writer(process string, r Request, reply string) *Writer {
-	w := &Writer{Process: process, Words: r.Words}
-	if !r.Program {
+	w := &Writer{Process: process, Words: r.Own()}
+	if r.Counts == 0 {
 		w.Reply = strings.FieldsFunc(reply, func(c rune) bool { return strings.ContainsRune("[] ", c) })
 	}
 	switch {

@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"net"
+	"slices"
 	"time"
 
 	"lockstep/model"
@@ -204,6 +205,8 @@ type Request struct {
 	Name string
 	// Words are the whole request, by which the world finds the operation that sent it.
 	Words []string
+	// Counts is the place in Words of the number of keys, which is no word of the lock; 0: it has none.
+	Counts int
 	// Shown are the arguments for the record.
 	Shown []string
 	// Says is a short text of the requests in a segment, for people; "": unknown.
@@ -233,6 +236,14 @@ type Request struct {
 	// Blocks: it may keep its connection waiting. The request is lost if the server knows
 	// that the connection has ended.
 	Blocks bool
+}
+
+// Own returns the words of the request without the number of its keys.
+func (r *Request) Own() []string {
+	if r.Counts == 0 || r.Counts >= len(r.Words) {
+		return r.Words
+	}
+	return slices.Concat(r.Words[:r.Counts], r.Words[r.Counts+1:])
 }
 
 // Reply is what a server answers.

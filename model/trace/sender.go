@@ -87,7 +87,18 @@ func (m *Command) attribute(v values, call *Call) {
 	if v == nil {
 		return
 	}
-	m.carried = v.carried(slices.Concat(m.Args, m.Asked))
+	args := m.Args
+	if m.Program && len(args) > 0 {
+		args = args[1:] // without the number of keys
+	}
+	all := v.carried(slices.Concat(args, m.Asked))
+	for _, h := range all {
+		if !slices.ContainsFunc(all, func(now holding) bool { // an old value of a lock beside that of its hold
+			return now.lock == h.lock && now.owner != h.owner && m.run.StateAt(h.lock, m.AtNs).Owner == now.owner
+		}) {
+			m.carried = append(m.carried, h)
+		}
+	}
 	if !m.Guessed && len(m.Owners) > 0 {
 		return
 	}

@@ -92,3 +92,31 @@ func TestAValueThatNobodyHoldsWith(t *testing.T) {
 		}
 	}
 }
+
+// The number of keys of a program is no value, and neither is an old value beside that of the hold.
+func TestANumberMayBeAValue(t *testing.T) {
+	rec := &model.Record{Params: model.Params{Traits: model.Traits{PerGrant: true}}}
+	hold := func(at int64, lock, owner, value string) {
+		rec.Add(model.Event{AtNs: at, Kind: model.KindState, Lock: lock, State: &model.LockState{Owner: owner, Value: value, Count: 1}})
+	}
+	hold(1, "x", "a/1", "1")
+	hold(2, "x", "b/1", "2")
+	hold(2, "y", "c/1", "1")
+	for n, e := range []model.Event{
+		{Program: true, Args: []string{"1", "x", "2", "8000"}},
+		{Program: true, Args: []string{"1", "x", "1", "8000"}},
+		{Args: []string{"x", "1", "2"}},
+	} {
+		e.AtNs, e.Kind, e.Process, e.Msg, e.Script = 3, model.KindSend, "d", n+1, model.RoleRenew
+		rec.Add(e)
+	}
+	for n, want := range []string{"b/1", "a/1 c/1", "b/1 c/1"} {
+		var got []string
+		for _, h := range New(rec).Commands[n].carried {
+			got = append(got, h.owner)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("request %d carries the values of %v, want %s", n+1, got, want)
+		}
+	}
+}

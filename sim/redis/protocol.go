@@ -70,8 +70,10 @@ func RequestOf(words []string) sim.Request {
 	case name == "HELLO":
 		r.Streams = asksRESP3(words)
 	case name == "EVAL" || name == "EVALSHA":
-		r.Program = true
+		r.Program, r.Counts = true, 2
 		r.Shown = words[min(2, len(words)):] // without the script
+	case name == "FCALL" || name == "FCALL_RO":
+		r.Counts = 2
 	case name == "SCRIPT":
 		r.Shown = words[1:min(2, len(words))]
 	case name == "PUBLISH" || name == "SPUBLISH":
