@@ -290,11 +290,29 @@ func (o *Owners) Granted(by Writer, lock string, values ...string) bool {
 }
 
 // granted is called when a call of t on a lock that began with the event of that index returned with a grant. If that
-// shows whose value it is, the record names the thread from the beginning.
-func (w *World) granted(t *Thread, lock string, invoked int) {
+// shows whose value it is, the record names the thread from the beginning. A program of the call that made the free
+// lock held, and answered with the value, gave the hold to the call, whoever had the value before.
+func (w *World) granted(t *Thread, op int, lock string, invoked int) {
 	var values []string
 	if held := w.held[lock]; held.Held() {
 		if held.Owner == t.name {
+			return
+		}
+		if m := w.began[lock]; m != nil && m.op == op && m.author.Thread == t.name && !m.author.Guessed && slices.Contains(shown(m.reply), held.Value) {
+			w.owners.threads[valueKey(lock, held.Value)] = t.name
+			for i := len(w.rec.Events) - 1; i >= invoked; i-- {
+				e := &w.rec.Events[i]
+				if e.Kind != model.KindState || e.Lock != lock {
+					continue
+				}
+				own := *e.State
+				own.Owner = t.name
+				if e.State = &own; e.Msg == m.id {
+					break
+				}
+			}
+			own := *held
+			own.Owner, w.held[lock] = t.name, &own
 			return
 		}
 		values = append(values, held.Owner)
@@ -396,7 +414,7 @@ func (m *message) writer() *Writer {
 func (a Author) Writer(process string, r Request, reply string) *Writer {
 	w := &Writer{Process: process, Words: r.Own()}
 	if r.Counts == 0 {
-		w.Reply = strings.FieldsFunc(reply, func(c rune) bool { return strings.ContainsRune("[] ", c) })
+		w.Reply = shown(reply)
 	}
 	switch {
 	case a.Action == model.ActUnlock:
@@ -406,4 +424,9 @@ func (a Author) Writer(process string, r Request, reply string) *Writer {
 		w.Thread, w.Guessed = a.Thread, a.Guessed
 	}
 	return w
+}
+
+// shown returns the words of a reply as the record shows it.
+func shown(reply string) []string {
+	return strings.FieldsFunc(reply, func(c rune) bool { return strings.ContainsRune("[] ", c) })
 }

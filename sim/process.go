@@ -801,7 +801,7 @@ func (t *Thread) Call(what Operation, f func(context.Context) (model.Outcome, er
 			w.moved = w.now()
 			w.lineage.ends(t)
 			if outcome == model.Granted {
-				w.granted(t, what.Lock, c.invoked)
+				w.granted(t, c.op, what.Lock, c.invoked)
 			}
 			if t.call == c {
 				t.call = nil

@@ -88,6 +88,7 @@ type World struct {
 	lineage   *lineage                    // nil: clients say which operation a request belongs to
 	owners    *Owners                     // nil: states name threads
 	held      map[string]*model.LockState // the last result of Config.State
+	began     map[string]*message         // by lock, the request that made it held last
 	helped    []helped                    // the requests that helpers wrote
 	lookNs    int64                       // when the locks of Config.State are read next; 0: no time is planned
 	writers   map[int][]Site              // see Result; nil if the host is not traced
@@ -203,7 +204,7 @@ func newWorld(cfg Config) *World {
 		w.lineage = newLineage()
 	}
 	if cfg.State != nil {
-		w.owners, w.held = NewOwners(), map[string]*model.LockState{}
+		w.owners, w.held, w.began = NewOwners(), map[string]*model.LockState{}, map[string]*message{}
 	}
 	for i, pc := range cfg.Processes {
 		p := &Process{w: w, index: i, cfg: pc, object: "process " + pc.Name, latencies: map[string]string{}, notes: map[string]*note{},
