@@ -161,6 +161,8 @@ func (r *run) gaveUpBy(o *trace.Call, c *trace.Change) bool {
 	switch {
 	case o.Action == model.ActForceUnlock:
 		return c.Call() == o && c.Before.Held()
+	case c.Call() == o && c.Before.Owner == o.Caller && c.After.Owner == o.Caller && c.Before.Value != c.After.Value && o.Action == model.ActUnlock:
+		return true // the servers gave the lock to another request of the caller, which had been given up
 	case c.Before.Owner != o.Caller || !c.Ended() && c.Gain(o.Caller) >= 0:
 		return false
 	case !r.Record.Params.PerGrant && !r.Record.Params.Uncounted && o.Outcome != model.NotHeld:

@@ -16,8 +16,8 @@ const TrafficMost = 20
 
 // judgeTraffic finds waiters that send more than TrafficMost. A lock on several servers may send
 // this number to each server. A message wakes a waiter for one command. Where none comes, each unlock while a
-// request of the waiter is on its way or at the server wakes it for two: a waiter that the server keeps waiting, such
-// as one in BLPOP, waits again once another was faster. Greetings do not count, and neither do commands that a fault met, since
+// request of the waiter is on its way or at the server wakes it for three: a waiter that the server keeps waiting, such
+// as one in BLPOP or XREAD, may look, try, and wait again once another was faster. Greetings do not count, and neither do commands that a fault met, since
 // they may be sent again.
 // Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
@@ -50,7 +50,7 @@ func judgeTraffic(r *run) []Finding {
 			}
 			for _, at := range freed[o.Lock] {
 				if m.AtNs <= at && at <= m.Executed.AtNs {
-					kept = append(kept, at, at)
+					kept = append(kept, at, at, at)
 				}
 			}
 		}

@@ -49,7 +49,7 @@ func TestTraffic(t *testing.T) {
 		{rule: "what timers of a paused process send is of the world's making", record: asks(100, 5) + "\n100 server fault 1 pause of b for 6s\n6100 server heal 1"},
 		{rule: "that another is paused is no reason", finds: "traffic bug: b/1 sent 100 commands", record: asks(100, 5) + "\n100 server fault 1 pause of c for 6s\n6100 server heal 1"},
 		{rule: "nor that it was, but for as many commands once more", finds: "traffic bug: b/1 sent 60 commands for l in the second from 0.300s on", record: asks(100, 5) + "\n90 server fault 1 pause of b for 110ms\n200 server heal 1"},
-		{rule: "who waits at the server during an unlock may ask again", record: kept(5, 40)},
+		{rule: "who waits at the server during an unlock may ask again and try", record: kept(5, 40)},
 		{rule: "an unlock is no reason for others", finds: "traffic bug: b/1 sent 41 commands for l in the second from 0.100s on, 41 more than it was woken", record: kept(0, 40)},
 		{rule: "two waiters are two", record: asks(20, 5) + `
 			100 c/1 waits lock

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
+
 	"lockstep/model"
 	"lockstep/sim"
 )
@@ -90,6 +92,7 @@ type saved struct {
 	hash      map[string]string
 	list      []string
 	zset      map[string]float64
+	stream    []miniredis.StreamEntry
 }
 
 // copyData copies the data as it is now.
@@ -105,7 +108,7 @@ func (s *Server) copyData() snapshot {
 	return snap
 }
 
-// copyKey copies a key. It reports false for a type that it does not know.
+// copyKey copies a key. It reports false for a type that it does not know, and for a stream with groups.
 func (s *Server) copyKey(k string) (v saved, ok bool) {
 	v = saved{key: k, kind: s.m.Type(k)}
 	if ms := s.ExpiresMs(k); ms >= 0 {
@@ -122,6 +125,10 @@ func (s *Server) copyKey(k string) (v saved, ok bool) {
 		v.zset = s.SortedSet(k)
 	case "set":
 		v.list, _ = s.m.SMembers(k)
+	case "stream":
+		entries, _ := s.m.Stream(k)
+		v.stream = slices.Clone(entries) // miniredis returns its own entries, which later commands move
+		return v, s.run("XINFO", "GROUPS", k) == "*0\r\n"
 	default:
 		return v, false
 	}
@@ -134,7 +141,8 @@ func (a snapshot) equal(b snapshot) bool {
 
 func (a saved) equal(b saved) bool {
 	return a.key == b.key && a.kind == b.kind && a.expires == b.expires && a.expiresMs == b.expiresMs && a.str == b.str &&
-		maps.Equal(a.hash, b.hash) && slices.Equal(a.list, b.list) && maps.Equal(a.zset, b.zset)
+		maps.Equal(a.hash, b.hash) && slices.Equal(a.list, b.list) && maps.Equal(a.zset, b.zset) &&
+		slices.EqualFunc(a.stream, b.stream, func(x, y miniredis.StreamEntry) bool { return x.ID == y.ID && slices.Equal(x.Values, y.Values) })
 }
 
 // snapshot keeps a copy of the data for later failovers. The server calls it after every possible
@@ -192,6 +200,9 @@ func (s *Server) restore(data snapshot) {
 			for member, score := range v.zset {
 				_, _ = s.m.ZAdd(v.key, score, member)
 			}
+		}
+		for _, e := range v.stream {
+			_, _ = s.m.XAdd(v.key, e.ID, e.Values)
 		}
 		if v.expires {
 			s.m.SetTTL(v.key, left+time.Millisecond/2)

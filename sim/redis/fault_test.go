@@ -622,6 +622,33 @@ func TestAnOperatorDeletesOrExpiresKeys(t *testing.T) {
 	}
 }
 
+// A failover brings back the entries of a stream. It says that it cannot bring back the groups of one.
+func TestAFailoverOfAStream(t *testing.T) {
+	for _, groups := range []bool{false, true} {
+		var left []redis.XMessage
+		var err error
+		r := newStage(model.FaultSpec{Kind: model.FaultServer, At: time.Second, Server: "failover", LoseLast: 1}).
+			does("a/1", func(th *sim.Thread, client *redis.Client) {
+				ctx := context.Background()
+				for _, id := range []string{"1-1", "1-2", "1-3"} {
+					client.XAdd(ctx, &redis.XAddArgs{Stream: "s", ID: id, Values: []string{"f", id}})
+				}
+				if groups {
+					client.XGroupCreate(ctx, "s", "g", "0")
+				}
+				th.At(2 * time.Second)
+				client.Ping(ctx) // the connection is dead
+				left, err = client.XRange(ctx, "s", "-", "+").Result()
+			}).run(sim.NewHost(t))
+		if defects := pick(r, ofKind(model.KindDefect)); (len(defects) > 0) != groups {
+			t.Errorf("with groups: %t; the defects are %v", groups, defects)
+		}
+		if !groups && (len(left) != 2 || left[1].ID != "1-2" || left[1].Values["f"] != "1-2") {
+			t.Errorf("the entries are %v: %v", left, err)
+		}
+	}
+}
+
 func TestAServerRestart(t *testing.T) {
 	script := redis.NewScript("return 'run'")
 	for _, c := range []struct {
