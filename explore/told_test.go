@@ -78,7 +78,7 @@ func TestAFamilyBeginsWithStories(t *testing.T) {
 				if len(names[0]) != min(all, toldRuns) || len(names[1]) != min(all, most) || len(names[0]) < 3 {
 					t.Errorf("%s, %s, %v: of %d stories the families begin with %d and %d", name, profile, allowed, all, len(names[0]), len(names[1]))
 				}
-				if next, _ := told.telling(f.tellings, FamilyRuns); all > toldRuns && next[0].sc.Name != f.tellings[toldRuns][0].sc.Name {
+				if next, _ := told.telling(f.tellings, FamilyRuns); all > toldRuns && next[0].sc().Name != f.tellings[toldRuns][0].sc().Name {
 					t.Errorf("%s, %s, %v: the second family does not go on", name, profile, allowed)
 				}
 				if all <= toldRuns && !differ && profile != draw.Simple {
