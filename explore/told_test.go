@@ -33,10 +33,11 @@ func TestAFamilyBeginsWithStories(t *testing.T) {
 		for _, profile := range draw.Profiles {
 			for _, allowed := range classes {
 				told := toldPlan(name, profile, allowed)
+				tellings := told.tellings(l)
 				var names [2][]string
 				differ, first := false, map[string]string{} // the stories of the first family
 				for number := range names {
-					f := newFamily(told.tellings(l))
+					f := newFamily(tellings)
 					from, _ := told.Family(number)
 					for n := range FamilyRuns {
 						sc := told.anew(from+n, sim.NewSeeded(told.seedOf(from+n)), l, f).Scenario
@@ -65,7 +66,7 @@ func TestAFamilyBeginsWithStories(t *testing.T) {
 						}
 					}
 				}
-				f := newFamily(told.tellings(l))
+				f := newFamily(tellings)
 				text := told.anew(0, sim.NewSeeded(told.seedOf(0)), l, f).Write()
 				if again := told.anew(0, sim.NewSeeded(told.seedOf(0)), l, f).Write(); again != text {
 					t.Errorf("%s: run 0 drawn twice:\n%s\n%s", name, text, again)
