@@ -2,6 +2,7 @@ package explore
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"lockstep/explore/draw"
@@ -19,7 +20,7 @@ type telling []timedStory
 type timedStory struct {
 	watchdog time.Duration
 	lock     story.Lock
-	sc       *scenarios.Scenario
+	sc       func() *scenarios.Scenario // reads the story once, since most campaigns tell few of the stories
 }
 
 // The number of runs of a family that tell stories: of the first families, until each story has been told, and
@@ -66,7 +67,8 @@ func (p Plan) tellings(l *subject.Subject) (all []telling) {
 		if s.Lacks(usual) != "" {
 			continue
 		}
-		if sc := s.Scenario(usual); play.Applies(sc, l) != nil || !p.allows(l, sc) {
+		sc := s.Scenario(usual)
+		if play.Applies(sc, l) != nil || !p.allows(l, sc) {
 			continue
 		}
 		keys := []string{usual.Key}
@@ -78,7 +80,11 @@ func (p Plan) tellings(l *subject.Subject) (all []telling) {
 			for _, watchdog := range watchdogs {
 				of := story.Of(l, watchdog)
 				of.Key = key
-				t = append(t, timedStory{watchdog, of, s.Scenario(of)})
+				read := sync.OnceValue(func() *scenarios.Scenario { return s.Scenario(of) })
+				if of == usual {
+					read = func() *scenarios.Scenario { return sc }
+				}
+				t = append(t, timedStory{watchdog, of, read})
 			}
 			all = append(all, t)
 		}
@@ -121,7 +127,7 @@ func (p Plan) tell(c sim.Chooser, l *subject.Subject, t telling) *scenarios.Scen
 	if p.Profile != draw.Simple {
 		told, latency = t[pick(len(t))], toldLatencies[pick(len(toldLatencies))]
 	}
-	sc, lease := told.sc.Clone(), told.lock.Lease
+	sc, lease := told.sc().Clone(), told.lock.Lease
 	sc.Watchdog, sc.Latency = told.watchdog, latency
 	if l.Replicated {
 		sc.Server = scenarios.Server{Replicas: 2, Lag: scenarios.Range{Min: 100 * time.Microsecond, Max: time.Millisecond}}

@@ -33,10 +33,11 @@ func TestAFamilyBeginsWithStories(t *testing.T) {
 		for _, profile := range draw.Profiles {
 			for _, allowed := range classes {
 				told := toldPlan(name, profile, allowed)
+				tellings := told.tellings(l)
 				var names [2][]string
 				differ, first := false, map[string]string{} // the stories of the first family
 				for number := range names {
-					f := newFamily(told.tellings(l))
+					f := newFamily(tellings)
 					from, _ := told.Family(number)
 					for n := range FamilyRuns {
 						sc := told.anew(from+n, sim.NewSeeded(told.seedOf(from+n)), l, f).Scenario
@@ -65,7 +66,7 @@ func TestAFamilyBeginsWithStories(t *testing.T) {
 						}
 					}
 				}
-				f := newFamily(told.tellings(l))
+				f := newFamily(tellings)
 				text := told.anew(0, sim.NewSeeded(told.seedOf(0)), l, f).Write()
 				if again := told.anew(0, sim.NewSeeded(told.seedOf(0)), l, f).Write(); again != text {
 					t.Errorf("%s: run 0 drawn twice:\n%s\n%s", name, text, again)
@@ -78,7 +79,7 @@ func TestAFamilyBeginsWithStories(t *testing.T) {
 				if len(names[0]) != min(all, toldRuns) || len(names[1]) != min(all, most) || len(names[0]) < 3 {
 					t.Errorf("%s, %s, %v: of %d stories the families begin with %d and %d", name, profile, allowed, all, len(names[0]), len(names[1]))
 				}
-				if next, _ := told.telling(f.tellings, FamilyRuns); all > toldRuns && next[0].sc.Name != f.tellings[toldRuns][0].sc.Name {
+				if next, _ := told.telling(f.tellings, FamilyRuns); all > toldRuns && next[0].sc().Name != f.tellings[toldRuns][0].sc().Name {
 					t.Errorf("%s, %s, %v: the second family does not go on", name, profile, allowed)
 				}
 				if all <= toldRuns && !differ && profile != draw.Simple {

@@ -44,9 +44,11 @@ func (l orders) Lock(ctx context.Context) error {
 
 func (l orders) Unlock(ctx context.Context) error { return l.rdb.Del(ctx, l.name).Err() }
 
-type client struct{ *redis.Client }
+type client struct{ rdb *redis.Client }
 
-func (c client) Lock(name string) (locktest.Lock, error) { return orders{c.Client, name}, nil }
+func (c client) Lock(name string) (locktest.Lock, error) { return orders{c.rdb, name}, nil }
+
+func (c client) Close() error { return c.rdb.Close() }
 
 var subject = locktest.Subject{
 	Name: "orders", Servers: redistest.Servers(1), Lease: lease, State: redistest.Value(nil),

@@ -53,14 +53,17 @@ func tries(name string) locktest.Subject {
 	}
 }
 
-type triesClient struct{ *redis.Client }
+// A go-redis client has hundreds of methods, and embedding it compiles a copy of each.
+type triesClient struct{ rdb *redis.Client }
 
 func (c triesClient) Lock(name string) (locktest.Lock, error) {
-	return &triesLock{Client: c.Client, name: name}, nil
+	return &triesLock{rdb: c.rdb, name: name}, nil
 }
 
+func (c triesClient) Close() error { return c.rdb.Close() }
+
 type triesLock struct {
-	*redis.Client
+	rdb   *redis.Client
 	name  string
 	value string
 }
@@ -68,7 +71,7 @@ type triesLock struct {
 func (l *triesLock) Lock(ctx context.Context) error {
 	l.value = rand.Text()
 	for {
-		if ok, err := l.SetNX(ctx, l.name, l.value, 8*time.Second).Result(); ok || err != nil {
+		if ok, err := l.rdb.SetNX(ctx, l.name, l.value, 8*time.Second).Result(); ok || err != nil {
 			return err
 		}
 		select {
@@ -80,7 +83,7 @@ func (l *triesLock) Lock(ctx context.Context) error {
 }
 
 func (l *triesLock) Unlock(ctx context.Context) error {
-	n, err := l.Eval(ctx, "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0", []string{l.name}, l.value).Int()
+	n, err := l.rdb.Eval(ctx, "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0", []string{l.name}, l.value).Int()
 	if err == nil && n == 0 {
 		return locktest.ErrNotHeld
 	}

@@ -21,7 +21,7 @@ const short = "LOCKSTEP_TEST_SHORT"
 type blind struct{ triesLock }
 
 func (l *blind) Unlock(ctx context.Context) error {
-	n, err := l.Del(ctx, l.name).Result()
+	n, err := l.rdb.Del(ctx, l.name).Result()
 	if err == nil && n == 0 {
 		return locktest.ErrNotHeld
 	}
@@ -31,7 +31,7 @@ func (l *blind) Unlock(ctx context.Context) error {
 type blindClient struct{ triesClient }
 
 func (c blindClient) Lock(name string) (locktest.Lock, error) {
-	return &blind{triesLock{Client: c.Client, name: name}}, nil
+	return &blind{triesLock{rdb: c.rdb, name: name}}, nil
 }
 
 // TestShort judges a lock by a clock that advances by a second whenever it is read.

@@ -140,11 +140,13 @@ func TestTheTagWithoutTheOverlayIsRefusedBeforeAnythingCompiles(t *testing.T) {
 	}
 }
 
-// build runs go with the overlay.
+// build runs go with the overlay, and short tests: the cases that long tests add run the same lines.
 func build(t *testing.T, file string, args ...string) string {
 	t.Helper()
 	args = append([]string{args[0], "-overlay=" + file, "-tags=" + Tag}, args[1:]...)
-	out, err := exec.Command("go", args...).CombinedOutput()
+	cmd := exec.Command("go", args...)
+	cmd.Env = append(os.Environ(), "LOCKSTEP_LONG=")
+	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 	}

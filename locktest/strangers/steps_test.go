@@ -51,13 +51,15 @@ func (l *stepped) Unlock(ctx context.Context) error {
 }
 
 type steppedClient struct {
-	*redis.Client
+	rdb          *redis.Client
 	take, unlock func(ctx context.Context, l *stepped) (bool, error)
 }
 
 func (c steppedClient) Lock(name string) (locktest.Lock, error) {
-	return &stepped{rdb: c.Client, name: name, value: rand.Text(), take: c.take, unlock: c.unlock}, nil
+	return &stepped{rdb: c.rdb, name: name, value: rand.Text(), take: c.take, unlock: c.unlock}, nil
 }
+
+func (c steppedClient) Close() error { return c.rdb.Close() }
 
 func script(text string) func(ctx context.Context, l *stepped) (bool, error) {
 	s := redis.NewScript(text)
@@ -209,7 +211,7 @@ func TestStoriesBetweenRequests(t *testing.T) {
 				Name: name, Servers: redistest.Servers(1), Lease: lease, State: c.state, Reentrant: c.reentrant,
 				Open: func(p *locktest.Process) (locktest.Client, error) {
 					client := client
-					client.Client = redistest.NewClient(p, 0)
+					client.rdb = redistest.NewClient(p, 0)
 					return client, nil
 				},
 			})
