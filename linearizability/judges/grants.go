@@ -13,13 +13,19 @@ func (r *run) changes(o *trace.Call) []*trace.Change {
 	if !r.Record.Params.PerGrant || !o.Action.Acquires() {
 		return o.Changes
 	}
-	var out []*trace.Change
-	for _, c := range r.Changes(o.Lock) {
-		if c.Call() == o || r.handedTo(c) == o {
-			out = append(out, c)
+	all := r.caused[o.Lock]
+	if all == nil {
+		all = map[*trace.Call][]*trace.Change{}
+		for _, c := range r.Changes(o.Lock) {
+			by, to := c.Call(), r.handedTo(c)
+			all[by] = append(all[by], c)
+			if to != by {
+				all[to] = append(all[to], c)
+			}
 		}
+		r.caused[o.Lock] = all
 	}
-	return out
+	return all[o]
 }
 
 // handedTo returns the acquire to which a change gave the lock although no command of its thread

@@ -11,12 +11,19 @@ import (
 // run is the record that is judged.
 type run struct {
 	*trace.Run
-	believed map[string][]belief            // by lock, what beliefs returned
-	touched  map[string]map[string]*touches // by lock, what touchesOf returned
+	believed map[string][]belief                        // by lock, what beliefs returned
+	touched  map[string]map[string]*touches             // by lock, what touchesOf returned
+	caused   map[string]map[*trace.Call][]*trace.Change // by lock, what changes returned
 }
 
+// newRun returns the run of a record. What was derived from it stays for the next question.
 func newRun(t *trace.Run) *run {
-	return &run{t, map[string][]belief{}, map[string]map[string]*touches{}}
+	if r, ok := t.View.(*run); ok {
+		return r
+	}
+	r := &run{t, map[string][]belief{}, map[string]map[string]*touches{}, map[string]map[*trace.Call][]*trace.Change{}}
+	t.View = r
+	return r
 }
 
 // diedAt returns when the process of a thread crashed, or trace.Never.

@@ -40,6 +40,9 @@ type Run struct {
 	CalmNs  int64 // when every fault was over; Never if the run did not come to it
 	LeaveNs int64 // when all left; Never if the run did not come to it
 
+	// View is what a reader derived from the run, for its later questions. Only one reader uses it, package judges.
+	View any
+
 	locks     map[string]*lock
 	processes map[string]*process
 	threads   map[string][]*Call
