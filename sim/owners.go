@@ -339,12 +339,13 @@ func (w *World) rename(lock string) {
 
 // settle is called at the end of a run, when it is known which goroutines wrote a single request, though perhaps
 // several times, in the call in which they began. It belongs to the call. The values that it wrote belong to the
-// thread, whoever was granted the lock first after that. A goroutine that writes several requests may write a batch, of several calls.
+// thread, whoever was granted the lock first after that. A goroutine that writes several requests, or one with the value
+// of another thread, may write for several calls.
 func (w *World) settle() {
 	asked := map[*helper][]string{}
 	for _, send := range w.helped {
 		args, in := w.rec.Events[send.event].Args, send.by.in
-		if before, ok := asked[in]; ok && !slices.Equal(before, args) || len(args) == 0 {
+		if before, ok := asked[in]; ok && !slices.Equal(before, args) || len(args) == 0 || w.sentBefore(send) {
 			in.common = true
 		}
 		asked[in] = args
@@ -398,6 +399,17 @@ func (w *World) settle() {
 		}
 		e.State, last[e.Lock] = &named, &named
 	}
+}
+
+// sentBefore reports whether a request has a value with which another thread took the lock of the call, and which an
+// earlier request had that was not of this call.
+func (w *World) sentBefore(send helped) bool {
+	return w.owners != nil && slices.ContainsFunc(send.words, func(word string) bool {
+		t, ok := w.owners.threads[valueKey(send.by.Lock, word)]
+		return ok && t != send.by.Thread && slices.ContainsFunc(w.rec.Events[:send.event], func(e model.Event) bool {
+			return e.Kind == model.KindSend && e.Op != send.by.Op && slices.Contains(e.Args, word)
+		})
+	})
 }
 
 // writer returns the sender of a request; nil for no request.
