@@ -95,6 +95,9 @@ func (x *tested) unjudged() (why []string) {
 	text := sentence.Denied(x.service)
 	switch {
 	case text == "":
+		for _, k := range x.service.Useless() {
+			why = append(why, sentence.Useless(k)+". What such a call would break was not tried; mend the adapter, or the options of its client, so that the call works when nothing fails")
+		}
 	case x.service.Granted == 0:
 		why = append(why, text+". A lock that grants nothing breaks no promise; mend the lock, its adapter, or the options of its client, so that it is granted when nothing fails")
 	default:

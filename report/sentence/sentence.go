@@ -91,6 +91,15 @@ func Denied(s play.Service) string {
 	return text
 }
 
+// Useless says that no call of a kind ever worked.
+func Useless(k play.CallKind) string {
+	text := fmt.Sprintf("no %s ever worked: none of %d that ended before a fault did", k.Action, k.Asked)
+	if k.Text != "" {
+		text += fmt.Sprintf("; the first error is %q", k.Text)
+	}
+	return text
+}
+
 // detail writes a finding without the additions of a replay and of a doubt.
 func detail(f judges.Finding) string {
 	who, lock, when := f.Thread, f.Lock, at(f.AtNs)

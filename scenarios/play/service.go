@@ -1,6 +1,7 @@
 package play
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -21,9 +22,21 @@ type Service struct {
 	HandedOver int `json:"handed_over,omitempty"`
 	// Threads is the largest number of threads of one process.
 	Threads int `json:"threads,omitempty"`
+	// Kinds are the kinds of calls, other than those that wait for the lock, that should have worked, in the order of
+	// their actions: unlocks and extensions of a hold, and single tries.
+	Kinds []CallKind `json:"kinds,omitempty"`
 	// Errors are the first errors of each kind of call, in the order in which they came, if the
 	// service of a run is Denied.
 	Errors []CallError `json:"errors,omitempty"`
+}
+
+// CallKind counts the calls of an action, and those of them that worked. Text is the error of the first one that
+// did not; "": it had none.
+type CallKind struct {
+	Action model.Action `json:"action"`
+	Asked  int          `json:"asked"`
+	Worked int          `json:"worked,omitempty"`
+	Text   string       `json:"text,omitempty"`
 }
 
 // CallError is the error of a call.
@@ -50,9 +63,29 @@ func (s *Service) Add(o Service) {
 	s.Followers += o.Followers
 	s.HandedOver += o.HandedOver
 	s.Threads = max(s.Threads, o.Threads)
+	for _, k := range o.Kinds {
+		s.count(k)
+	}
 	for _, e := range o.Errors {
 		s.note(e)
 	}
+}
+
+// Useless returns the kinds of calls that never worked.
+func (s Service) Useless() []CallKind {
+	return slices.DeleteFunc(slices.Clone(s.Kinds), func(k CallKind) bool { return k.Worked > 0 })
+}
+
+// count adds calls of a kind.
+func (s *Service) count(k CallKind) {
+	i, ok := slices.BinarySearchFunc(s.Kinds, k.Action, func(known CallKind, a model.Action) int { return cmp.Compare(known.Action, a) })
+	s.Kinds = slices.Clone(s.Kinds) // a copy of s may have it, too
+	if !ok {
+		s.Kinds = slices.Insert(s.Kinds, i, k)
+		return
+	}
+	known := &s.Kinds[i]
+	known.Asked, known.Worked, known.Text = known.Asked+k.Asked, known.Worked+k.Worked, cmp.Or(known.Text, k.Text)
 }
 
 // note adds an error if it is the first one of its kind of call.
@@ -69,6 +102,7 @@ func serviceOf(r *trace.Run) Service {
 		s.Threads = max(s.Threads, p.Threads)
 	}
 	until := disturbedNs(r)
+	byLock := map[string][]held{}
 	for _, lock := range r.Locks {
 		var holds []held
 		for _, o := range r.CallsOn(lock) {
@@ -76,6 +110,7 @@ func serviceOf(r *trace.Run) Service {
 				holds = append(holds, held{o.Caller, o.AtNs, holdOver(r, lock, o)})
 			}
 		}
+		byLock[lock] = holds
 		for _, o := range r.CallsOn(lock) {
 			ended := o.Return != nil && o.ReturnedNs() < until
 			if !o.Action.Acquires() || !ended && (o.Outcome != model.Waiting || until < r.LeaveNs) {
@@ -99,6 +134,15 @@ func serviceOf(r *trace.Run) Service {
 			}
 		}
 	}
+	for _, o := range r.Calls {
+		if o.Return != nil && o.ReturnedNs() < until {
+			if worked, ok := shouldWork(r, o, byLock[o.Lock]); ok && worked {
+				s.count(CallKind{Action: o.Action, Asked: 1, Worked: 1})
+			} else if ok {
+				s.count(CallKind{Action: o.Action, Asked: 1, Text: o.Return.Error})
+			}
+		}
+	}
 	if s.Denied() {
 		for _, o := range r.Calls {
 			if o.Return != nil && o.ReturnedNs() < until && o.Return.Error != "" {
@@ -113,6 +157,21 @@ func serviceOf(r *trace.Run) Service {
 type held struct {
 	who      string
 	from, to int64
+}
+
+// shouldWork reports whether a call worked. It reports ok if the call should have: a single try of a free lock is
+// granted, unless it races with other acquires, and an unlock or an extension of a hold of its thread has an effect.
+func shouldWork(r *trace.Run, o *trace.Call, holds []held) (worked, ok bool) {
+	switch o.Action {
+	case model.ActTryLock:
+		return o.Outcome == model.Granted, !slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
+			return x != o && x.Action.Acquires() && x.AtNs <= o.ReturnedNs() && o.AtNs <= x.ReturnedNs()
+		}) && !slices.ContainsFunc(holds, func(h held) bool { return h.from < o.AtNs && o.AtNs <= h.to })
+	case model.ActUnlock, model.ActExtend:
+		worked = o.Outcome == model.Released || o.Outcome == model.StillHeld || o.Outcome == model.Extended
+		return worked, slices.ContainsFunc(holds, func(h held) bool { return h.who == o.Caller && h.from <= o.AtNs && o.AtNs <= h.to })
+	}
+	return false, false
 }
 
 // follows reports whether a call could have had the lock after the hold of another thread: it was under way when

@@ -89,12 +89,14 @@ steps:
 		word           play.Word
 		why            string
 		denied         string // of the service of the run
+		useless        string // the first kind of its calls that never worked
 	}{
 		{rule: "each acquire fails", locks: true, text: two, word: play.VerdictUndecided, why: `none of 2 acquires that ended before a fault was; the first error of lock is "ERR unknown command 'TAKE'"`},
 		{rule: "a fault after them is no reason", locks: true, text: two + "faults: [{at: 9s, server: restart, keep_data: true}]\n", word: play.VerdictUndecided, why: "none of 2 acquires"},
 		{rule: "a fault before them may be", locks: true, text: two + "faults: [{at: 0s, server: restart, keep_data: true}]\n", word: play.VerdictHeld},
 		{rule: "each unlock fails", unlocks: true, text: two, word: play.VerdictHeld,
-			denied: `nobody ever got the lock after the hold of another was over: none of 1 acquire did before a fault; the first error of unlock is "ERR unknown command 'FREE'"`},
+			denied: `nobody ever got the lock after the hold of another was over: none of 1 acquire did before a fault; the first error of unlock is "ERR unknown command 'FREE'"`,
+			useless: `no unlock ever worked: none of 1 that ended before a fault did; the first error is "ERR unknown command 'FREE'"`},
 		{rule: "nothing fails", text: two, word: play.VerdictHeld},
 	} {
 		v := play.Run(h, scenariotest.Parse(t, c.text), fails(t, c.locks, c.unlocks), 1)
@@ -103,6 +105,13 @@ steps:
 		}
 		if got := sentence.Denied(v.Service); c.denied != "" && !strings.Contains(got, c.denied) || c.denied == "" && c.why == "" && got != "" {
 			t.Errorf("%s: %q; want %q", c.rule, got, c.denied)
+		}
+		useless := ""
+		for _, k := range v.Service.Useless() {
+			useless = sentence.Useless(k)
+		}
+		if useless != c.useless {
+			t.Errorf("%s: %q; want %q", c.rule, useless, c.useless)
 		}
 	}
 }
