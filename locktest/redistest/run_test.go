@@ -229,7 +229,7 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 			t.Errorf("a failure is in %s schedules, and a bug in %s", m[1], bugs[1])
 		}
 	}
-	second, _ := outcome(t, dir, "exists-then-set", nil)
+	second, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=200")
 	mustContain(t, second, "here too; the failure "+fingerprint+" is shown above")
 	if n := strings.Count(second, "fingerprint: "+fingerprint+"\n"); n != 1 {
 		t.Errorf("it is shown %d times:\n%s", n, second)
@@ -261,9 +261,14 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 		t.Errorf("the replay says %q, and the failure said %q", second, first)
 	}
 
-	// The recording is a test from now on: it fails before anything is drawn.
+	// The recording is a test from now on. While it fails, it alone is played, unless a flag asks for more.
+	again, _ = outcome(t, dir, "exists-then-set", nil)
+	mustContain(t, again, "--- FAIL: TestJudged/recording/"+fingerprint, "drawn schedules are played when no recording in testdata/lockstep/TestJudged fails")
+	if strings.Contains(again, "TestJudged/stories") || strings.Contains(again, "TestJudged/explore") {
+		t.Errorf("the recording fails, and more is played:\n%s", again)
+	}
 	again, _ = outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=1")
-	mustContain(t, again, "--- FAIL: TestJudged/recording/"+fingerprint)
+	mustContain(t, again, "--- FAIL: TestJudged/recording/"+fingerprint, "--- FAIL: TestJudged/stories", " TestJudged/explore")
 
 	// So is a recording of an older world, as far as its decisions still go.
 	recorded, err := os.ReadFile(filepath.Join(dir, file))
@@ -297,7 +302,8 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	if !passed {
 		t.Errorf("the lock is mended, and the test failed:\n%s", again)
 	}
-	mustContain(t, again, "holds in the schedule that broke it before", "Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it")
+	mustContain(t, again, "holds in the schedule that broke it before", "Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it",
+		"--- PASS: TestJudged/stories", "--- PASS: TestJudged/explore")
 }
 
 // A failure does not overwrite a recording in which the lock holds now, although both have one fingerprint.
