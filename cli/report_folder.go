@@ -203,5 +203,5 @@ func RunOf(a *frame.App, root *os.Root, dir, recording string) (report.Run, []re
 	if why != "" {
 		return report.Run{}, nil, fmt.Errorf("%s is not the same again: %s", file, why)
 	}
-	return explained(a, v, frame.Simrun()+" replay "+file), pictures(v), nil
+	return explained(a, v, frame.CommandInFiles("replay", file)), pictures(v), nil
 }
