@@ -3,8 +3,13 @@ package redistest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -12,6 +17,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/internal/bad"
+	"lockstep/internal/filetest"
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
 )
@@ -208,4 +215,47 @@ func TestALockThatLeavesGoroutinesBehindEndsItsTest(t *testing.T) {
 	}
 	mustContain(t, text, " of 200 schedules: ", " goroutines are left over by the runs until then, which makes each run longer than the one before. The judge tidy names the function in which they stand\n",
 		"floods breaks tidy: ", "(*leaks).forever and had been started by ", "(*floods).Lock")
+}
+
+// Damaged recordings of a test are refused one by one, and stay as they are. None ends the test.
+func TestDamagedRecordingsOfATest(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	outcome(t, dir, "exists-then-set", nil, "-test.run=^TestJudged$/^stories$/^slow-network$")
+	folder := filepath.Join(dir, "testdata", "lockstep", "TestJudged")
+	const name = "story.slow-network.mutual-exclusion.lockstep"
+	whole := filetest.Read(t, filepath.Join(folder, name))
+	begin := strings.Index(whole, "{")
+	other := strings.Replace(filetest.Read(t, filepath.Join("..", "..", "results", "misdelete", "setnx-del", "1.lockstep")), "setnx-del", "exists-then-set", 1)
+	inputs := slices.Concat(bad.Flipped(whole, 60), bad.Cut(whole, 20), bad.Spliced(whole, other, 10))
+	for _, in := range bad.Fields(whole[begin:]) {
+		inputs = append(inputs, bad.Input{Name: in.Name, Text: whole[:begin] + in.Text + "\n"})
+	}
+	bad.Counted(t, "damaged recordings of a test", len(inputs))
+	for i, in := range inputs {
+		filetest.Write(t, filepath.Join(folder, fmt.Sprintf("story.slow-network.mutual-exclusion~%d.lockstep", i+2)), in.Text)
+	}
+	for _, what := range []string{"folder.lockstep", "story.no-such-story.misdelete.lockstep/x"} {
+		if err := os.MkdirAll(filepath.Join(folder, what), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"loop.lockstep": "loop.lockstep", "dangling.lockstep": "no", "zero.lockstep": "/dev/zero"} {
+		if err := os.Symlink(to, filepath.Join(folder, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, passed := outcome(t, dir, "exists-then-set", nil)
+	a := bad.Answer{Code: 1, Out: strings.ReplaceAll(text, "\n=== ", "\n")}
+	if err := a.Check(1, 1); err != nil || passed || strings.Contains(text, "panic") || strings.Contains(text, "holds in the schedule that broke it before") {
+		t.Errorf("%v:\n%s", err, text)
+	}
+	if done := strings.Count(text, "\n    --- "); done != len(inputs)+7 {
+		t.Errorf("%d of %d recordings are told:\n%s", done, len(inputs)+7, text)
+	}
+	for i, in := range inputs {
+		if filetest.Read(t, filepath.Join(folder, fmt.Sprintf("story.slow-network.mutual-exclusion~%d.lockstep", i+2))) != in.Text {
+			t.Errorf("%s: the recording was changed", in.Name)
+		}
+	}
 }
