@@ -165,7 +165,7 @@ func init() {
 func TestBadLocksAreExplained(t *testing.T) {
 	here := reflect.TypeFor[closing]().PkgPath()
 	const system = " a goroutine waits for the operating system, and simulated time does not pass meanwhile; most likely for a file, a pipe, a process, or a connection that was not dialled through the world"
-	for name, want := range map[string][]string{
+	wants := map[string][]string{
 		"leaks goroutines":             {"leaks goroutines breaks tidy: ", "there still was a goroutine, which stood in " + here + ".(*leaks).forever and had been started by " + here + ".(*leaks).Lock", "hint: Client.Close must end every goroutine that the client or one of its locks has started; Lockstep calls Close when a process ends in order, and also for a process that crashed"},
 		"waits for ever in Close":      {"waits for ever in Close breaks tidy: ", "every lease was over, Close of the client of process a had not returned; it stood in " + here + ".waitsForEver\n", "hint: Client.Close must end what the client and its locks have started, and return"},
 		"does not look at its context": {"does not look at its context breaks wait-bound: "},
@@ -174,7 +174,9 @@ func TestBadLocksAreExplained(t *testing.T) {
 		"reads a pipe":                 {"reads a pipe cannot be judged: the world stood still", ".(*piped).Lock" + system},
 		"uses a real socket":           {"uses a real socket cannot be judged: the world stood still", ".(*real).Lock" + system},
 		"panics in Close":              {"panics in Close is undecided: the client of process a panicked at ", ", when it was closed: the adapter's own panic", here + ".closing.Close\n"},
-	} {
+	}
+	bad.Counted(t, "locks of a test", len(wants))
+	for name, want := range wants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=30")
