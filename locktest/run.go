@@ -777,12 +777,13 @@ func (r *runner) unshown(t *testing.T, g explore.Found) {
 		return
 	}
 	r.broken[g.Judge] = append(r.broken[g.Judge], fingerprint)
-	file, kept := r.fileOf(fingerprint), ""
-	if err := errors.Join(os.MkdirAll(r.dir, 0o755), renameio.WriteFile(file, []byte(g.Least.Recording), 0o644)); err != nil {
-		kept = fmt.Sprintf("the recording could not be written: %v\n", err)
+	file := r.fileOf(fingerprint)
+	err := os.MkdirAll(r.dir, 0o755)
+	if err == nil {
+		err = renameio.WriteFile(file, []byte(g.Least.Recording), 0o644)
 	}
-	r.errorf(t, "locktest: %s breaks %s: %s\nschedule number %d does; it is as it was found, since %s\n%sfingerprint: %s\nreplay:      %s\nrecording:   %s",
-		r.s.Name, g.Judge, g.Why, g.Least.Index+1, r.limit.why(), kept, fingerprint, r.replayOf(file), file)
+	r.errorf(t, "locktest: %s breaks %s: %s\nschedule number %d does; it is as it was found, since %s\n%s",
+		r.s.Name, g.Judge, g.Why, g.Least.Index+1, r.limit.why(), strings.TrimSuffix(r.nameOf(fingerprint, file, err), "\n"))
 }
 
 // replayOf returns the command that replays a recording.

@@ -261,3 +261,24 @@ func TestDamagedRecordingsOfATest(t *testing.T) {
 		}
 	}
 }
+
+// A failure whose recording cannot be written is shown, and no command that would not work.
+func TestARecordingThatCannotBeWritten(t *testing.T) {
+	for name, block := range map[string]func(dir string) error{
+		"a file in the place of the folder": func(dir string) error { return os.WriteFile(filepath.Join(dir, "testdata"), nil, 0o644) },
+		"a link that leads nowhere":         func(dir string) error { return os.Symlink("/no/such", filepath.Join(dir, "testdata")) },
+		"a folder in the place of the file": func(dir string) error {
+			return os.MkdirAll(filepath.Join(dir, "testdata", "lockstep", "TestJudged", "story.slow-network.mutual-exclusion.lockstep", "x"), 0o755)
+		},
+	} {
+		dir := t.TempDir()
+		if err := block(dir); err != nil {
+			t.Fatal(err)
+		}
+		text, passed := outcome(t, dir, "exists-then-set", nil, "-test.run=^TestJudged$/^stories$/^slow-network$")
+		if passed || strings.Contains(text, "replay: ") {
+			t.Errorf("%s:\n%s", name, text)
+		}
+		mustContain(t, text, "fingerprint: story.slow-network.mutual-exclusion\n", "the recording could not be written: ")
+	}
+}
