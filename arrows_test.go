@@ -141,7 +141,7 @@ var rooms = map[string]room{
 		"bench", "cli", "cli/frame", "explore", "explore/draw", "explore/spread", "explore/survey", "internal", "internal/counted", "known", "linearizability/judges",
 		"live/planted", "live/upstream", "lockmain", "report", "report/site", "scenarios", "scenarios/play", "scenarios/subject", "sim", "internal/foreign"}},
 	"cmd":           {imports: []string{"cli/frame", "internal/evidence", "live", "live/java", "lockmain", "scenarios/subject/builtin"}, words: []*regexp.Regexp{apart}},
-	"cmd/lockvet":   {imports: []string{"lockvet"}, words: []*regexp.Regexp{locks, apart}},
+	"cmd/lockvet":   {imports: []string{"internal/foreign", "lockvet"}, words: []*regexp.Regexp{locks, apart}},
 	"cmd/strangers": {imports: []string{"locktest/strangers", "sim"}, words: []*regexp.Regexp{locks, apart}},
 }
 

@@ -5,8 +5,11 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"lockstep/internal/bad"
 )
 
 // documents are the files for people: README.md, CONTRIBUTING.md and docs/.
@@ -26,6 +29,21 @@ func text(t *testing.T, file string) string {
 		t.Fatal(err)
 	}
 	return string(data)
+}
+
+// The table of bad inputs has at least 500 of them, and each test that it names exists.
+func TestTheTableOfBadInputs(t *testing.T) {
+	all := 0
+	for _, row := range bad.Rows(t) {
+		all += row.Inputs
+		files, err := filepath.Glob(filepath.Join(filepath.FromSlash(row.Folder), "*_test.go"))
+		if err != nil || !slices.ContainsFunc(files, func(file string) bool { return strings.Contains(text(t, file), "\nfunc "+row.Test+"(t *testing.T) {") }) {
+			t.Errorf("%s has no %s: %v", row.Folder, row.Test, err)
+		}
+	}
+	if all < 500 {
+		t.Errorf("%d inputs", all)
+	}
 }
 
 var (

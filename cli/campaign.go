@@ -85,7 +85,7 @@ func playCampaign(a *frame.App, c campaigning) (int, error) {
 		}
 		a.Say("found after %s (seed %d): %s %s at %s: %s", counted.Of(told.progress().Runs, "run"), r.Seed, f.Class, f.Judge, f.Op, f.Why)
 		if c.out != "" {
-			a.Say("    replay until a smaller run shows it: %s replay %s", frame.Simrun(), recording)
+			a.Say("    replay until a smaller run shows it: %s", frame.Command("replay", recording))
 		}
 	}
 	end, err := c.begin(playing, fail)
@@ -162,7 +162,7 @@ func conclude(a *frame.App, t Timing, s *explore.Shrinking, told *exploreProgres
 	if watch != nil {
 		watch.Small()
 	}
-	s.Budget, s.Program, s.Stop, s.Until = ShrinkBudget, frame.Simrun(), t.hard, t.Until
+	s.Budget, s.Program, s.Stop, s.Until = ShrinkBudget, frame.SimrunInFiles(), t.hard, t.Until
 	s.Player = func() (explore.Player, error) { return Player(t.hard, s.Plan) }
 	s.Died = func(t explore.ShrinkTask, err error) {
 		a.Warn("the failure of run %d (seed %d) stays as it was found, since each process that made it small ended; the last one: %v", t.Run.Index, t.Run.Seed, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 
 	"lockstep/cli/frame"
 	"lockstep/internal/input"
@@ -122,11 +123,11 @@ func findScenario(name string) (*scenarios.Scenario, error) {
 func kindOf(file string, text []byte, err error) error {
 	switch {
 	case play.IsRecording(text):
-		return fmt.Errorf("%s is a recording; %s replay %s plays it", file, frame.Simrun(), frame.Quoted(file))
+		return fmt.Errorf("%s is a recording; %s plays it", file, frame.Command("replay", file))
 	case play.IsLive(text):
-		return fmt.Errorf("%s is a live run; %s report %s draws it", file, frame.Simrun(), frame.Quoted(file))
+		return fmt.Errorf("%s is a live run; %s draws it", file, frame.Command("report", file))
 	case scenarioHead.Match(text):
-		return fmt.Errorf("%s is a scenario; %s run %s plays it", file, frame.Simrun(), frame.Quoted(file))
+		return fmt.Errorf("%s is a scenario; %s plays it", file, frame.Command("run", file))
 	}
 	return err
 }
@@ -158,5 +159,9 @@ func FindSimulated(name string) (*subject.Subject, error) {
 
 // commandToReplay returns the command that plays a run again.
 func commandToReplay(v play.Verdict) string {
-	return fmt.Sprintf("%s run %s --lock %s --seed %d", frame.Simrun(), v.Scenario.ShortName(), v.Lock.Name, v.Seed)
+	return frame.Command(playAgainArgs(v)...)
+}
+
+func playAgainArgs(v play.Verdict) []string {
+	return []string{"run", v.Scenario.ShortName(), "--lock", v.Lock.Name, "--seed", strconv.FormatUint(v.Seed, 10)}
 }

@@ -291,12 +291,12 @@ func (h *liveHunt) conclude(interrupted, asJSON bool) (int, error) {
 		fmt.Fprintf(h.a.Out, "\nrun %d: %s\n", f.Index, strings.Join(f.Judges, ", "))
 		fmt.Fprint(h.a.Out, report.Wrap(f.Why, "    ", 100))
 		if f.Scenario != "" {
-			fmt.Fprintf(h.a.Out, "    look at it:            %s report %s\n    in the simulated world: %s run %s --lock %s\n", frame.Simrun(), f.Recording, frame.Simrun(), f.Scenario, cmp.Or(h.lock.Port, h.lock).Name)
+			fmt.Fprintf(h.a.Out, "    look at it:            %s\n    in the simulated world: %s\n", frame.Command("report", f.Recording), frame.Command("run", f.Scenario, "--lock", cmp.Or(h.lock.Port, h.lock).Name))
 		}
 	}
 	if h.dir != "" {
 		for _, f := range h.undecided {
-			fmt.Fprint(h.a.Out, report.Wrap(fmt.Sprintf("run %d is undecided: %s; look at it: %s report %s", f.Index, f.Why, frame.Simrun(), f.Recording), "", 100))
+			fmt.Fprint(h.a.Out, report.Wrap(fmt.Sprintf("run %d is undecided: %s; look at it: %s", f.Index, f.Why, frame.Command("report", f.Recording)), "", 100))
 		}
 	}
 	if len(h.found) > 0 && h.dir == "" {

@@ -93,14 +93,17 @@ func playLiveScenarios(a *frame.App, in frame.Invocation, l liveFlags) (int, err
 	enc := json.NewEncoder(a.Out)
 	enc.SetEscapeHTML(false)
 	var odd []byte // with --quiet: lines of the pairs that were not as expected
-	if !asJSON && !a.Quiet {
-		fmt.Fprintf(a.Out, "%-28s %-21s %-7s %-10s %s\n", "scenario", "lock", "runs", "verdict", "expected")
-	}
+	head := sync.OnceFunc(func() {
+		if !a.Quiet {
+			fmt.Fprintf(a.Out, "%-28s %-21s %-7s %-10s %s\n", "scenario", "lock", "runs", "verdict", "expected")
+		}
+	})
 	for _, p := range pairs {
 		if err := play.Claims(p.Scenario, p.Lock); err != nil {
 			v := play.NotApplicable(p.Scenario, p.Lock, p.From, err)
 			p.add(v)
 			if !asJSON {
+				head()
 				printPair(a, p)
 			} else if err := enc.Encode(liveObjectOf(play.LiveRun{Verdict: v}, "")); err != nil {
 				return 0, err
@@ -117,6 +120,7 @@ func playLiveScenarios(a *frame.App, in frame.Invocation, l liveFlags) (int, err
 		switch {
 		case asJSON:
 		case !a.Quiet:
+			head()
 			liveLine(a, p, all)
 		case !p.asExpected():
 			odd = append(odd, a.Captured(func() { liveLine(a, p, all) })...)

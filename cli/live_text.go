@@ -81,7 +81,7 @@ func writeLiveFile(file string, r play.LiveRun) error {
 	var b bytes.Buffer
 	comment := []string{
 		fmt.Sprintf("%s on %s: %s. A live run, by %s.", r.Scenario.Name, r.Lock.Name, r.Word, strings.Join(r.Programs, ", ")),
-		"It has no decisions and cannot be played again. Draw it: " + frame.Simrun() + " report " + file,
+		"It has no decisions and cannot be played again. Draw it: " + frame.CommandInFiles("report", file),
 	}
 	if r.Note != "" {
 		comment = append(comment, "It was "+r.Note+".")

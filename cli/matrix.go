@@ -78,7 +78,7 @@ func writeMatrix(a *frame.App, in frame.Invocation, o matrixFlags) (int, error) 
 	stop, release := a.Interruptible()
 	defer release()
 	progress := newProgress(a, pairs)
-	t := &table{command: strings.Join(append([]string{frame.Simrun() + " matrix"}, in.Args...), " "), different: different}
+	t := &table{command: frame.CommandInFiles(append([]string{"matrix"}, in.Args...)...), different: different}
 	var odd []byte // lines of the pairs that were not as expected
 	for _, p := range pairs {
 		if err := PlayPair(a, stop, p, progress, nil); err != nil {

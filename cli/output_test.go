@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +15,9 @@ import (
 	"testing"
 
 	"lockstep/cli/frame"
+	"lockstep/internal/bad"
 	"lockstep/internal/filetest"
+	"lockstep/internal/longtest"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -85,9 +88,7 @@ func TestADiskThatIsFull(t *testing.T) {
 	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	small := limit
-	small.Cur = 100
-	for _, args := range [][]string{
+	commands := [][]string{
 		{"run", "misdelete", "--lock", "setnx-del", "--out", "out"},
 		append(args, "--out", "out"),
 		{"explore", "--lock", "setnx-del", "--strategy", "exhaustive", "--out", "out"},
@@ -98,24 +99,45 @@ func TestADiskThatIsFull(t *testing.T) {
 		{"check", "two.jsonl", "--out", "out"},
 		{"survey", "--lock", "none", "--runs", "1", "--jobs", "1", "--out", "out"},
 		{"repeat", "--lock", "none", "--runs", "1", "--jobs", "1", "--seeds", "1..1", "--out", "out"},
-	} {
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &small); err != nil {
-			t.Fatal(err)
-		}
-		code, _, stderr := call(t, args...)
-		if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
-			t.Fatal(err)
-		}
-		if code != frame.ExitIO || strings.Count(stderr, "input or output failed: ") != 1 || strings.Count(stderr, "file too large") != 1 {
-			t.Errorf("%v: exit %d, want %d and one sentence:\n%s", args, code, frame.ExitIO, stderr)
-		}
-		for name := range filetest.Contents(t, ".") {
-			if strings.Contains(name, ".writing-") {
-				t.Errorf("%v: a temporary file stayed: %s", args, name)
+	}
+	sizes := []uint64{100, 0, 1, 1000, 3000, 10_000, 100_000}
+	bad.Counted(t, "full disks", len(commands)*len(sizes))
+	if !longtest.Asked() {
+		sizes = sizes[:1]
+	}
+	for _, args := range commands {
+		outputs := func() map[string]string {
+			all := filetest.Contents(t, ".")
+			maps.DeleteFunc(all, func(name, _ string) bool { return !strings.HasPrefix(name, "out") })
+			for name := range all {
+				if err := os.RemoveAll(strings.SplitN(name, "/", 2)[0]); err != nil {
+					t.Fatal(err)
+				}
 			}
+			return all
 		}
-		if err := os.RemoveAll("out"); err != nil {
-			t.Fatal(err)
+		for _, size := range sizes {
+			small := limit
+			small.Cur = size
+			if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &small); err != nil {
+				t.Fatal(err)
+			}
+			code, _, stderr := call(t, args...)
+			if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
+				t.Fatal(err)
+			}
+			full := code == frame.ExitIO && strings.Count(stderr, "input or output failed: ") == 1 && strings.Count(stderr, "file too large") == 1
+			if !full && (size <= 100 || code > frame.ExitUnexpected) {
+				t.Errorf("%v, %d bytes: exit %d, want %d and one sentence:\n%s", args, size, code, frame.ExitIO, stderr)
+			}
+			for name, text := range outputs() {
+				switch ends := strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "</html>"); {
+				case strings.Contains(name, ".writing-"):
+					t.Errorf("%v, %d bytes: a temporary file stayed: %s", args, size, name)
+				case !ends && text != "" && name != "out/runs.jsonl" && name != "out/shrunk.jsonl": // which go on after their last whole line
+					t.Errorf("%v, %d bytes: half of a file: %s has %d bytes", args, size, name, len(text))
+				}
+			}
 		}
 	}
 	for name, text := range filetest.Contents(t, ".") {

@@ -113,9 +113,9 @@ func printNext(a *frame.App, pairs []*Pair, shown bool, recording func(*Pair) st
 	switch {
 	case i < 0:
 	case recording(pairs[i]) != "":
-		commands = append(commands, fmt.Sprintf("%s replay %s shows a run", frame.Simrun(), frame.Quoted(recording(pairs[i]))))
+		commands = append(commands, fmt.Sprintf("%s shows a run", frame.Command("replay", recording(pairs[i]))))
 	case several && !shown && odd < 0: // the summary has a command for an unexpected run
-		commands = append(commands, fmt.Sprintf("%s run %s shows its findings on each lock", frame.Simrun(), frame.Quoted(pairs[i].Scenario.ShortName())))
+		commands = append(commands, fmt.Sprintf("%s shows its findings on each lock", frame.Command("run", pairs[i].Scenario.ShortName())))
 	}
 	if len(commands) > 0 {
 		fmt.Fprintf(a.Out, "next: %s\n", strings.Join(commands, ";\n      "))

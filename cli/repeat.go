@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/google/renameio/v2"
@@ -80,7 +79,7 @@ func repeatRuns(a *frame.App, in frame.Invocation, plan explore.Repetition, name
 	stop, unregister := a.Interruptible()
 	defer unregister()
 
-	command := strings.Join(append([]string{frame.Simrun(), "repeat"}, in.Args...), " ")
+	command := frame.CommandInFiles(append([]string{"repeat"}, in.Args...)...)
 	keep := ""
 	if dir != "" {
 		keep = filepath.Join(dir, repeatingDir)

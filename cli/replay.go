@@ -83,12 +83,12 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 	if err != nil {
 		var other *play.WrongWorldError
 		if errors.As(err, &other) {
-			return nil, nil, nil, frame.Usagef("%w; try: %s replay %s --scenario > scenario.yaml, and then %s run scenario.yaml --lock %s --seed %d", err, frame.Simrun(), files[0], frame.Simrun(), other.Recording.Lock, other.Recording.Seed)
+			return nil, nil, nil, frame.Usagef("%w; try: %s > scenario.yaml, and then %s --seed %d", err, frame.Command("replay", files[0], "--scenario"), frame.Command("run", "scenario.yaml", "--lock", other.Recording.Lock), other.Recording.Seed)
 		}
 		var overlaid *play.OtherOverlayError
 		if errors.As(err, &overlaid) {
 			return nil, nil, nil, frame.Usagef("%w; if a test made it: %s test -run TEST -lockstep.replay=%s; else build this program with the overlay: go run -overlay \"$(%s overlay)\" -tags %s ./cmd/simrun replay %s",
-				err, frame.Simrun(), files[0], frame.Simrun(), overlay.Tag, files[0])
+				err, frame.Simrun(), frame.Quoted(files[0]), frame.Simrun(), overlay.Tag, frame.Quoted(files[0]))
 		}
 		if !play.IsRecording(text) && !play.IsLive(text) { // for a live recording the error below says more
 			err = kindOf(files[0], text, err)

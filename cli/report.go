@@ -92,7 +92,7 @@ func reportRun(a *frame.App, files []string, o reportOptions) (int, error) {
 		a.Complain("%s is not the same again: %s", files[0], why)
 		return frame.ExitUndecided, nil
 	}
-	r := explained(a, v, frame.Simrun()+" replay "+files[0])
+	r := explained(a, v, frame.CommandInFiles("replay", files[0]))
 	if o.blame {
 		if r.Blame, err = findBlame(a, rec, v, files[0], o.runs); err != nil {
 			return 0, err

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,7 +81,10 @@ func reportFolder(a *frame.App, dir string, o reportOptions) (int, error) {
 	if pages.foreign > 0 {
 		a.Complain("without a report: %s of locks that this program does not know", counted.Of(pages.foreign, "recording"))
 	}
-	if len(pages.bad)+pages.foreign > 0 {
+	if len(pages.outside) > 0 {
+		a.Complain("without a report: %s outside of %s, of which nothing is read; report a folder that has them, such as %s", counted.Of(len(pages.outside), "recording"), dir, filepath.Join(append([]string{dir}, above(pages.outside)...)...))
+	}
+	if len(pages.bad)+pages.foreign+len(pages.outside) > 0 {
 		return frame.ExitUndecided, nil
 	}
 	return frame.ExitOK, nil
@@ -95,8 +99,9 @@ type folderPages struct {
 	pace     *frame.Pacer
 	written  map[string]bool // by recording: whether it has a page
 	reports  int
-	foreign  int     // recordings of unknown locks
-	bad      []error // of the others without a page
+	foreign  int      // recordings of unknown locks
+	outside  []string // recordings that the folder does not have
+	bad      []error  // of the others without a page
 }
 
 // has reports whether a recording has a page. It writes the page when it is first asked.
@@ -107,6 +112,10 @@ func (p *folderPages) has(recording, page string) bool {
 	p.pace.Tell(func(time.Time) string {
 		return fmt.Sprintf("%d of %d reports; now %s", len(p.written), p.of, recording)
 	})
+	if !filepath.IsLocal(filepath.FromSlash(recording)) {
+		p.written[recording], p.outside = false, append(p.outside, recording)
+		return false
+	}
 	err := reportInto(p.a, p.root, p.dir, recording, p.out, page)
 	p.written[recording] = err == nil
 	switch {
@@ -120,6 +129,15 @@ func (p *folderPages) has(recording, page string) bool {
 	return err == nil
 }
 
+// above returns the way to the lowest folder above that has all of these recordings.
+func above(recordings []string) (up []string) {
+	most := 0
+	for _, recording := range recordings {
+		most = max(most, strings.Count(path.Clean(recording)+"/", "../"))
+	}
+	return slices.Repeat([]string{".."}, most)
+}
+
 // href returns the link from the index to a page.
 func href(page string) string {
 	var parts []string
@@ -131,9 +149,6 @@ func href(page string) string {
 
 // reportInto writes the report of one recording of a folder.
 func reportInto(a *frame.App, root *os.Root, dir, recording, out, page string) error {
-	if !filepath.IsLocal(filepath.FromSlash(page)) {
-		return fmt.Errorf("%s: not in the folder", recording)
-	}
 	r, drawn, err := RunOf(a, root, dir, recording)
 	if err != nil {
 		return err
@@ -188,5 +203,5 @@ func RunOf(a *frame.App, root *os.Root, dir, recording string) (report.Run, []re
 	if why != "" {
 		return report.Run{}, nil, fmt.Errorf("%s is not the same again: %s", file, why)
 	}
-	return explained(a, v, frame.Simrun()+" replay "+file), pictures(v), nil
+	return explained(a, v, frame.CommandInFiles("replay", file)), pictures(v), nil
 }

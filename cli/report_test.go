@@ -123,7 +123,7 @@ func TestReport(t *testing.T) {
 		filetest.Write(t, "evil/verdicts.jsonl", line)
 		filetest.Write(t, "secret.lockstep", filetest.Read(t, recording))
 		code, _, stderr := call(t, "report", "evil", "-o", "evil-out")
-		if code != frame.ExitUndecided || !strings.Contains(stderr, "not in the folder") {
+		if code != frame.ExitUndecided || stderr != "simrun: without a report: 1 recording outside of evil, of which nothing is read; report a folder that has them, such as .\n" {
 			t.Errorf("exit %d: %s", code, stderr)
 		}
 		if _, err := os.Stat("secret.html"); err == nil {

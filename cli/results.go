@@ -56,7 +56,7 @@ func openResults(dir string, args []string) (*results, error) {
 	if err != nil {
 		return nil, errors.Join(frame.Unwritable("--out", dir, err), os.RemoveAll(tmp))
 	}
-	command := strings.Join(append([]string{frame.Simrun(), "run"}, args...), " ")
+	command := frame.CommandInFiles(append([]string{"run"}, args...)...)
 	return &results{dir: dir, tmp: tmp, command: command, file: file, lines: bufio.NewWriter(file), kept: map[*Pair]string{}}, nil
 }
 
@@ -167,7 +167,7 @@ func (r *results) record(file string, v play.Verdict) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	text, err := recordingText(v, "again:  "+commandToReplay(v))
+	text, err := recordingText(v, "again:  "+frame.CommandInFiles(playAgainArgs(v)...))
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func recordingText(v play.Verdict, more ...string) ([]byte, error) {
 	if why := sentence.Verdict(v); why != "" {
 		comment = append(comment, why)
 	}
-	comment = append(comment, "replay: "+frame.Simrun()+" replay THIS_FILE")
+	comment = append(comment, "replay: "+frame.CommandInFiles("replay", "THIS_FILE"))
 	var b bytes.Buffer
 	err := v.Recording().Write(&b, append(comment, more...))
 	return b.Bytes(), err

@@ -94,7 +94,7 @@ func shrinkRecording(a *frame.App, in frame.Invocation, out, judge string) (int,
 	if err := to.Replace(text); err != nil {
 		return 0, err
 	}
-	fmt.Fprintf(a.Out, "%s%s\n", what, out)
+	fmt.Fprintf(a.Out, "%s%s\n", what, frame.Quoted(out))
 	return frame.ExitOK, nil
 }
 

@@ -67,7 +67,7 @@ func compareLocks(a *frame.App, in frame.Invocation, flags surveyFlags) (int, er
 	var locks []*subject.Subject
 	var err error
 	var runsOf map[string]int
-	s := survey.Survey{Command: strings.Join(append([]string{frame.Simrun(), "survey"}, in.Args...), " "), Chosen: names, Options: o}
+	s := survey.Survey{Command: frame.CommandInFiles(append([]string{"survey"}, in.Args...)...), Chosen: names, Options: o}
 	if again != nil {
 		if s, err = toSurveyAgain(again, dir); err == nil {
 			locks, err = surveyed(again)

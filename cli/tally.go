@@ -18,7 +18,7 @@ import (
 // cannot write there, it prints the result nevertheless.
 func writeResult(a *frame.App, o explore.Tally, small []explore.Shrunk, dir string, asJSON bool) (err error) {
 	if dir != "" {
-		if err = explore.WriteTally(dir, frame.Simrun(), o, small); err != nil {
+		if err = explore.WriteTally(dir, frame.SimrunInFiles(), o, small); err != nil {
 			dir = ""
 		}
 	}
@@ -92,7 +92,7 @@ func printTally(a *frame.App, o explore.Tally, small []explore.Shrunk, dir strin
 		case dir == "":
 			unkept = true
 		default:
-			fmt.Fprintf(a.Out, "    replay: %s replay %s\n", frame.Simrun(), filepath.Join(dir, recording))
+			fmt.Fprintf(a.Out, "    replay: %s\n", frame.Command("replay", filepath.Join(dir, recording)))
 		}
 	}
 	if unkept {

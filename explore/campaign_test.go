@@ -308,13 +308,22 @@ func TestTheScenarioOfAnOddRunIsKept(t *testing.T) {
 // A file of runs that an older program wrote has the knobs of drawings. They are left out.
 func TestAFileOfRunsWithKnobsIsRead(t *testing.T) {
 	dir := t.TempDir()
-	old := `{"run":3,"seed":7,"from":-1,"scenario":"it","knobs":{"calls":[{"word":"lock","n":1}],"chance":null,"faults":null,"times":null},"aimed":1}` + "\n"
+	const it = `lockstep: 1\nname: it\nabout: it\nsource: it\nlocks: [setnx-del]\nprocesses: {a: {}}\nsteps: {a/1: [{lock: x}]}\n`
+	old := `{"run":3,"seed":7,"from":-1,"scenario":"` + it + `","knobs":{"calls":[{"word":"lock","n":1}],"chance":null,"faults":null,"times":null},"aimed":1}` + "\n"
 	if err := os.WriteFile(filepath.Join(dir, RunsFile), []byte(old), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	runs, whole, err := readRuns(dir)
-	if err != nil || len(runs) != 1 || whole != int64(len(old)) || runs[0].Index != 3 || runs[0].Text != "it" || runs[0].Aimed != 1 {
+	if err != nil || len(runs) != 1 || whole != int64(len(old)) || runs[0].Index != 3 || !strings.Contains(runs[0].Text, "\nname: it\n") || runs[0].Aimed != 1 {
 		t.Fatalf("%+v, %v", runs, err)
+	}
+	damaged := strings.Replace(old, "lockstep: 1", "lockstep; 1", 1)
+	if err := os.WriteFile(filepath.Join(dir, RunsFile), []byte(damaged), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var other *OtherCampaignError
+	if runs, _, err := readRuns(dir); !errors.As(err, &other) || !strings.Contains(other.Difference, RunsFile+":1: run 3 (seed 7) has a scenario that does not load") {
+		t.Errorf("the scenario of a run is damaged: %+v, %v", runs, err)
 	}
 }
 

@@ -206,7 +206,7 @@ func readPlan(dir string) (shardFile, error) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil {
-		return s, fmt.Errorf("%s: not a campaign: %w", file, err)
+		return s, &OtherCampaignError{dir, fmt.Sprintf("%s is no plan: %v", PlanFile, err)}
 	}
 	return s, nil
 }
@@ -232,6 +232,11 @@ func readRuns(dir string) (runs []Run, whole int64, err error) {
 		var r Run
 		if err := json.Unmarshal(line, &r); err != nil {
 			return nil, 0, &OtherCampaignError{dir, fmt.Sprintf("%s:%d is no run: %v", RunsFile, n, err)}
+		}
+		if r.Text != "" { // another process plays it
+			if _, err := r.scenario(); err != nil {
+				return nil, 0, &OtherCampaignError{dir, fmt.Sprintf("%s:%d: %v", RunsFile, n, err)}
+			}
 		}
 		runs = append(runs, r)
 		whole += int64(len(line))

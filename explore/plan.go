@@ -350,7 +350,7 @@ func (p Plan) recording(r Run, v play.Verdict) (string, error) {
 func (r Run) scenario() (*scenarios.Scenario, error) {
 	sc, err := scenarios.Parse(runFile(r.Index), []byte(r.Text), scenarios.AnyLock)
 	if err != nil {
-		return nil, fmt.Errorf("run %d (seed %d) drew a scenario that does not load: %w\n%s", r.Index, r.Seed, err, r.Text)
+		return nil, fmt.Errorf("run %d (seed %d) has a scenario that does not load: %w", r.Index, r.Seed, err)
 	}
 	return sc, nil
 }

@@ -50,6 +50,7 @@ func (c *rapidChooser) Choose(stream string, n uint64) (v uint64) {
 func playDrawn(h *sim.Host, t *rapid.T, l *subject.Subject) play.Verdict {
 	chooser := &rapidChooser{t: t}
 	sc := draw.New(chooser, l, draw.Simple, simpleClasses).Scenario
+	sc.SetFile("drawn.yaml")
 	p := play.Play(h, sc, l, chooser)
 	if chooser.stopped != nil {
 		panic(chooser.stopped)
@@ -175,14 +176,41 @@ func TestFullWorkloadsShowWhatIsKnown(t *testing.T) {
 
 // fail fails the test with the finding, the text of the scenario, and the file of a recording.
 func fail(rt *rapid.T, t *testing.T, v play.Verdict, f judges.Finding) {
-	var b bytes.Buffer
-	_ = v.Recording().Write(&b, []string{f.Judge + ": " + sentence.Finding(f)})
 	file := filepath.Join(os.TempDir(), "lockstep-"+strings.ReplaceAll(t.Name(), "/", "-")+".lockstep")
-	if err := os.WriteFile(file, b.Bytes(), 0o644); err != nil {
+	if err := os.WriteFile(file, recorded(v, f), 0o644); err != nil {
 		file = err.Error()
 	}
 	rt.Fatalf("%s %s: %s\n\nthe scenario, for go run ./cmd/simrun run FILE:\n\n%s\nthe very schedule: go run ./cmd/simrun replay %s",
 		f.Judge, f.Verdict, sentence.Finding(f), v.Scenario.Write(), file)
+}
+
+// recorded returns the file of the recording of a finding.
+func recorded(v play.Verdict, f judges.Finding) []byte {
+	var b bytes.Buffer
+	_ = v.Recording().Write(&b, []string{f.Judge + ": " + sentence.Finding(f)})
+	return b.Bytes()
+}
+
+// The recording that fail writes plays the very schedule again.
+func TestADrawnFailureIsRecorded(t *testing.T) {
+	h, l, found := sim.NewHost(t), scenariotest.Lock(t, "none"), 0
+	rapid.Check(t, func(rt *rapid.T) {
+		v := playDrawn(h, rt, l)
+		if len(v.Findings) == 0 {
+			return
+		}
+		found++
+		rec, sc, l, err := play.ReadRecording("a.lockstep", recorded(v, v.Findings[0]))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if again, diverged := play.Replay(h, rec, sc, l); diverged != "" || again.Digest() != v.Digest() {
+			rt.Fatalf("digest %.12s, and again %.12s %s", v.Digest(), again.Digest(), diverged)
+		}
+	})
+	if found == 0 {
+		t.Error("nothing was found")
+	}
 }
 
 // The same generator finds the bugs of locks that are wrong on purpose. Otherwise

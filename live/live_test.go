@@ -539,12 +539,18 @@ func TestBadInput(t *testing.T) {
 	tell(full.Addr, "SET theirs 1")
 	replica := redisserver.Start(t, program)
 	tell(replica.Addr, "REPLICAOF 127.0.0.1 1")
+	secret := redisserver.Start(t, program)
+	tell(secret.Addr, "CONFIG SET requirepass secret")
 	old := fakeServer(t, "$22\r\nredis_version:6.2.14\r\n\r\n")
 	for _, x := range []struct{ rule, address, want string }{
 		{"an address that does not answer", "127.0.0.1:1", "connection refused"},
 		{"an address without a port", "localhost", "want HOST:PORT"},
 		{"a server that is not empty", full.Addr, "the server has 1 keys; give one that is empty"},
 		{"a replica", replica.Addr, "the server takes no writes: READONLY "},
+		{"a server with a password", secret.Addr, "the server wants a password, and live gives none: NOAUTH "},
+		{"a server with TLS", fakeServer(t, ""), "no Redis server answers there without TLS: "},
+		{"a server of another kind", fakeServer(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), "no Redis server answers there without TLS: "},
+		{"a node of a cluster", fakeServer(t, "-MOVED 1 127.0.0.1:2\r\n"), "the server is a node of a cluster; live --servers redis-cluster starts a cluster: MOVED "},
 		{"a server that is too old", old, "the server is Redis 6.2.14; live needs 7 or later, whose PEXPIRETIME"},
 	} {
 		t.Run(x.rule, func(t *testing.T) {

@@ -4,6 +4,7 @@ package live
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -99,6 +101,7 @@ func (redisKind) Start(o StartOptions) ([]Server, error) {
 type redisServer struct {
 	moving  sync.Mutex // guards addr, which a failover changes
 	addr    string
+	first   time.Duration // the time for its first answer; 0: patience
 	version string
 	path    string // the path of the program; "" if somebody else runs the server
 	dir     string
@@ -155,7 +158,7 @@ func useServer(addr string) (*redisServer, error) {
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		return nil, unusablef("--address %s: want HOST:PORT", addr)
 	}
-	s := &redisServer{addr: addr}
+	s := &redisServer{addr: addr, first: 5 * time.Second}
 	if err := s.connect(); err != nil {
 		s.Stop()
 		return nil, unusablef("--address %s: %w", addr, err)
@@ -165,6 +168,26 @@ func useServer(addr string) (*redisServer, error) {
 		return nil, unusablef("--address %s: %w", addr, err)
 	}
 	return s, nil
+}
+
+// otherKind returns the error of a request to a server that somebody else runs, with the kind of the server, where the
+// error shows that live has no use for it.
+func otherKind(err error) error {
+	var answer redis.Error
+	var call *net.OpError
+	is := func(prefixes ...string) bool {
+		return slices.ContainsFunc(prefixes, func(prefix string) bool { return redis.HasErrorPrefix(answer, prefix) })
+	}
+	switch {
+	case errors.As(err, &call) && call.Op == "dial":
+	case !errors.As(err, &answer):
+		return fmt.Errorf("no Redis server answers there without TLS: %w", err)
+	case is("NOAUTH", "WRONGPASS", "NOPERM"):
+		return fmt.Errorf("the server wants a password, and live gives none: %w", err)
+	case is("MOVED", "ASK", "CLUSTERDOWN"):
+		return fmt.Errorf("the server is a node of a cluster; live --servers redis-cluster starts a cluster: %w", err)
+	}
+	return err
 }
 
 // usable says why a run cannot use a server that somebody else runs.
@@ -180,7 +203,7 @@ func (s *redisServer) usable() error {
 	// A replica, a server that lacks replicas, and one whose disk is full take no writes.
 	const key = "lockstep:writable"
 	if err := s.rdb.Set(ctx, key, 1, time.Second).Err(); err != nil {
-		return fmt.Errorf("the server takes no writes: %w", err)
+		return fmt.Errorf("the server takes no writes: %w", otherKind(err))
 	}
 	return s.rdb.Del(ctx, key).Err()
 }
@@ -207,12 +230,14 @@ const patience = 2 * time.Minute
 // connect opens the parent's connections.
 func (s *redisServer) connect() error {
 	s.rdb = redis.NewClient(&redis.Options{
-		Addr: s.addr, PoolSize: 1, MaxRetries: -1, Protocol: 2, DisableIdentity: true, ReadTimeout: patience, WriteTimeout: patience, DialTimeout: 5 * time.Second,
+		Addr: s.addr, PoolSize: 1, MaxRetries: -1, Protocol: 2, DisableIdentity: true, ReadTimeout: patience, WriteTimeout: patience, DialTimeout: 5 * time.Second, ContextTimeoutEnabled: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	info, err := s.rdb.Info(context.Background(), "server").Result()
+	ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(s.first, patience))
+	defer cancel()
+	info, err := s.rdb.Info(ctx, "server").Result()
 	if err != nil {
-		return err
+		return otherKind(err)
 	}
 	for _, line := range strings.Split(info, "\r\n") {
 		if v, ok := strings.CutPrefix(line, "redis_version:"); ok {
@@ -226,6 +251,9 @@ func (s *redisServer) connect() error {
 	if err != nil {
 		return err
 	}
+	if err := s.monitor.SetReadDeadline(time.Now().Add(cmp.Or(s.first, patience))); err != nil {
+		return err
+	}
 	in := bufio.NewReaderSize(s.monitor, 1<<20)
 	if _, err := fmt.Fprint(s.monitor, "MONITOR\r\n"); err != nil {
 		return err
@@ -234,6 +262,9 @@ func (s *redisServer) connect() error {
 		return fmt.Errorf("the server does not answer MONITOR: %w", err)
 	} else if line != "+OK\r\n" {
 		return fmt.Errorf("the server refuses MONITOR: %q", strings.TrimSpace(line))
+	}
+	if err := s.monitor.SetReadDeadline(time.Time{}); err != nil {
+		return err
 	}
 	lines := make(chan string, 1024)
 	s.lines = lines

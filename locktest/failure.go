@@ -153,11 +153,13 @@ func (r *runner) fail(t *testing.T, f failure) {
 	}
 	file, err := f.file, error(nil)
 	if file == "" {
-		if file, err = r.keep(f); err != nil {
-			fmt.Fprintf(text, "the recording could not be written: %v\n", err)
-		}
+		file, err = r.keep(f)
 	}
-	replay := r.replayOf(file)
+	replay, inAnnotation := "", ""
+	if err == nil {
+		replay = r.replayOf(file)
+		inAnnotation = "\nreplay: " + replay
+	}
 	page := r.page(f.verdict, replay)
 	page.Cause = cause
 	if !short {
@@ -165,7 +167,7 @@ func (r *runner) fail(t *testing.T, f failure) {
 		one.Findings = []judges.Finding{f.finding}
 		fmt.Fprintf(text, "\n%s\n\n", strings.TrimRight(timeline(one, explain.LinesMost-bytes.Count(text.Bytes(), []byte("\n"))-linesBelow), "\n"))
 	}
-	fmt.Fprintf(text, "fingerprint: %s\nreplay:      %s\nrecording:   %s\n", f.fingerprint, replay, file)
+	text.WriteString(r.nameOf(f.fingerprint, file, err))
 	if dir := *flags.report; dir != "" {
 		if at, err := writePage(dir, f.fingerprint, page); err != nil {
 			fmt.Fprintf(text, "page:        could not be written: %v\n", err)
@@ -177,9 +179,17 @@ func (r *runner) fail(t *testing.T, f failure) {
 		}
 	}
 	r.annotate(t, fmt.Sprintf("%s breaks %s", r.s.Name, f.finding.Judge),
-		fmt.Sprintf("%s\n%s\nfingerprint: %s\nreplay: %s", sentence.Finding(f.finding), f.how, f.fingerprint, replay))
+		fmt.Sprintf("%s\n%s\nfingerprint: %s%s", sentence.Finding(f.finding), f.how, f.fingerprint, inAnnotation))
 	r.soFar.show(text.String())
 	say(t).Error("\n" + text.String())
+}
+
+// nameOf returns the lines that name a failure and its recording, of which err is the error of writing it.
+func (r *runner) nameOf(fingerprint, file string, err error) string {
+	if err != nil {
+		return fmt.Sprintf("fingerprint: %s\nthe recording could not be written: %v\n", fingerprint, err)
+	}
+	return fmt.Sprintf("fingerprint: %s\nreplay:      %s\nrecording:   %s\n", fingerprint, r.replayOf(file), file)
 }
 
 // summary lists the promises that the lock breaks, in the order of the judges, each with its plainest failure;

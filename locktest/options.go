@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -176,6 +177,14 @@ func (o Options) plan(lock string) (explore.Plan, error) {
 	}
 	p.Faults = classes
 	return p, nil
+}
+
+// asksToDraw reports whether a flag asks for drawn schedules.
+func asksToDraw() (asks bool) {
+	flag.Visit(func(f *flag.Flag) {
+		asks = asks || slices.Contains([]string{"lockstep.runs", "lockstep.seed", "lockstep.faults", "lockstep.profile"}, f.Name)
+	})
+	return asks
 }
 
 // scenarioFiles returns the scenario files of the options, and an error if their glob is no glob or

@@ -34,7 +34,7 @@ import (
 // Run judges a lock. It replays the recordings that earlier failures left under
 // testdata/lockstep, plays the stories of the literature that apply to the lock, and
 // explores schedules under faults. A bug fails the test, see the package comment; a limit
-// is logged.
+// is logged. If a recording fails, nothing else is played, unless a flag asks for schedules.
 //
 // Run stops before the test meets the -timeout of go test, and shows what it found until then. Real time
 // decides only how much is played, and not how it is judged. Run then fails the test even if it
@@ -91,6 +91,11 @@ func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
 		return
 	}
 	r.recordings()
+	if t.Failed() && !asksToDraw() {
+		say(t).Logf("locktest: stories, scenario files and drawn schedules are played when no recording in %s fails, or with -lockstep.runs", r.dir)
+		r.showSummary(t)
+		return
+	}
 	t.Run("stories", func(t *testing.T) {
 		t.Helper()
 		for _, st := range story.Basic {
@@ -119,10 +124,16 @@ func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
 			say(t).Logf("locktest: the accepted finding %s did not occur; remove it from Options.Accept if it is mended", fingerprint)
 		}
 	}
+	r.showSummary(t)
+	r.close(t)
+}
+
+// showSummary logs the summary, if there is one.
+func (r *runner) showSummary(t *testing.T) {
+	t.Helper()
 	if text := r.summary(); text != "" {
 		say(t).Log("locktest: " + text)
 	}
-	r.close(t)
 }
 
 // runner is one Run.
@@ -217,6 +228,10 @@ func (r *runner) recordings() {
 	if err != nil {
 		say(r.t).Fatal("locktest:", err)
 	}
+	// First those of the plainest story, as the failures were shown when they were recorded.
+	slices.SortStableFunc(files, func(a, b string) int {
+		return cmp.Compare(storyRank(fingerprintOf(a)), storyRank(fingerprintOf(b)))
+	})
 	for _, file := range files {
 		r.t.Run("recording/"+strings.TrimSuffix(filepath.Base(file), ".lockstep"), func(t *testing.T) {
 			t.Helper()
@@ -307,6 +322,15 @@ func storyOf(fingerprint string) string {
 		return parts[1]
 	}
 	return ""
+}
+
+// storyRank is the place in the order of stories of the story that is in a fingerprint, or a later one.
+func storyRank(fingerprint string) int {
+	i := slices.IndexFunc(story.Basic, func(s story.Story) bool { return s.Name == storyOf(fingerprint) })
+	if i < 0 {
+		return len(story.Basic)
+	}
+	return i
 }
 
 // story plays one story.
@@ -753,12 +777,13 @@ func (r *runner) unshown(t *testing.T, g explore.Found) {
 		return
 	}
 	r.broken[g.Judge] = append(r.broken[g.Judge], fingerprint)
-	file, kept := r.fileOf(fingerprint), ""
-	if err := errors.Join(os.MkdirAll(r.dir, 0o755), renameio.WriteFile(file, []byte(g.Least.Recording), 0o644)); err != nil {
-		kept = fmt.Sprintf("the recording could not be written: %v\n", err)
+	file := r.fileOf(fingerprint)
+	err := os.MkdirAll(r.dir, 0o755)
+	if err == nil {
+		err = renameio.WriteFile(file, []byte(g.Least.Recording), 0o644)
 	}
-	r.errorf(t, "locktest: %s breaks %s: %s\nschedule number %d does; it is as it was found, since %s\n%sfingerprint: %s\nreplay:      %s\nrecording:   %s",
-		r.s.Name, g.Judge, g.Why, g.Least.Index+1, r.limit.why(), kept, fingerprint, r.replayOf(file), file)
+	r.errorf(t, "locktest: %s breaks %s: %s\nschedule number %d does; it is as it was found, since %s\n%s",
+		r.s.Name, g.Judge, g.Why, g.Least.Index+1, r.limit.why(), strings.TrimSuffix(r.nameOf(fingerprint, file, err), "\n"))
 }
 
 // replayOf returns the command that replays a recording.

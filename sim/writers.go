@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Traced returns a host whose worlds note the code that writes each message.
@@ -155,6 +156,21 @@ func standard(frame runtime.Frame) bool {
 	if sources != "" {
 		return strings.HasPrefix(frame.File, sources)
 	}
-	first, _, _ := strings.Cut(frame.File, "/")
-	return !strings.Contains(first, ".")
+	return standardFile(frame.File, mainModule())
 }
+
+// standardFile is standard for the path of a file in a binary that was built without paths: go build puts the path of
+// its module and a version in front of a file, or of the main module alone.
+func standardFile(file, main string) bool {
+	first, _, _ := strings.Cut(file, "/")
+	return !strings.Contains(first, ".") && !strings.Contains(file, "@") && !within(file, main)
+}
+
+// mainModule returns the path of the main module of the program; "": it is not known.
+var mainModule = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	return info.Main.Path
+})

@@ -74,3 +74,15 @@ func TestTheSitesOfALock(t *testing.T) {
 		t.Errorf("a package with a longer name belongs to %s", got)
 	}
 }
+
+// In a binary that was built without paths the files of the main module count as its own, whatever its name.
+func TestFilesOfTheStandardLibrary(t *testing.T) {
+	for file, want := range map[string]bool{
+		"strings/strings.go": true, "net/http/server.go": true, "shop/orders_test.go": false, "shop/cmd/main.go": false, "shopping/x.go": true,
+		"example.org/shop/x.go": false, "github.com/redis/go-redis/v9@v9.7.0/redis.go": false, "lockstep@v0.0.0-00010101000000-000000000000/sim/host.go": false,
+	} {
+		if got := standardFile(file, "shop"); got != want {
+			t.Errorf("%s: %v, want %v", file, got, want)
+		}
+	}
+}

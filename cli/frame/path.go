@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+
+	"lockstep/internal/input"
 )
 
 // InputFolder returns an error if dir, from which a command reads, is not a folder. takes says what
@@ -13,7 +15,7 @@ func InputFolder(dir, takes string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return Usagef("there is no folder %s; %s", dir, takes)
 	case err != nil:
-		return UsageError{err}
+		return UsageError{input.Cannot(dir, err)}
 	case !info.IsDir():
 		return Usagef("%s is a file; %s", dir, takes)
 	}

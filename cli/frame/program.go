@@ -20,9 +20,34 @@ var buildInfo = sync.OnceValue(func() *debug.BuildInfo {
 	return info
 })
 
-// Simrun returns the command that starts simrun. Recordings, tables and replay lines show it to
-// their reader. A program with other commands names simrun, beside which it stands.
+// Simrun returns the command that starts simrun, as the caller of this program can give it. A program with other
+// commands names simrun, beside which it stands.
 var Simrun = sync.OnceValue(func() string { return simrunOf(buildInfo(), os.Args[0]) })
+
+// SimrunInFiles returns Simrun for recordings, tables and pages, which are read on other machines, too, and which are to
+// be the same whatever path started the program: the command names no folder of this machine.
+var SimrunInFiles = sync.OnceValue(func() string { return simrunOf(buildInfo(), nameOf(os.Args[0])) })
+
+// nameOf returns the name of a program without its folder, unless go run has started it.
+func nameOf(called string) string {
+	if ranByGo(called) {
+		return called
+	}
+	return filepath.Base(called)
+}
+
+// Command returns a command of simrun for a shell.
+func Command(words ...string) string { return command(Simrun(), words) }
+
+// CommandInFiles returns a command of simrun for a shell, with SimrunInFiles.
+func CommandInFiles(words ...string) string { return command(SimrunInFiles(), words) }
+
+func command(program string, words []string) string {
+	for _, word := range words {
+		program += " " + Quoted(word)
+	}
+	return program
+}
 
 func simrunOf(info *debug.BuildInfo, called string) string {
 	if strings.HasSuffix(info.Path, "/"+FolderOf(EvidenceName)) && filepath.ToSlash(filepath.Dir(filepath.Dir(info.Path))) == info.Main.Path {

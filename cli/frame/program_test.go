@@ -39,3 +39,19 @@ func TestTheProgramIsCalledAsItWasStarted(t *testing.T) {
 		}
 	}
 }
+
+// What stands in files is the same whatever path started the program, and works as it stands.
+func TestACommandInAFileNamesNoFolder(t *testing.T) {
+	info := &debug.BuildInfo{Path: "lockstep/cmd/simrun", Main: debug.Module{Path: "lockstep", Version: "(devel)"}}
+	for called, want := range map[string]string{
+		"simrun": "simrun", "./simrun": "simrun", "/home/me/bin/simrun": "simrun", "/home/my name/it's": `'it'\''s'`,
+		"/tmp/go-build1/b001/exe/simrun": "go run ./cmd/simrun",
+	} {
+		if got := simrunOf(info, nameOf(called)); got != want {
+			t.Errorf("%s: %s, want %s", called, got, want)
+		}
+	}
+	if got, want := command("simrun", []string{"replay", "my orders.lockstep"}), "simrun replay 'my orders.lockstep'"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}

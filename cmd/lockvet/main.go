@@ -5,16 +5,22 @@ package main
 import (
 	"log"
 	"os"
+	"os/exec"
+	"path/filepath"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/analysis/singlechecker"
 	"golang.org/x/tools/go/packages"
 
+	"lockstep/internal/foreign"
 	"lockstep/lockvet"
 )
 
 func main() {
+	if os.Getenv(inner) == "" && !asTool(os.Args[1:]) {
+		os.Exit(shown())
+	}
 	if len(os.Args) < 2 || os.Args[1] != "-sarif" {
 		singlechecker.Main(lockvet.Analyzer)
 	}
@@ -27,6 +33,32 @@ func main() {
 	if found {
 		os.Exit(3) // as without -sarif
 	}
+}
+
+// inner is the variable of a program whose output another one shows.
+const inner = "LOCKVET_INNER"
+
+// asTool reports whether go vet starts the program, and reads what it prints.
+func asTool(args []string) bool {
+	return len(args) > 0 && (filepath.Ext(args[len(args)-1]) == ".cfg" || args[0] == "-V=full" || args[0] == "-flags")
+}
+
+// shown starts the program once more, shows what it prints as a terminal can take it, and returns its exit code. Source
+// code that does not compile is quoted in errors of the compiler.
+func shown() int {
+	self, err := os.Executable()
+	if err != nil {
+		log.Fatal(err)
+	}
+	cmd := exec.Command(self, os.Args[1:]...)
+	cmd.Args[0] = os.Args[0]
+	cmd.Env = append(os.Environ(), inner+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, foreign.NewTerminal(os.Stdout), foreign.NewTerminal(os.Stderr)
+	err = cmd.Run()
+	if cmd.ProcessState == nil {
+		log.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode()
 }
 
 // sarif analyses packages, writes a log to the standard output, and reports whether it has results.

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"lockstep/internal/bad"
 )
 
 // The program finds the same by itself, as a tool of go vet, and with -sarif, and says nothing about a
@@ -38,4 +40,39 @@ func TestTheProgram(t *testing.T) {
 			}
 		}
 	}
+	bad.Counted(t, "source for lockvet", len(broken))
+	for name, text := range broken {
+		write("broken/broken.go", text)
+		for _, args := range [][]string{{"./broken"}, {"-sarif", "./broken"}, {"-json", "./broken"}} {
+			cmd := exec.Command(tool, args...)
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GOPROXY=off")
+			var a bad.Answer
+			bad.Ends(name, func() {
+				out, _ := cmd.CombinedOutput()
+				a = bad.Answer{Code: cmd.ProcessState.ExitCode(), Out: string(out)}
+			})
+			if err := a.Check(1, 0, 1); err != nil || strings.Contains(a.Out, "panic:") {
+				t.Errorf("%s, %v: %v\n%v", name, args, err, a)
+			}
+		}
+	}
+}
+
+// broken is source code that does not compile, or hardly.
+var broken = map[string]string{
+	"nothing":                  "",
+	"no package":               "func x() {}\n",
+	"a bracket that ends not":  "package broken\nfunc x( {\n",
+	"a package that is not":    "package broken\nimport \"no/such\"\nvar _ = such.X\n",
+	"a wrong type":             "package broken\nvar x int = \"a\"\n",
+	"control characters":       "package broken\nvar x int = \"\x1b[2J\u202e\"\n",
+	"a control character":      "package broken\nvar \x1b = 1\n",
+	"a command of a workflow":  "package broken\nvar x int = `\n::error::x\n`\n",
+	"another line":             "package broken\n//line \x1b[2J.go:1\nvar x int = \"a\"\n",
+	"bytes that are no text":   "package broken\n\xff\xfe\x00\n",
+	"many brackets":            "package broken\nvar x = " + strings.Repeat("(", 10_000) + "1" + strings.Repeat(")", 10_000) + "\n",
+	"a cycle":                  "package broken\ntype a [len(x)]int\nvar x a\n",
+	"a lock without arguments": "package broken\nimport \"database/sql\"\nfunc x(db *sql.DB) { db.Exec(); db.Exec(\"\"); db.Exec(\"SELECT GET_LOCK(\") }\n",
+	"a name of 100 kB":         "package broken\nvar " + strings.Repeat("x", 100_000) + " int = \"a\"\n",
 }

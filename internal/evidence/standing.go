@@ -439,7 +439,7 @@ func playTurn(a *frame.App, playing, turn context.Context, s *standing, m *membe
 	}
 	m.row.Small()
 	shrinking := &explore.Shrinking{
-		Plan: p, Jobs: max(o.Workers, 1), Dir: folder, From: []string{folder}, Budget: cli.ShrinkBudget, Program: frame.Simrun(), Stop: playing,
+		Plan: p, Jobs: max(o.Workers, 1), Dir: folder, From: []string{folder}, Budget: cli.ShrinkBudget, Program: frame.SimrunInFiles(), Stop: playing,
 		Player: func() (explore.Player, error) { return cli.Player(playing, p) },
 	}
 	tally, small, err := shrinking.Conclude(runs)
@@ -449,7 +449,7 @@ func playTurn(a *frame.App, playing, turn context.Context, s *standing, m *membe
 	tally, small = tally.Fold(small)
 	m.row.Concluded(tally, small)
 	m.row.Rest("waits")
-	return explore.WriteTally(folder, frame.Simrun(), tally, small)
+	return explore.WriteTally(folder, frame.SimrunInFiles(), tally, small)
 }
 
 // canaryAhead is the number of families of a canary that are in the queue at a time. The families that

@@ -23,12 +23,12 @@ func Open(file, takes string) (*os.File, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("there is no file %s; %s%s", file, nearest.Hint(near(file)), takes)
 	case err != nil:
-		return nil, cannot(file, err)
+		return nil, Cannot(file, err)
 	}
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		err = cannot(file, err)
+		err = Cannot(file, err)
 	case info.IsDir():
 		err = fmt.Errorf("%s is a folder; %s", file, takes)
 	default:
@@ -56,7 +56,7 @@ func read(f io.Reader, file, takes string, most int64) ([]byte, error) {
 	size, err := text.ReadFrom(io.LimitReader(f, headMost))
 	switch {
 	case err != nil:
-		return nil, cannot(file, err)
+		return nil, Cannot(file, err)
 	case bytes.IndexByte(text.Bytes(), 0) >= 0:
 		return nil, fmt.Errorf("%s is no text; %s", file, takes)
 	case size == headMost && empty(text.Bytes()):
@@ -65,7 +65,7 @@ func read(f io.Reader, file, takes string, most int64) ([]byte, error) {
 	more, err := text.ReadFrom(io.LimitReader(f, most-size+1))
 	switch {
 	case err != nil:
-		return nil, cannot(file, err)
+		return nil, Cannot(file, err)
 	case size+more > most:
 		return nil, fmt.Errorf("%s has more than %d bytes; %s", file, most, takes)
 	}
@@ -117,9 +117,9 @@ func near(file string) string {
 	return filepath.Join(filepath.Dir(file), name+ending)
 }
 
-// cannot says that a file cannot be read, without the name of the system call that package os puts
+// Cannot says that a file or a folder cannot be read, without the name of the system call that package os puts
 // before the reason.
-func cannot(file string, err error) error {
+func Cannot(file string, err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
 		err = path.Err

@@ -3,8 +3,13 @@ package redistest_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -12,6 +17,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/internal/bad"
+	"lockstep/internal/filetest"
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
 )
@@ -158,7 +165,7 @@ func init() {
 func TestBadLocksAreExplained(t *testing.T) {
 	here := reflect.TypeFor[closing]().PkgPath()
 	const system = " a goroutine waits for the operating system, and simulated time does not pass meanwhile; most likely for a file, a pipe, a process, or a connection that was not dialled through the world"
-	for name, want := range map[string][]string{
+	wants := map[string][]string{
 		"leaks goroutines":             {"leaks goroutines breaks tidy: ", "there still was a goroutine, which stood in " + here + ".(*leaks).forever and had been started by " + here + ".(*leaks).Lock", "hint: Client.Close must end every goroutine that the client or one of its locks has started; Lockstep calls Close when a process ends in order, and also for a process that crashed"},
 		"waits for ever in Close":      {"waits for ever in Close breaks tidy: ", "every lease was over, Close of the client of process a had not returned; it stood in " + here + ".waitsForEver\n", "hint: Client.Close must end what the client and its locks have started, and return"},
 		"does not look at its context": {"does not look at its context breaks wait-bound: "},
@@ -167,7 +174,9 @@ func TestBadLocksAreExplained(t *testing.T) {
 		"reads a pipe":                 {"reads a pipe cannot be judged: the world stood still", ".(*piped).Lock" + system},
 		"uses a real socket":           {"uses a real socket cannot be judged: the world stood still", ".(*real).Lock" + system},
 		"panics in Close":              {"panics in Close is undecided: the client of process a panicked at ", ", when it was closed: the adapter's own panic", here + ".closing.Close\n"},
-	} {
+	}
+	bad.Counted(t, "locks of a test", len(wants))
+	for name, want := range wants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=30")
@@ -208,4 +217,68 @@ func TestALockThatLeavesGoroutinesBehindEndsItsTest(t *testing.T) {
 	}
 	mustContain(t, text, " of 200 schedules: ", " goroutines are left over by the runs until then, which makes each run longer than the one before. The judge tidy names the function in which they stand\n",
 		"floods breaks tidy: ", "(*leaks).forever and had been started by ", "(*floods).Lock")
+}
+
+// Damaged recordings of a test are refused one by one, and stay as they are. None ends the test.
+func TestDamagedRecordingsOfATest(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	outcome(t, dir, "exists-then-set", nil, "-test.run=^TestJudged$/^stories$/^slow-network$")
+	folder := filepath.Join(dir, "testdata", "lockstep", "TestJudged")
+	const name = "story.slow-network.mutual-exclusion.lockstep"
+	whole := filetest.Read(t, filepath.Join(folder, name))
+	begin := strings.Index(whole, "{")
+	other := strings.Replace(filetest.Read(t, filepath.Join("..", "..", "results", "misdelete", "setnx-del", "1.lockstep")), "setnx-del", "exists-then-set", 1)
+	inputs := slices.Concat(bad.Flipped(whole, 60), bad.Cut(whole, 20), bad.Spliced(whole, other, 10))
+	for _, in := range bad.Fields(whole[begin:]) {
+		inputs = append(inputs, bad.Input{Name: in.Name, Text: whole[:begin] + in.Text + "\n"})
+	}
+	bad.Counted(t, "damaged recordings of a test", len(inputs))
+	for i, in := range inputs {
+		filetest.Write(t, filepath.Join(folder, fmt.Sprintf("story.slow-network.mutual-exclusion~%d.lockstep", i+2)), in.Text)
+	}
+	for _, what := range []string{"folder.lockstep", "story.no-such-story.misdelete.lockstep/x"} {
+		if err := os.MkdirAll(filepath.Join(folder, what), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"loop.lockstep": "loop.lockstep", "dangling.lockstep": "no", "zero.lockstep": "/dev/zero"} {
+		if err := os.Symlink(to, filepath.Join(folder, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, passed := outcome(t, dir, "exists-then-set", nil)
+	a := bad.Answer{Code: 1, Out: strings.ReplaceAll(text, "\n=== ", "\n")}
+	if err := a.Check(1, 1); err != nil || passed || strings.Contains(text, "panic") || strings.Contains(text, "holds in the schedule that broke it before") {
+		t.Errorf("%v:\n%s", err, text)
+	}
+	if done := strings.Count(text, "\n    --- "); done != len(inputs)+7 {
+		t.Errorf("%d of %d recordings are told:\n%s", done, len(inputs)+7, text)
+	}
+	for i, in := range inputs {
+		if filetest.Read(t, filepath.Join(folder, fmt.Sprintf("story.slow-network.mutual-exclusion~%d.lockstep", i+2))) != in.Text {
+			t.Errorf("%s: the recording was changed", in.Name)
+		}
+	}
+}
+
+// A failure whose recording cannot be written is shown, and no command that would not work.
+func TestARecordingThatCannotBeWritten(t *testing.T) {
+	for name, block := range map[string]func(dir string) error{
+		"a file in the place of the folder": func(dir string) error { return os.WriteFile(filepath.Join(dir, "testdata"), nil, 0o644) },
+		"a link that leads nowhere":         func(dir string) error { return os.Symlink("/no/such", filepath.Join(dir, "testdata")) },
+		"a folder in the place of the file": func(dir string) error {
+			return os.MkdirAll(filepath.Join(dir, "testdata", "lockstep", "TestJudged", "story.slow-network.mutual-exclusion.lockstep", "x"), 0o755)
+		},
+	} {
+		dir := t.TempDir()
+		if err := block(dir); err != nil {
+			t.Fatal(err)
+		}
+		text, passed := outcome(t, dir, "exists-then-set", nil, "-test.run=^TestJudged$/^stories$/^slow-network$")
+		if passed || strings.Contains(text, "replay: ") {
+			t.Errorf("%s:\n%s", name, text)
+		}
+		mustContain(t, text, "fingerprint: story.slow-network.mutual-exclusion\n", "the recording could not be written: ")
+	}
 }

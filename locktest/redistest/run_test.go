@@ -22,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"lockstep/explain"
+	"lockstep/internal/bad"
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
 	"lockstep/sim"
@@ -230,7 +231,7 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 			t.Errorf("a failure is in %s schedules, and a bug in %s", m[1], bugs[1])
 		}
 	}
-	second, _ := outcome(t, dir, "exists-then-set", nil)
+	second, _ := outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=200")
 	mustContain(t, second, "here too; the failure "+fingerprint+" is shown above")
 	if n := strings.Count(second, "fingerprint: "+fingerprint+"\n"); n != 1 {
 		t.Errorf("it is shown %d times:\n%s", n, second)
@@ -262,9 +263,14 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 		t.Errorf("the replay says %q, and the failure said %q", second, first)
 	}
 
-	// The recording is a test from now on: it fails before anything is drawn.
+	// The recording is a test from now on. While it fails, it alone is played, unless a flag asks for more.
+	again, _ = outcome(t, dir, "exists-then-set", nil)
+	mustContain(t, again, "--- FAIL: TestJudged/recording/"+fingerprint, "drawn schedules are played when no recording in testdata/lockstep/TestJudged fails")
+	if strings.Contains(again, "TestJudged/stories") || strings.Contains(again, "TestJudged/explore") {
+		t.Errorf("the recording fails, and more is played:\n%s", again)
+	}
 	again, _ = outcome(t, dir, "exists-then-set", nil, "-lockstep.runs=1")
-	mustContain(t, again, "--- FAIL: TestJudged/recording/"+fingerprint)
+	mustContain(t, again, "--- FAIL: TestJudged/recording/"+fingerprint, "--- FAIL: TestJudged/stories", " TestJudged/explore")
 
 	// So is a recording of an older world, as far as its decisions still go.
 	recorded, err := os.ReadFile(filepath.Join(dir, file))
@@ -298,7 +304,8 @@ func TestAFailureSaysWhatWhenAndHowToReplay(t *testing.T) {
 	if !passed {
 		t.Errorf("the lock is mended, and the test failed:\n%s", again)
 	}
-	mustContain(t, again, "holds in the schedule that broke it before", "Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it")
+	mustContain(t, again, "holds in the schedule that broke it before", "Keep the recording: it is a test now. If this test was wrong then, and not the lock, you may delete it",
+		"--- PASS: TestJudged/stories", "--- PASS: TestJudged/explore")
 }
 
 // A failure does not overwrite a recording in which the lock holds now, although both have one fingerprint.
@@ -510,7 +517,7 @@ func TestABadGlobOfScenariosIsToldFirst(t *testing.T) {
 
 // A sentence says what is wrong with a subject, and the tests after it go on.
 func TestWrongSubjectsAreExplained(t *testing.T) {
-	for name, want := range map[string][]string{
+	wants := map[string][]string{
 		"draws from math/rand/v2":                        {"is nondeterministic: ", "the records differ from event ", `"kind":"send"`, reflect.TypeFor[setnx]().PkgPath() + ".", "math/rand/v2", "check the stop channel", "docs/locktest.md, When the lock is nondeterministic"},
 		"panics":                                         {"panics", "the adapter's own panic"},
 		"panics in Unlock":                               {" schedules of panics in Unlock, number 1 the first, are undecided: the lock panicked at ", " in Unlock(\"orders\") of thread ", ": the adapter's own panic; the place is shown above\n", "of thread a/1: the adapter's own panic\n", ".(*panicsLater).Unlock\n", "run_test.go:", "hint: Unlock is also called by a thread that holds nothing, and after a Lock that failed"},
@@ -546,7 +553,9 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"gives a nil handle":                             {"gives a nil handle is undecided: the lock panicked at 0.000s in Lock(\"orders\") of thread a/1: ", ".(*setnx).Lock\n", "subjects_test.go:"},
 		"asks for a server too many":                     {"asks for a server too many cannot be opened: its Open panicked: locktest: there is no server 1; they count from 0, and the subject has 1 server"},
 		"holds a mutex over calls":                       {"the world stood still", "put a channel in its place", "a goroutine [sync.Mutex.Lock] in\n", ".(*guarded).Lock\n", "run_test.go:", "One of them may hold the mutex"},
-	} {
+	}
+	bad.Counted(t, "subjects of a test", len(wants))
+	for name, want := range wants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=5")
@@ -714,7 +723,7 @@ func TestAMistakeIsShownWholeOnce(t *testing.T) {
 }
 
 func TestFlagsAreChecked(t *testing.T) {
-	for arg, want := range map[string]string{
+	wants := map[string]string{
 		"-lockstep.faults=network,gremlins": `-lockstep.faults is "network,gremlins": unknown class of faults "gremlins"; known: network, `,
 		"-lockstep.faults=network, crush":   `unknown class of faults "crush"; did you mean "crash"?`,
 		"-lockstep.faults=netwrok":          `did you mean "network"?`,
@@ -736,7 +745,9 @@ func TestFlagsAreChecked(t *testing.T) {
 		"-lockstep.explain=":                "-lockstep.explain=: known are text and json",
 		"-lockstep.replay=no/such.lockstep": "there is no file no/such.lockstep; -lockstep.replay takes a recording",
 		"-lockstep.replay=.":                ". is a folder; -lockstep.replay takes a recording, such as testdata/lockstep/TEST/FINGERPRINT.lockstep",
-	} {
+	}
+	bad.Counted(t, "flags of a test", len(wants))
+	for arg, want := range wants {
 		text, passed := outcome(t, t.TempDir(), "exists-then-set, mended", nil, arg)
 		if passed {
 			t.Errorf("%s is taken:\n%s", arg, text)

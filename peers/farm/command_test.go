@@ -21,6 +21,7 @@ import (
 	"lockstep/cli/frame/frametest"
 	"lockstep/explore"
 	"lockstep/explore/spread"
+	"lockstep/internal/bad"
 	"lockstep/internal/evidence"
 	"lockstep/internal/filetest"
 	"lockstep/internal/longtest"
@@ -284,6 +285,31 @@ func TestAnInterrupt(t *testing.T) {
 
 // A limit on the size of files takes the place of a full disk. A process that waits for the queue says so,
 // and when there is room again the same command goes on.
+// A farm that is killed at any moment, most of them while it starts, goes on with the same command.
+func TestAFarmIsKilledAtAnyMoment(t *testing.T) {
+	const moments = 50 // of the first second
+	bad.Counted(t, "farms that are killed", moments)
+	args := func(dir string) []string {
+		return []string{"farm", "--dir", dir, "--workers", "1", "--lock", "setnx-cad", "--runs", "4"}
+	}
+	whole := t.TempDir()
+	begin(t, "", args(whole)...).end(t, 0)
+	want := filetest.Contents(t, filepath.Join(whole, "campaign"))
+	for i := 0; i < moments; i += longtest.Size(t, 25, 1) {
+		dir, after := filepath.Join(t.TempDir(), "farm"), time.Duration(i*97%1000)*time.Millisecond
+		killed := begin(t, "", args(dir)...)
+		select {
+		case <-killed.ended:
+		case <-time.After(after):
+			killed.kill()
+		}
+		begin(t, "", args(dir)...).end(t, 0)
+		if got := filetest.Contents(t, filepath.Join(dir, "campaign")); !maps.Equal(got, want) {
+			t.Errorf("killed after %v it comes to %v, want %v", after, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
+		}
+	}
+}
+
 func TestAFullDisk(t *testing.T) {
 	args, _ := campaign(t)
 	dir := t.TempDir()

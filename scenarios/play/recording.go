@@ -190,11 +190,19 @@ func ReadRecordingOf(file string, text []byte, find func(name string) (*subject.
 	case findErr != nil:
 		return fail(begin, "%v", findErr)
 	case parseErr != nil:
-		return fail(begin, "the scenario in the recording: %v", parseErr)
+		return fail(begin, "the scenario in the recording: %v", firstOf(parseErr))
 	case r.Overlay != sim.OverlayVersion && (r.Overlay != 0 || overlayMatters(sc)):
 		return nil, nil, nil, &OtherOverlayError{File: file, Made: r.Overlay, Here: sim.OverlayVersion}
 	}
 	return &r, sc, l, nil
+}
+
+// firstOf returns the first of the errors of a scenario. Nobody mends the scenario of a recording by hand.
+func firstOf(err error) error {
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		return all.Unwrap()[0]
+	}
+	return err
 }
 
 // anyLock returns a function that finds the locks of the scenario of a recording. The scenario may name
