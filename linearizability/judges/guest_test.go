@@ -541,7 +541,7 @@ func TestTheTokenOfAHandle(t *testing.T) {
 			2000 b/1 takes token=7
 			3000 b/1 releases
 			4000 server leave`,
-			finds: "fencing bug: b/1 was told the token 7 with the grant of l at 2.002s, and a/1 had been told 7 with an earlier grant"},
+			finds: "fencing bug: b/1 was told the token 7 with the grant of l at 2.002s, and a/1 had been told 7 with the grant of an earlier hold"},
 		{rule: "a lock without tokens has none to compare", lock: anybodys, record: `
 			0    a/1 takes token=7
 			1000 a/1 releases
@@ -556,7 +556,7 @@ func TestTheTokenOfAHandle(t *testing.T) {
 			4000 server leave`},
 		{rule: "who hears of its grant late may have the lesser token", lock: fenced, record: late("1", "2")},
 		{rule: "and not the greater one", lock: fenced, record: late("2", "1"),
-			finds: "fencing bug: b/1 was told the token 1 with the grant of l at 31.002s, and a/1 had been told 2 with an earlier grant"},
+			finds: "fencing bug: b/1 was told the token 1 with the grant of l at 31.002s, and a/1 had been told 2 with the grant of an earlier hold"},
 		{rule: "a re-entry needs none of its own", lock: counted, record: `
 			0    a/1 takes token=7
 			500  a/1 takes token=7 -> a/1 2 30501
@@ -570,7 +570,7 @@ func TestTheTokenOfAHandle(t *testing.T) {
 			500  a/1 releases
 			1000 a/1 takes token=7
 			4000 server leave`,
-			finds: "fencing bug: a/1 was told the token 7 with the grant of l at 1.002s, and a/1 had been told 7 with an earlier grant"},
+			finds: "fencing bug: a/1 was told the token 7 with the grant of l at 1.002s, and a/1 had been told 7 with the grant of an earlier hold"},
 		{rule: "nor where nobody knows what the server holds", lock: stateless(counted), record: `
 			0    a/1 invoke lock
 			2    a/1 return granted token=7

@@ -179,7 +179,7 @@ func detail(f judges.Finding) string {
 	case judges.RepeatedToken:
 		return fmt.Sprintf("the hold of %s on %s since %s has the token %d, and there was a token %d before", who, lock, when, d.Token, d.Greatest)
 	case judges.StaleToken:
-		return fmt.Sprintf("%s was told the token %d with the grant of %s at %s, and %s had been told %d with an earlier grant", who, d.Token, lock, when, d.Before, d.BeforeToken)
+		return fmt.Sprintf("%s was told the token %d with the grant of %s at %s, and %s had been told %d with the grant of an earlier hold", who, d.Token, lock, when, d.Before, d.BeforeToken)
 	case judges.Traffic:
 		text := fmt.Sprintf("%s sent %s for %s in the second from %s on, %d more than it was woken", who, counted.Of(d.Sent, "command"), lock, when, d.Sent-d.Woken)
 		if d.Most > 0 { // an older recording does not say it
