@@ -93,33 +93,6 @@ func TestAHoldIsKnownByItsGrant(t *testing.T) {
 	})
 }
 
-// A fault that meets an acquire of a lock of several parts may leave a part, for as long as a lease.
-func TestAPartThatIsLeft(t *testing.T) {
-	left := func(hit string) string {
-		return `
-			0     a/1 invoke lock
-			0     a/1 send acquire
-			1     a/1 exec acquire` + hit + `
-			2     a/1 deliver acquire
-			100   b/1 invoke try_lock_timed wait=9000
-			100   b/1 send acquire
-			101   b/1 exec acquire
-			102   b/1 deliver acquire
-			9100  b/1 return busy
-			40000 server leave`
-	}
-	onOne := onSeveral
-	onOne.Parts = 1
-	const forgotten = "liveness bug: a/1 waited for l\nliveness bug: b/1 waited for l"
-	testJudged(t, []judged{
-		{rule: "it keeps others waiting", lock: onSeveral, record: left("\n1 a/1 hit 1 acquire"), finds: "liveness bug: a/1 waited for l"},
-		{rule: "without a fault there is none", lock: onSeveral, record: left(""), finds: forgotten},
-		{rule: "a call whose process crashed may leave one, too", lock: onSeveral, record: strings.Replace(left("\n2 server fault 1 crash of a"), "a/1 deliver acquire", "a/1 lost acquire reply process dead", 1)},
-		{rule: "nor on one server", lock: onOne, record: left("\n1 a/1 hit 1 acquire"),
-			finds: "linearizable bug: l: b/1 acquire\nliveness bug: b/1 waited for l\nliveness bug: a/1 waited for l"},
-	})
-}
-
 // A lock with a key for each part grants by the answers that it got. Where the server lost
 // one of the keys meanwhile, a later command makes the hold whole.
 func TestAHoldThatIsWholeAfterItsGrant(t *testing.T) {

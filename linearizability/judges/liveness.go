@@ -515,20 +515,6 @@ func (r *run) disturbances(lock string) []disturbance {
 		}
 	}
 	for _, x := range r.CallsOn(lock) {
-		for _, m := range x.Sent {
-			// The request, or the one that was to undo it, may have left a part of a hold, which no state shows.
-			if r.Record.Params.Parts < 2 || !x.Action.Acquires() || m.Executed == nil || m.Lost == nil && len(m.Hits) == 0 {
-				continue
-			}
-			d := disturbance{from: m.Executed.AtNs, at: m.Executed.AtNs, what: Disturbance{Kind: DisturbedUnknown}}
-			switch {
-			case len(m.Hits) > 0:
-				d.from, d.what = m.Hits[0].AtNs, byFaultNamed(m.Hits[0].Text)
-			case r.diedAt(x.Caller) <= m.Lost.AtNs:
-				d.what.Kind = DisturbedByCrash
-			}
-			out = append(out, d)
-		}
 		d := disturbance{from: troubled(x)}
 		switch {
 		case x.Outcome == "":
