@@ -95,7 +95,7 @@ steps:
 		{rule: "a fault after them is no reason", locks: true, text: two + "faults: [{at: 9s, server: restart, keep_data: true}]\n", word: play.VerdictUndecided, why: "none of 2 acquires"},
 		{rule: "a fault before them may be", locks: true, text: two + "faults: [{at: 0s, server: restart, keep_data: true}]\n", word: play.VerdictHeld},
 		{rule: "each unlock fails", unlocks: true, text: two, word: play.VerdictHeld,
-			denied: `nobody ever got the lock after the hold of another was over: none of 1 acquire did before a fault; the first error of unlock is "ERR unknown command 'FREE'"`,
+			denied:  `nobody ever got the lock after the hold of another was over: none of 1 acquire did before a fault; the first error of unlock is "ERR unknown command 'FREE'"`,
 			useless: `no unlock ever worked: none of 1 that ended before a fault did; the first error is "ERR unknown command 'FREE'"`},
 		{rule: "nothing fails", text: two, word: play.VerdictHeld},
 	} {
