@@ -91,7 +91,11 @@ func (p parser) note(query string, statement ast.Statement, err error) {
 	if err == nil && !locksRows(statement) || errors.Is(err, ast.ErrEmpty) {
 		return
 	}
-	s := p.server
+	p.server.refuse(query)
+}
+
+// refuse notes a statement that the server does not simulate.
+func (s *Server) refuse(query string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = append(s.refused, "the statement "+literal.ReplaceAllString(query, "?"))

@@ -148,7 +148,8 @@ func (s *Server) prepare(data *memory.Database) (*memory.Database, *life, error)
 	}
 	provider := memory.NewDBProvider(data)
 	l := &life{number: s.starts, engine: sqle.NewDefault(provider), provider: provider}
-	l.asked = &statements{ProcessList: l.engine.ProcessList, locks: l.engine.LS, instant: s.setup.Instant, last: map[uint32]*statement{}}
+	l.asked = &statements{ProcessList: l.engine.ProcessList, locks: l.engine.LS, instant: s.setup.Instant, last: map[uint32]*statement{}, open: map[uint32]map[string]bool{},
+		refuse: s.refuse}
 	l.engine.ProcessList = l.asked
 	l.engine.Parser = parser{l.engine.Parser, s}
 	l.session = func() *sql.Context {
@@ -440,8 +441,44 @@ type statements struct {
 	locks   *sql.LockSubsystem
 	instant func() sim.Instant
 
+	refuse func(query string) // notes a statement that the server does not simulate
+
 	mu   sync.Mutex // held for moments only
 	last map[uint32]*statement
+	open map[uint32]map[string]bool // by session, the tables to which its open transaction wrote
+}
+
+// writes finds the table to which a statement writes.
+var writes = regexp.MustCompile("(?i)^\\s*(?:INSERT\\s+(?:IGNORE\\s+)?(?:INTO\\s+)?|REPLACE\\s+(?:INTO\\s+)?|UPDATE\\s+(?:IGNORE\\s+)?|DELETE\\s+(?:IGNORE\\s+)?FROM\\s+)[`]?([\\w.]+)")
+
+// locksRows refuses a statement that writes to a table to which the open transaction of another session has
+// written. The engine locks no rows, and would let both write the same one.
+func (p *statements) locksRows(ctx *sql.Context, query string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := ctx.Session.ID()
+	on, _ := ctx.GetSessionVariable(ctx, sql.AutoCommitSessionVar)
+	inside := ctx.GetIgnoreAutoCommit() || on != nil && fmt.Sprint(on) != "1" && fmt.Sprint(on) != "true"
+	if !inside {
+		delete(p.open, id)
+	}
+	m := writes.FindStringSubmatch(query)
+	if m == nil {
+		return
+	}
+	table := strings.ToLower(m[1])
+	for other, tables := range p.open {
+		if other != id && tables[table] {
+			p.refuse(query)
+			break
+		}
+	}
+	if inside {
+		if p.open[id] == nil {
+			p.open[id] = map[string]bool{}
+		}
+		p.open[id][table] = true
+	}
 }
 
 // getLock finds the name in a statement that asks for a user lock.
@@ -451,6 +488,7 @@ var getLock = regexp.MustCompile(`(?i)\bGET_LOCK\(\s*'((?:[^'\\]|''|\\.)*)'`)
 // every 100 µs. It begins at an instant that no other session has, since two sessions that ask at
 // the same instant would be served in any order.
 func (p *statements) BeginQuery(ctx *sql.Context, query string) (*sql.Context, error) {
+	p.locksRows(ctx, query)
 	id, lock := ctx.Session.ID(), ""
 	if m := getLock.FindStringSubmatch(query); m != nil {
 		lock = m[1]
@@ -482,6 +520,7 @@ func (p *statements) EndQuery(ctx *sql.Context) {
 func (p *statements) RemoveConnection(id uint32) {
 	p.mu.Lock()
 	delete(p.last, id)
+	delete(p.open, id)
 	p.mu.Unlock()
 	p.ProcessList.RemoveConnection(id)
 }

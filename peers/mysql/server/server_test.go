@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/dolthub/go-mysql-server/sql"
+
 	"lockstep/model"
 	"lockstep/sim"
 )
@@ -117,4 +119,44 @@ func TestAWrongSchemaIsRefused(t *testing.T) {
 		}
 	}()
 	Servers("CREATE TABEL leases (resource VARCHAR(64))")
+}
+
+// The engine locks no rows, so that two sessions write to one row at a time.
+func TestAStatementThatWouldWaitForARowIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &Server{}
+		if err := s.Boot(setup(func() {})); err != nil {
+			t.Fatal(err)
+		}
+		sessions := map[string]*sql.Context{"a": s.now.session(), "b": s.now.session()}
+		for name, id := range map[string]uint32{"a": 1, "b": 2} {
+			sessions[name].Session.SetConnectionId(id)
+		}
+		for _, c := range []struct {
+			rule, statements, want string // each statement with its session; in capitals in a transaction
+		}{
+			{"two transactions", "A INSERT IGNORE INTO locks VALUES (1)|B INSERT IGNORE INTO locks VALUES (1)", "the statement INSERT IGNORE INTO locks VALUES (1)"},
+			{"one transaction", "A delete from `locks`|b UPDATE locks SET owner = 'b'", "the statement UPDATE locks SET owner = ?"},
+			{"two tables", "A UPDATE stock SET n = 1|b UPDATE locks SET owner = 'b'", ""},
+			{"one session", "A UPDATE locks SET owner = 'a'|A DELETE FROM locks", ""},
+			{"one after the other", "A UPDATE locks SET owner = 'a'|a SELECT 1|B UPDATE locks SET owner = 'b'", ""},
+			{"no transaction", "a UPDATE locks SET owner = 'a'|b UPDATE locks SET owner = 'b'", ""},
+			{"a look", "A UPDATE locks SET owner = 'a'|b SELECT owner FROM locks", ""},
+		} {
+			for _, statement := range strings.Split(c.statements, "|") {
+				who, query, _ := strings.Cut(statement, " ")
+				ctx := sessions[strings.ToLower(who)]
+				ctx.SetIgnoreAutoCommit(who == strings.ToUpper(who))
+				s.now.asked.locksRows(ctx, query)
+			}
+			if got := strings.Join(s.Unsimulated(), ", "); got != c.want {
+				t.Errorf("%s: %q; want %q", c.rule, got, c.want)
+			}
+			for _, ctx := range sessions {
+				ctx.SetIgnoreAutoCommit(false)
+				s.now.asked.locksRows(ctx, "COMMIT")
+			}
+		}
+		s.Stop()
+	})
 }
