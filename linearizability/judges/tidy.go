@@ -202,8 +202,8 @@ func membersOf(s *model.LockState) (queue, deadlines []string) {
 }
 
 // couldNotLeave returns the excuses for an entry whose owner could not leave: its leave
-// command met a fault, or a command that the server did not run, such as the first call of a
-// script, or the command that queued it came late.
+// command met a fault, or was lost with a connection that had met one, or a command that the server did not run, such
+// as the first call of a script, or the command that queued it came late.
 func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 	var out []model.Excuse
 	for _, m := range o.Sent {
@@ -211,7 +211,15 @@ func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 		if m.Script != model.RoleLeave && m.Executed != nil && !late {
 			continue
 		}
-		for _, h := range m.Hits {
+		hits := m.Hits
+		if m.LostWithConnection() { // of the connection that a rule met earlier
+			for _, x := range r.Hit {
+				if x.Process == m.Process && x.Conn == m.Conn && x.AtNs <= m.AtNs {
+					hits = slices.Concat(hits, x.Hits)
+				}
+			}
+		}
+		for _, h := range hits {
 			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Cause: faultAt(r.Fault(h.Fault).Text, h.AtNs)})
 		}
 	}

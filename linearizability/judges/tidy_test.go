@@ -18,6 +18,21 @@ func TestTidy(t *testing.T) {
 			1001 b/1 exec leave -> a/1 1 9001
 			1002 b/1 return busy
 			1500 server fault 1 failover that loses the last 1 writes -> a/1 1 9001 queue=b/1`
+	// lostLeave is a waiter whose second poll a rule may meet, and whose leave is lost.
+	lostLeave := func(hit, why string) string {
+		return `
+			0    a/1 takes lease=9000
+			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001 queue=b/1
+			800  b/1 send acquire
+			801  b/1 exec acquire nth=2
+			` + hit + `
+			802  b/1 deliver acquire nth=2
+			1000 b/1 send leave
+			1000 b/1 lost leave request ` + why + `
+			4000 b/1 return busy
+			5000 a/1 releases -> free
+			9000 server leave`
+	}
 	testJudged(t, []judged{
 		{rule: "who leaves the queue leaves nothing", lock: fairLock, record: `
 			0    a/1 takes lease=3000
@@ -116,6 +131,12 @@ func TestTidy(t *testing.T) {
 			4000 b/1 return busy
 			5000 a/1 releases -> free
 			9000 server leave`},
+		{rule: "or with a connection that a rule had met", lock: fairLock,
+			finds: "tidy limit (waiter away when its turn came): b/1 stands in the queue", record: lostLeave("800 b/1 hit 1 acquire", "connection reset")},
+		{rule: "a connection that no rule met", lock: fairLock,
+			finds: "tidy bug: b/1 stands in the queue", record: lostLeave("", "connection reset")},
+		{rule: "a command that was not lost with it", lock: fairLock,
+			finds: "tidy bug: b/1 stands in the queue", record: lostLeave("800 b/1 hit 1 acquire", "dropped")},
 		{rule: "the dead stay in the queue until somebody asks again", lock: fairLock,
 			finds: "tidy limit (waiter gone from the queue): b/1 stands in the queue of l to the end", record: `
 			0    a/1 takes lease=3000
