@@ -149,12 +149,16 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 
 // Took is called when a request has made a free lock held, before Name. Some locks mark every hold with
 // the same word, such as 1, or hand a word from list to list. If the value of the holder is a word of the request or of
-// its reply, it belongs to the writer from then on.
+// its reply, or of no request at all, it belongs to the writer from then on.
 func (o *Owners) Took(lock string, s *model.LockState, by *Writer) {
-	if o == nil || !s.Held() || by == nil || !slices.Contains(by.Words, s.Owner) && !slices.Contains(by.Reply, s.Owner) {
+	if o == nil || !s.Held() || by == nil {
 		return
 	}
 	key := valueKey(lock, s.Owner)
+	unsent := o.threads[key] != "" && o.writers[s.Owner] == ""
+	if !unsent && !slices.Contains(by.Words, s.Owner) && !slices.Contains(by.Reply, s.Owner) {
+		return
+	}
 	if by.Thread == "" {
 		if o.guessed[key] && model.ProcessOf(o.threads[key]) == by.Process {
 			delete(o.threads, key)

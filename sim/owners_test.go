@@ -95,6 +95,40 @@ func TestAGrantSaysWhoseAGuessedValueIs(t *testing.T) {
 	}
 }
 
+// A value that no request has, since State makes it, and one that a list hands on, belong to the thread whose request
+// made the free lock held.
+func TestAHoldOfTheSameValueIsThatOfWhoTookIt(t *testing.T) {
+	for _, c := range []struct {
+		rule       string
+		sent, here bool // a/1 sent the value; the reply to b/1 has it
+		want       string
+	}{
+		{"nobody sent it", false, false, "b/1"},
+		{"a/1 sent it, and b/1 got it", true, true, "b/1"},
+		{"a/1 sent it, and stands in front", true, false, "a/1"},
+	} {
+		o, s := sim.NewOwners(), &model.LockState{Owner: "taken", Count: 1}
+		if c.sent {
+			o.Sends(sim.Author{Thread: "a/1", Op: 1, Action: model.ActLock, Lock: "x"}, []string{"RPUSH", "x", "taken"}, false, nil)
+		}
+		take := func(thread string, reply ...string) string {
+			by := &sim.Writer{Process: model.ProcessOf(thread), Thread: thread, Words: []string{"BLPOP", "x"}, Reply: reply}
+			o.Took("x", s, by)
+			return o.Name("x", s, by).Owner
+		}
+		if got := take("a/1"); got != "a/1" {
+			t.Errorf("%s: the first holder is %s", c.rule, got)
+		}
+		var reply []string
+		if c.here {
+			reply = []string{"x", "taken"}
+		}
+		if got := take("b/1", reply...); got != c.want {
+			t.Errorf("%s: the second holder is %s, want %s", c.rule, got, c.want)
+		}
+	}
+}
+
 // Of several values of unknown threads, a grant takes the only one that its thread may have written, or none.
 func TestAGrantTakesTheValueThatItsThreadMayHaveWritten(t *testing.T) {
 	for _, c := range []struct {
