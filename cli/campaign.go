@@ -175,6 +175,9 @@ func conclude(a *frame.App, t Timing, s *explore.Shrinking, told *exploreProgres
 		}
 	}
 	o, small, err := s.Conclude(runs)
+	if other := (*explore.OtherCampaignError)(nil); errors.As(err, &other) {
+		err = frame.Usage(err)
+	}
 	t.End() // ends the progress
 	told.clear()
 	if err != nil && len(small) < len(o.Groups) {

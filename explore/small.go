@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,6 +106,14 @@ func (s *Shrinking) head() shrunkHead {
 // end, and nothing else. The results are whole even if ShrunkFile could not be
 // read or written.
 func (s *Shrinking) Conclude(runs []Run) (Tally, []Shrunk, error) {
+	if len(s.From) > 0 {
+		o := Sum(s.Plan, runs)
+		for _, g := range o.Groups {
+			if _, err := g.Least.scenario(); err != nil {
+				return o, nil, &OtherCampaignError{strings.Join(s.From, ", "), fmt.Sprintf("%s: %v", RunsFile, err)}
+			}
+		}
+	}
 	kept, err := s.kept()
 	s.unkept = err
 	o, small, err := conclude(s.Plan, runs, s.Budget, func(tasks []ShrinkTask) ([]Shrunk, []error) {

@@ -21,6 +21,7 @@ import (
 	"lockstep/internal/filetest"
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
+	"lockstep/sim"
 )
 
 // The locks and clients of this file are setnx with something wrong.
@@ -249,7 +250,9 @@ func TestDamagedRecordingsOfATest(t *testing.T) {
 	}
 	text, passed := outcome(t, dir, "exists-then-set", nil)
 	a := bad.Answer{Code: 1, Out: strings.ReplaceAll(text, "\n=== ", "\n")}
-	if err := a.Check(1, 1); err != nil || passed || strings.Contains(text, "panic") || strings.Contains(text, "holds in the schedule that broke it before") {
+	// A flipped digit may make another schedule of the scenario. One of those does with the overlay, and holds.
+	holds := !sim.Overlaid && strings.Contains(text, "holds in the schedule that broke it before")
+	if err := a.Check(1, 1); err != nil || passed || strings.Contains(text, "panic") || holds {
 		t.Errorf("%v:\n%s", err, text)
 	}
 	if done := strings.Count(text, "\n    --- "); done != len(inputs)+7 {
