@@ -160,7 +160,7 @@ type held struct {
 }
 
 // shouldWork reports whether a call worked. It reports ok if the call should have: a single try of a free lock is
-// granted, unless it races with other acquires, and an unlock or an extension of a hold of its thread has an effect.
+// granted, unless it races with other acquires, and an unlock or an extension of a hold of its thread has an effect, whatever it answers.
 func shouldWork(r *trace.Run, o *trace.Call, holds []held) (worked, ok bool) {
 	switch o.Action {
 	case model.ActTryLock:
@@ -169,7 +169,12 @@ func shouldWork(r *trace.Run, o *trace.Call, holds []held) (worked, ok bool) {
 		}) && !slices.ContainsFunc(holds, func(h held) bool { return h.from < o.AtNs && o.AtNs <= h.to })
 	case model.ActUnlock, model.ActExtend:
 		worked = o.Outcome == model.Released || o.Outcome == model.StillHeld || o.Outcome == model.Extended
-		return worked, slices.ContainsFunc(holds, func(h held) bool { return h.who == o.Caller && h.from <= o.AtNs && o.AtNs <= h.to })
+		there := r.StateAt(o.Lock, o.AtNs).Owner == o.Caller
+		if o.Outcome == model.Unknown { // a library need not tell
+			worked = slices.ContainsFunc(r.ChangesWithin(o.Lock, o.AtNs, o.ReturnedNs()), func(c *trace.Change) bool { return c.Before.Owner == o.Caller })
+		}
+		return worked, (there || o.Outcome != model.Unknown) &&
+			slices.ContainsFunc(holds, func(h held) bool { return h.who == o.Caller && h.from <= o.AtNs && o.AtNs <= h.to })
 	}
 	return false, false
 }
