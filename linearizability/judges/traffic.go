@@ -17,8 +17,9 @@ const TrafficMost = 20
 // judgeTraffic finds waiters that send more than TrafficMost. A lock on several servers may send
 // this number to each server. A message wakes a waiter for one command. Where none comes, each unlock while a
 // request of the waiter is on its way or at the server wakes it for three: a waiter that the server keeps waiting, such
-// as one in BLPOP or XREAD, may look, try, and wait again once another was faster. Greetings do not count, and neither do commands that a fault met, since
-// they may be sent again.
+// as one in BLPOP or XREAD, may look, try, and wait again once another was faster. On a stream, whose pushes are not in
+// the record, each unlock does. Greetings do not count, and neither do commands that a fault met, since they may be
+// sent again.
 // Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
 // process. A call of unknown outcome may leave a request that cleans up after it, which counts as one of a
@@ -43,15 +44,15 @@ func judgeTraffic(r *run) []Finding {
 			continue
 		}
 		var sent, kept []int64
-		for _, m := range r.asked(o) {
+		asked := r.asked(o)
+		for _, m := range asked {
 			sent = append(sent, m.AtNs)
-			if m.Executed == nil {
-				continue
-			}
-			for _, at := range freed[o.Lock] {
-				if m.AtNs <= at && at <= m.Executed.AtNs {
-					kept = append(kept, at, at, at)
-				}
+		}
+		for _, at := range freed[o.Lock] {
+			if slices.ContainsFunc(asked, func(m *trace.Command) bool {
+				return m.Command == model.SegmentCommand || m.AtNs <= at && m.Executed != nil && at <= m.Executed.AtNs
+			}) {
+				kept = append(kept, at, at, at)
 			}
 		}
 		slices.Sort(kept)
