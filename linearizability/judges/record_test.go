@@ -331,7 +331,7 @@ func (b *recorder) add(l recordLine) {
 			e.Owners = strings.Split(who, ",")
 		}
 		e.Listens = model.Listening(l.opts["listens"])
-		e.Greets = l.opts["greets"] == "y"
+		e.Greets, e.Guessed = l.opts["greets"] == "y", l.opts["guessed"] == "y"
 		if call := b.open[l.who]; call != nil && (e.Script != "renew" || call.Action == model.ActExtend || l.opts["call"] == "y") {
 			e.Op = call.Op
 		}

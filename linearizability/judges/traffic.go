@@ -19,7 +19,7 @@ const TrafficMost = 20
 // request of the waiter is on its way or at the server wakes it for three: a waiter that the server keeps waiting, such
 // as one in BLPOP or XREAD, may look, try, and wait again once another was faster. On a stream, whose pushes are not in
 // the record, each unlock does. Greetings do not count, and neither do commands that a fault met, since they may be
-// sent again.
+// sent again, nor those of which it is guessed for which of several threads of a process they are.
 // Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
 // process. A call of unknown outcome may leave a request that cleans up after it, which counts as one of a
@@ -81,6 +81,7 @@ func Counted(t *trace.Run, o *trace.Call, from int64) []*trace.Command {
 func (r *run) asked(o *trace.Call) []*trace.Command {
 	var out []*trace.Command
 	pauses, inPause := r.pauses(o.Caller), map[string]int{}
+	several := slices.ContainsFunc(r.Record.Params.Processes, func(p model.ProcessParams) bool { return p.Name == o.Process && p.Threads > 1 })
 	words := func(m *trace.Command) string {
 		return strings.Join(append([]string{cmp.Or(string(m.Script), m.Command)}, m.Args...), "\x00")
 	}
@@ -88,7 +89,7 @@ func (r *run) asked(o *trace.Call) []*trace.Command {
 		switch {
 		case slices.ContainsFunc(pauses, func(p trace.Fault) bool { return p.FromNs <= m.AtNs && m.AtNs < p.ToNs }):
 			inPause[words(m)]++
-		case len(m.Hits) > 0 || m.Lost != nil || m.UnknownScript() || m.Greets:
+		case len(m.Hits) > 0 || m.Lost != nil || m.UnknownScript() || m.Greets || m.Guessed && several:
 		case len(pauses) > 0 && inPause[words(m)] > 0:
 			inPause[words(m)]--
 		default:

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"lockstep/model"
 )
 
 func TestTraffic(t *testing.T) {
@@ -32,7 +34,15 @@ func TestTraffic(t *testing.T) {
 		fmt.Fprintf(&b, "%d c/1 takes lease=9000\n", 110+20*holds)
 		return b.String() + "9000 server leave"
 	}
+	threads := func(n int) model.Params {
+		p := plainLock
+		p.Processes = []model.ProcessParams{{Name: "a", Threads: 1}, {Name: "b", Threads: n}}
+		return p
+	}
+	guessed := strings.ReplaceAll(asks(21, 5), "b/1 send acquire", "b/1 send acquire guessed=y")
 	testJudged(t, []judged{
+		{rule: "whose commands they are must be known of several threads", lock: threads(2), record: guessed},
+		{rule: "of a single one it is", lock: threads(1), record: guessed, finds: "traffic bug: b/1 sent 21 commands for l"},
 		{rule: "twenty commands in a second", record: asks(20, 5)},
 		{rule: "and not one more", finds: "traffic bug: b/1 sent 21 commands for l in the second from 0.100s on, 21 more than it was woken; at most 20 more are allowed", record: asks(21, 5)},
 		{rule: "but one greeting more", record: strings.Replace(asks(21, 5), "b/1 send acquire", "b/1 send acquire greets=y", 1)},

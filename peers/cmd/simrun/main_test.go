@@ -218,7 +218,7 @@ func TestTheTrackRecordIsWhatThisProgramWrites(t *testing.T) {
 	}
 	_, got, _ := strings.Cut(out, "\n# ")
 	_, want, _ := strings.Cut(string(committed), "\n# ")
-	if got = strings.ReplaceAll(got, "`"+self+" matrix", "`go run ./cmd/simrun matrix"); code != 0 || got == "" || got != want {
+	if got = strings.ReplaceAll(got, "`"+filepath.Base(self)+" matrix", "`go run ./cmd/simrun matrix"); code != 0 || got == "" || got != want {
 		t.Errorf("exit %d: %s/table.md differs; write it with: go run ./cmd/evidence results ../results --only peers-track-record\n%s%s", code, folder, stderr, out)
 	}
 	recordings, err := filepath.Glob(folder + "/*/*/*.lockstep")
