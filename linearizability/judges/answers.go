@@ -103,7 +103,7 @@ func (r *run) lostAfter(o *trace.Call) bool {
 }
 
 // refusable reports whether a call may answer busy: somebody had the lock, it was closed, others had some
-// of its parts, or another waiter was before the call.
+// of its parts, or left one, or another waiter was before the call.
 func (r *run) refusable(o *trace.Call) bool {
 	from, to := r.during(o)
 	self := ""
@@ -111,6 +111,10 @@ func (r *run) refusable(o *trace.Call) bool {
 		self = o.Caller // its owner enters again
 	}
 	if r.HeldWithin(o.Lock, from, to, self) || r.Record.Params.Parts > 1 && r.splits(o) {
+		return true
+	}
+	lease := int64(r.longestLease(o.Lock, to))
+	if slices.ContainsFunc(r.partsLeft(o.Lock), func(d disturbance) bool { return d.from <= to && from <= d.at+lease }) {
 		return true
 	}
 	return r.Record.Params.Fair && slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {

@@ -93,6 +93,59 @@ func TestAHoldIsKnownByItsGrant(t *testing.T) {
 	})
 }
 
+// A fault that keeps a client from taking back one of two parts keeps others waiting for as long as a lease.
+func TestAPartThatIsLeft(t *testing.T) {
+	left := func(ends string) string {
+		return `
+			0     a/1 invoke try_lock_timed wait=100
+			0     a/1 send acquire
+			1     a/1 exec acquire
+			2     a/1 deliver acquire` + ends + `
+			200   b/1 invoke try_lock_timed wait=9000
+			200   b/1 send acquire
+			201   b/1 exec acquire
+			202   b/1 deliver acquire
+			9200  b/1 return busy
+			40000 server leave`
+	}
+	const (
+		takenBack = `
+			50    a/1 send unlock
+			51    a/1 hit 2 unlock
+			100   a/1 return failed`
+		sentAgain = `
+			50    a/1 send acquire
+			51    a/1 hit 2 acquire
+			100   a/1 return failed`
+	)
+	onTwo, onThree := onSeveral, onSeveral
+	onTwo.Parts, onThree.Parts = 2, 3
+	const forgotten = "linearizable bug: l: b/1 acquire\nliveness bug: b/1 waited for l"
+	testJudged(t, []judged{
+		{rule: "what takes it back is held up", lock: onTwo, record: left(takenBack)},
+		{rule: "without a fault there is none", lock: onTwo, record: left(strings.Replace(takenBack, "hit 2", "exec", 1)), finds: forgotten},
+		{rule: "a request that is sent once more takes nothing back", lock: onTwo, record: left(sentAgain), finds: forgotten},
+		{rule: "the request of an unlock takes one back", lock: onTwo, record: `
+			0     b/1 takes
+			1000  b/1 invoke unlock
+			1000  b/1 send unlock
+			1001  b/1 hit 2 unlock
+			1001  b/1 send unlock
+			1002  b/1 exec unlock -> free
+			1003  b/1 deliver unlock
+			1100  b/1 return unknown
+			1200  b/1 invoke try_lock
+			1200  b/1 send acquire
+			1201  b/1 exec acquire
+			1202  b/1 deliver acquire
+			1203  b/1 return busy
+			40000 server leave`},
+		{rule: "one of three parts keeps nobody waiting", lock: onThree, record: left(takenBack), finds: forgotten},
+		{rule: "a crash leaves one, too", lock: onTwo, record: left("\n2 server fault 1 crash of a")},
+		{rule: "but not one of three", lock: onThree, record: left("\n2 server fault 1 crash of a"), finds: "liveness bug: b/1 waited for l"},
+	})
+}
+
 // A lock with a key for each part grants by the answers that it got. Where the server lost
 // one of the keys meanwhile, a later command makes the hold whole.
 func TestAHoldThatIsWholeAfterItsGrant(t *testing.T) {

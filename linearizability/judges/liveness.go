@@ -508,6 +508,7 @@ func (r *run) disturbances(lock string) []disturbance {
 		}
 	}
 	out = append(out, r.outlasted(lock)...)
+	out = append(out, r.partsLeft(lock)...)
 	for _, process := range r.Dead() {
 		// The holds of the dead, and those that they are still granted, end with their leases.
 		for _, at := range r.orphaned(lock, process) {
@@ -555,6 +556,48 @@ func (r *run) disturbances(lock string) []disturbance {
 			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: Disturbance{Kind: DisturbedClock}, extra: left})
 		default:
 			out = append(out, disturbance{from: c.AtNs, at: c.AtNs, what: Disturbance{Kind: DisturbedFailover}})
+		}
+	}
+	return out
+}
+
+// partsLeft returns the disturbances by one of the two parts of a hold that a fault may have left, for
+// as long as a lease: no state shows it, and it keeps others from a majority, as one of more parts does
+// not. A fault leaves a part of a call if it stops the client, or holds up a request of an unlock, or one
+// that takes back the effect of an earlier request. A request that is sent once more takes nothing back.
+func (r *run) partsLeft(lock string) []disturbance {
+	if r.Record.Params.Parts != 2 {
+		return nil
+	}
+	var out []disturbance
+	for _, x := range r.CallsOn(lock) {
+		if !x.Action.Acquires() && x.Action != model.ActUnlock {
+			continue
+		}
+		var done []*trace.Command
+		for _, m := range x.Sent {
+			again := func(d *trace.Command) bool {
+				return d.Script == m.Script && d.Command == m.Command && slices.Equal(d.Args, m.Args)
+			}
+			takesBack := x.Action == model.ActUnlock || len(done) > 0 && done[0].Executed.AtNs <= m.AtNs && !slices.ContainsFunc(done, again)
+			if takesBack && r.heldUpDuring(x.Caller, m.AtNs, min(m.EndNs(), x.ReturnedNs())) {
+				out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: Disturbance{Kind: DisturbedUnknown}})
+			}
+			if m.Executed != nil {
+				done = append(done, m)
+			}
+		}
+		if len(done) == 0 {
+			continue
+		}
+		began := done[0].Executed.AtNs
+		if gone := r.goneAt(x.Caller); gone <= x.ReturnedNs() {
+			out = append(out, disturbance{from: gone, at: max(gone, done[len(done)-1].Executed.AtNs), what: Disturbance{Kind: DisturbedByCrash}})
+		}
+		for _, p := range r.pauses(x.Caller) {
+			if began <= p.ToNs && p.FromNs <= x.ReturnedNs() {
+				out = append(out, disturbance{from: p.FromNs, at: p.ToNs, what: byFaultNamed(p.Text)})
+			}
 		}
 	}
 	return out
@@ -748,12 +791,7 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound 
 	if trip := int64(2 * r.Record.Params.Latency); RoundTrips*trip > int64(time.Second) {
 		b = Bound{Ns: RoundTrips*trip + int64(waits), RoundTrip: time.Duration(trip), Waits: waits}
 	}
-	lease := max(r.Record.Params.Watchdog, 0)
-	for _, x := range r.CallsOn(lock) {
-		if x.AtNs < to {
-			lease = max(lease, time.Duration(x.LeaseNs))
-		}
-	}
+	lease := r.longestLease(lock, to)
 	// An event extends the bound only of a wait that is not too long yet when it comes. Else
 	// the end of the wait would decide whether an event at that very instant excuses it.
 	disturbed = slices.Clone(disturbed)
@@ -789,6 +827,17 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound 
 		}
 	}
 	return b
+}
+
+// longestLease returns the longest lease that a call up to an instant may have asked for.
+func (r *run) longestLease(lock string, toNs int64) time.Duration {
+	lease := max(r.Record.Params.Watchdog, 0)
+	for _, x := range r.CallsOn(lock) {
+		if x.AtNs < toNs {
+			lease = max(lease, time.Duration(x.LeaseNs))
+		}
+	}
+	return lease
 }
 
 // orphaned returns the instants from which on a dead process held the lock.

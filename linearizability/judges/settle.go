@@ -43,11 +43,11 @@ func (r *run) resurrected(lock string) bool {
 	})
 }
 
-// splits reports whether another thread was taking the lock at the same time as the call. If a hold
-// has several parts, both may then be refused, although nobody holds the lock.
+// splits reports whether another thread was taking or freeing the lock at the same time as the call. If
+// a hold has several parts, both may then be refused, although nobody holds the lock.
 func (r *run) splits(o *trace.Call) bool {
 	return slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
-		return x.Caller != o.Caller && x.Action.Acquires() && x.AtNs <= o.ReturnedNs() && o.AtNs <= r.underWayUntil(x)
+		return x.Caller != o.Caller && (x.Action.Acquires() || x.Action == model.ActUnlock) && x.AtNs <= o.ReturnedNs() && o.AtNs <= r.underWayUntil(x)
 	})
 }
 
