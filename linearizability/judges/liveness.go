@@ -594,6 +594,9 @@ func (r *run) partsLeft(lock string) []disturbance {
 		if gone := r.goneAt(x.Caller); gone <= x.ReturnedNs() {
 			out = append(out, disturbance{from: gone, at: max(gone, done[len(done)-1].Executed.AtNs), what: Disturbance{Kind: DisturbedByCrash}})
 		}
+		if x.InterruptedNs <= x.ReturnedNs() {
+			out = append(out, disturbance{from: x.InterruptedNs, at: r.lastTouch(x), what: Disturbance{Kind: DisturbedInterrupted}})
+		}
 		for _, p := range r.pauses(x.Caller) {
 			if began <= p.ToNs && p.FromNs <= x.ReturnedNs() {
 				out = append(out, disturbance{from: p.FromNs, at: p.ToNs, what: byFaultNamed(p.Text)})
