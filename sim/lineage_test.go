@@ -245,21 +245,32 @@ func TestAValueOfAnUnknownAuthorBelongsToTheCallThatIsGranted(t *testing.T) {
 }
 
 // A value that a call's goroutine wrote belongs to the call, even if another call is granted the lock first, unless
-// the goroutine goes on to write.
+// the goroutine goes on to write, or the other call has sent nothing.
 func TestAValueOfAGoroutineOfACallBelongsToItsThread(t *testing.T) {
-	for owner, goesOn := range map[string]bool{"a/1": false, "a/2": true} {
+	for _, c := range []struct {
+		rule         string
+		goesOn, asks bool
+		owner        string
+	}{
+		{"it writes once", false, true, "a/1"},
+		{"it goes on to write", true, true, "a/2"},
+		{"it takes the lock for another call", false, false, "a/2"},
+	} {
 		_, holders := lineageWorld(t, 2, func(th *Thread, _ chan<- string) {
 			lockCall(th, func(context.Context) {
 				time.Sleep(10 * ms)
 				if th.Number() == 2 {
+					if c.asks {
+						mustDial(th, 1).talk("asks\n")
+					}
 					time.Sleep(100 * ms)
 				} else {
-					c := mustDial(th, 1)
+					conn := mustDial(th, 1)
 					go func() {
-						c.talk("set mine\n")
-						if goesOn {
+						conn.talk("set mine\n")
+						if c.goesOn {
 							time.Sleep(2000 * ms)
-							c.talk("late\n")
+							conn.talk("late\n")
 						}
 					}()
 					time.Sleep(990 * ms)
@@ -267,8 +278,8 @@ func TestAValueOfAGoroutineOfACallBelongsToItsThread(t *testing.T) {
 			})
 			th.Sleep(2000 * ms)
 		})
-		if want := []string{owner, ""}; !slices.Equal(holders, want) {
-			t.Errorf("goes on: %v; the holders are %q, want %q", goesOn, holders, want)
+		if want := []string{c.owner, ""}; !slices.Equal(holders, want) {
+			t.Errorf("%s: the holders are %q, want %q", c.rule, holders, want)
 		}
 	}
 }

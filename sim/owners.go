@@ -295,28 +295,24 @@ func (o *Owners) Granted(by Writer, lock string, values ...string) bool {
 
 // granted is called when a call of t on a lock that began with the event of that index returned with a grant. If that
 // shows whose value it is, the record names the thread from the beginning. A program of the call that made the free
-// lock held, and answered with the value, gave the hold to the call, whoever had the value before.
+// lock held, and answered with the value, gave the hold to the call, whoever had the value before. A call that sent
+// nothing got the hold from a goroutine that another call of its process began.
 func (w *World) granted(t *Thread, op int, lock string, invoked int) {
 	var values []string
 	if held := w.held[lock]; held.Held() {
 		if held.Owner == t.name {
 			return
 		}
-		if m := w.began[lock]; m != nil && m.op == op && m.author.Thread == t.name && !m.author.Guessed && slices.Contains(shown(m.reply), held.Value) {
-			w.owners.threads[valueKey(lock, held.Value)] = t.name
-			for i := len(w.rec.Events) - 1; i >= invoked; i-- {
-				e := &w.rec.Events[i]
-				if e.Kind != model.KindState || e.Lock != lock {
-					continue
-				}
-				own := *e.State
-				own.Owner = t.name
-				if e.State = &own; e.Msg == m.id {
-					break
-				}
-			}
-			own := *held
-			own.Owner, w.held[lock] = t.name, &own
+		m := w.began[lock]
+		if m != nil && m.op == op && m.author.Thread == t.name && !m.author.Guessed && slices.Contains(shown(m.reply), held.Value) {
+			w.give(t, lock, m)
+			return
+		}
+		if m != nil && m.author.in != nil && model.ProcessOf(m.author.Thread) == t.p.cfg.Name && !slices.ContainsFunc(w.rec.Events[invoked:], func(e model.Event) bool {
+			return e.Kind == model.KindSend && e.Op == op || e.Kind == model.KindState && e.Lock == lock && e.State.Owner == t.name
+		}) {
+			w.give(t, lock, m)
+			w.handed[valueKey(lock, held.Value)] = true
 			return
 		}
 		values = append(values, held.Owner)
@@ -329,6 +325,24 @@ func (w *World) granted(t *Thread, op int, lock string, invoked int) {
 	if w.owners.Granted(Writer{Process: t.p.cfg.Name, Thread: t.name}, lock, values...) {
 		w.rename(lock)
 	}
+}
+
+// give gives the present hold of a lock to a thread, from the request m on, which made the free lock held.
+func (w *World) give(t *Thread, lock string, m *message) {
+	held := *w.held[lock]
+	w.owners.threads[valueKey(lock, held.Value)] = t.name
+	for i := len(w.rec.Events) - 1; i >= 0; i-- {
+		e := &w.rec.Events[i]
+		if e.Kind != model.KindState || e.Lock != lock {
+			continue
+		}
+		own := *e.State
+		own.Owner = t.name
+		if e.State = &own; e.Msg == m.id {
+			break
+		}
+	}
+	held.Owner, w.held[lock] = t.name, &held
 }
 
 // rename names the threads in the states of a lock so far, after it was learned whose a value is.
@@ -385,7 +399,7 @@ func (w *World) settle() {
 		named := *e.State
 		send, ok := sent[e.Msg]
 		switch {
-		case !e.State.Held() || w.owners.writers[value] != "":
+		case !e.State.Held() || w.owners.writers[value] != "" || w.handed[valueKey(e.Lock, value)]:
 		case was.Held() && was.Value == value:
 			named.Owner = was.Owner
 		case ok && slices.Contains(send.words, value):

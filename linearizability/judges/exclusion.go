@@ -64,6 +64,8 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Endi
 	since := a.from
 	if m := r.entered(a.first); m != nil && m.Executed != nil {
 		since = m.Executed.AtNs
+	} else if !a.first.Action.Acquires() {
+		since = a.first.AtNs // the hold that an extension prolongs is there before
 	}
 	var first, lost *trace.Change
 	for i, c := range r.Changes(lock) {
@@ -83,12 +85,12 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Endi
 	if lost != nil && first != nil && r.notTold(lock, lost, at) {
 		lost = first // the thread believes in an earlier hold
 	}
-	if lost != nil && r.Record.Params.PerGrant && lost.AtNs < a.first.AtNs {
+	if lost != nil && r.Record.Params.PerGrant && a.first.Action.Acquires() && lost.AtNs < a.first.AtNs {
 		lost = nil // an earlier hold ended, and the server never knew this one
 	}
 	switch {
-	case (lost == nil || lost.MadeFor(a.who)) && r.shortened(lock, a, at) != nil:
-		s := r.shortened(lock, a, at)
+	case (lost == nil || lost.MadeFor(a.who)) && r.shortened(lock, a, since, at) != nil:
+		s := r.shortened(lock, a, since, at)
 		t := r.Fault(s.Fault)
 		return ended(model.LossShortened, s), Ending{Cause: model.LossShortened, AtNs: t.FromNs, Fault: t.Text},
 			[]model.Excuse{takenBy(t, model.HoldRemoved, faultAt(t.Text, t.FromNs))}
@@ -112,7 +114,7 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Endi
 	e = Ending{Cause: model.LossExpired, AtNs: lost.AtNs}
 	harmed := func(kind HarmKind, t trace.Fault, atNs int64) { e.Before = append(e.Before, Harm{kind, t.Text, atNs}) }
 	excuses = r.whyExpired(lock, a, lost)
-	if s := r.shortened(lock, a, lost.AtNs); s != nil && s.After.ExpiresMs < s.Before.ExpiresMs {
+	if s := r.shortened(lock, a, since, lost.AtNs); s != nil && s.After.ExpiresMs < s.Before.ExpiresMs {
 		t := r.Fault(s.Fault)
 		harmed(HarmShortened, t, s.AtNs)
 		excuses = append(excuses, takenBy(t, model.HoldRemoved, faultAt(t.Text, t.FromNs)))
@@ -186,11 +188,11 @@ func (r *run) removedAndBroughtBack(lock, who string, from, to int64) []*trace.C
 	return out
 }
 
-// shortened returns the first change up to an instant in which a fault shortened the believer's
+// shortened returns the first change between two instants in which a fault shortened the believer's
 // hold without ending it, as a failover that loses a renewal does; nil if there is none.
-func (r *run) shortened(lock string, a belief, at int64) *trace.Change {
+func (r *run) shortened(lock string, a belief, since, at int64) *trace.Change {
 	for _, c := range r.Changes(lock) {
-		if c.Fault > 0 && a.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == a.who && c.After.Owner == a.who && (c.After.ExpiresMs < c.Before.ExpiresMs || c.After.Count < c.Before.Count) {
+		if c.Fault > 0 && since <= c.AtNs && c.AtNs <= at && c.Before.Owner == a.who && c.After.Owner == a.who && (c.After.ExpiresMs < c.Before.ExpiresMs || c.After.Count < c.Before.Count) {
 			return c
 		}
 	}

@@ -680,6 +680,35 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 			60000 b/1 releases
 			90000 server leave`,
 			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 49.999s while a/1 believed to hold it since 0.002s"},
+		{rule: "a failover may take the extension before its answer comes", lock: extendable, record: `
+			0     a/1 takes
+			20000 a/1 invoke extend
+			20000 a/1 return unknown
+			20000 a/1 invoke extend
+			20000 a/1 send renew
+			20001 a/1 exec renew -> a/1 1 50001
+			21000 server fault 1 failover that loses the last 1 writes -> a/1 1 30002
+			22000 a/1 deliver renew
+			22000 a/1 return extended
+			30002 server expire -> free
+			31000 b/1 takes
+			60000 b/1 releases
+			90000 server leave`,
+			finds: "mutual-exclusion limit (hold removed by another hand): its lease had ended at 30.002s, which failover that loses the last 1 writes had shortened at 21.000s"},
+		{rule: "and the hold, before the extension is sent", lock: extendable, record: `
+			0     a/1 takes
+			20000 a/1 invoke extend
+			20000 a/1 return unknown
+			20500 server fault 1 failover that loses the last 1 writes -> free
+			21000 a/1 invoke extend
+			21000 a/1 send renew
+			21001 a/1 exec renew
+			21002 a/1 deliver renew
+			21002 a/1 return extended
+			31000 b/1 takes
+			60000 b/1 releases
+			90000 server leave`,
+			finds: "mutual-exclusion limit (hold removed by another hand): failover that loses the last 1 writes had removed it at 20.500s\nlinearizable bug: l: a/1 renew"},
 		{rule: "and no longer", lock: extendable, record: extends("extended") + `
 			49996 server fault 1 delete of key l -> free
 			49998 b/1 takes

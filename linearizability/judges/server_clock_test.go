@@ -23,7 +23,7 @@ func TestTheClockOfAServerSteps(t *testing.T) {
 			22000 b/1 releases
 			40000 server leave`},
 		{rule: "before the grant comes back", lock: bareLock,
-			finds: "mutual-exclusion limit (wall clock of a server stepped): its lease had ended at 20.002s, and wall clock of the server steps by 10s had shortened it at 0.500s", record: `
+			finds: "mutual-exclusion limit (wall clock of a server stepped): its lease had ended at 20.002s, which wall clock of the server steps by 10s had shortened at 0.500s", record: `
 			0     a/1 invoke lock
 			0     a/1 send acquire
 			1     a/1 exec acquire -> a/1 1 30001
