@@ -561,15 +561,16 @@ func (r *run) disturbances(lock string) []disturbance {
 	return out
 }
 
-// partsLeft returns the disturbances by one of the two parts of a hold that a fault may have left, for
-// as long as a lease: no state shows it, and it keeps others from a majority, as one of more parts does
-// not. A fault leaves a part of a call if it stops the client, or holds up a request of an unlock, or one
-// that takes back the effect of an earlier request. A request that is sent once more takes nothing back.
+// partsLeft returns the disturbances by parts of holds that faults may have left, for as long as a lease:
+// no state shows them, and if there are enough, they keep others from a majority. A fault leaves parts of
+// a call if it stops the client, or holds up a request of an unlock, or one that takes back the effect of
+// an earlier request. A request that is sent once more takes nothing back.
 func (r *run) partsLeft(lock string) []disturbance {
-	if r.Record.Params.Parts != 2 {
+	parts := r.Record.Params.Parts
+	if parts < 2 {
 		return nil
 	}
-	var out []disturbance
+	var left []disturbance // one for each part
 	for _, x := range r.CallsOn(lock) {
 		if !x.Action.Acquires() && x.Action != model.ActUnlock {
 			continue
@@ -579,9 +580,16 @@ func (r *run) partsLeft(lock string) []disturbance {
 			again := func(d *trace.Command) bool {
 				return d.Script == m.Script && d.Command == m.Command && slices.Equal(d.Args, m.Args)
 			}
-			takesBack := x.Action == model.ActUnlock || len(done) > 0 && done[0].Executed.AtNs <= m.AtNs && !slices.ContainsFunc(done, again)
-			if takesBack && r.heldUpDuring(x.Caller, m.AtNs, min(m.EndNs(), x.ReturnedNs())) {
-				out = append(out, disturbance{from: m.AtNs, at: m.AtNs, what: Disturbance{Kind: DisturbedUnknown}})
+			takesBack := x.Action == model.ActUnlock || len(done) > 0 && done[0].AtNs < m.AtNs && !slices.ContainsFunc(done, again)
+			late := len(m.Hits) > 0 || m.Lost != nil || slices.ContainsFunc(r.Faults, func(t trace.Fault) bool {
+				return t.Spec.Interrupts() && t.FromNs <= m.EndNs() && m.AtNs <= t.ToNs
+			})
+			if takesBack && late {
+				d := disturbance{from: m.AtNs, at: m.AtNs, what: Disturbance{Kind: DisturbedUnknown}}
+				if m.Executed != nil {
+					d.at = m.Executed.AtNs
+				}
+				left = append(left, d)
 			}
 			if m.Executed != nil {
 				done = append(done, m)
@@ -590,17 +598,29 @@ func (r *run) partsLeft(lock string) []disturbance {
 		if len(done) == 0 {
 			continue
 		}
-		began := done[0].Executed.AtNs
 		if gone := r.goneAt(x.Caller); gone <= x.ReturnedNs() {
-			out = append(out, disturbance{from: gone, at: max(gone, done[len(done)-1].Executed.AtNs), what: Disturbance{Kind: DisturbedByCrash}})
+			left = append(left, disturbance{from: gone, at: max(gone, done[len(done)-1].Executed.AtNs), what: Disturbance{Kind: DisturbedByCrash}})
 		}
 		if x.InterruptedNs <= x.ReturnedNs() {
-			out = append(out, disturbance{from: x.InterruptedNs, at: r.lastTouch(x), what: Disturbance{Kind: DisturbedInterrupted}})
+			left = append(left, disturbance{from: x.InterruptedNs, at: r.lastTouch(x), what: Disturbance{Kind: DisturbedInterrupted}})
 		}
 		for _, p := range r.pauses(x.Caller) {
-			if began <= p.ToNs && p.FromNs <= x.ReturnedNs() {
-				out = append(out, disturbance{from: p.FromNs, at: p.ToNs, what: byFaultNamed(p.Text)})
+			if done[0].Executed.AtNs <= p.ToNs && p.FromNs <= x.ReturnedNs() {
+				left = append(left, disturbance{from: p.FromNs, at: p.ToNs, what: byFaultNamed(p.Text)})
 			}
+		}
+	}
+	lease := int64(r.longestLease(lock, r.LeaveNs))
+	var out []disturbance
+	for _, d := range left {
+		n := 0
+		for _, other := range left {
+			if other.at <= d.at && d.at <= other.at+lease {
+				n++
+			}
+		}
+		if 2*n >= parts {
+			out = append(out, d)
 		}
 	}
 	return out

@@ -40,16 +40,11 @@ func judgeWaitBound(r *run) []Finding {
 // heldUp reports whether a fault may have cost the call time: it met a message of the
 // process, or stopped the process or the server, or the call was interrupted.
 func (r *run) heldUp(o *trace.Call) bool {
-	return o.InterruptedNs < math.MaxInt64 || r.heldUpDuring(o.Caller, o.AtNs, o.ReturnedNs())
-}
-
-// heldUpDuring reports whether a fault may have cost a thread time in a stretch of time.
-func (r *run) heldUpDuring(thread string, fromNs, toNs int64) bool {
-	if r.goneAt(thread) <= toNs {
+	if o.InterruptedNs < math.MaxInt64 || r.goneAt(o.Caller) <= o.ReturnedNs() {
 		return true
 	}
-	during := func(from, to int64) bool { return from <= toNs && to >= fromNs }
-	for _, t := range append(r.pauses(thread), r.partitions(thread)...) {
+	during := func(from, to int64) bool { return from <= o.ReturnedNs() && to >= o.AtNs }
+	for _, t := range append(r.pauses(o.Caller), r.partitions(o.Caller)...) {
 		if during(t.FromNs, t.ToNs) {
 			return true
 		}
@@ -58,14 +53,14 @@ func (r *run) heldUpDuring(thread string, fromNs, toNs int64) bool {
 		// A fault that cut connections takes effect when the next command finds its connection
 		// dead.
 		cut := t.Spec.EndsConnections()
-		return t.Spec.Interrupts() && during(t.FromNs, t.ToNs+int64(r.Record.Params.Recovery)) || cut && t.FromNs <= toNs
+		return t.Spec.Interrupts() && during(t.FromNs, t.ToNs+int64(r.Record.Params.Recovery)) || cut && t.FromNs <= o.ReturnedNs()
 	}) ||
-		slices.ContainsFunc(r.CommandsFrom(model.ProcessOf(thread)), func(m *trace.Command) bool {
+		slices.ContainsFunc(r.CommandsFrom(o.Process), func(m *trace.Command) bool {
 			// A call that ends unsubscribes and closes that connection. Nobody waits for
 			// that answer, so its loss holds nobody up. An answer that comes after its
 			// client gave the command up does.
 			lost := m.Lost != nil && (m.Lost.Why != model.LostUnwanted || m.Listens != model.ListenStop)
-			return (len(m.Hits) > 0 || lost) && m.AtNs <= toNs && (m.RepliedNs < 0 || m.RepliedNs >= fromNs)
+			return (len(m.Hits) > 0 || lost) && m.AtNs <= o.ReturnedNs() && (m.RepliedNs < 0 || m.RepliedNs >= o.AtNs)
 		})
 }
 
