@@ -563,8 +563,8 @@ func (r *run) disturbances(lock string) []disturbance {
 
 // partsLeft returns the disturbances by parts of holds that faults may have left, for as long as a lease:
 // no state shows them, and if there are enough, they keep others from a majority. A fault leaves parts of
-// a call if it stops the client, or holds up a request of an unlock, or one that takes back the effect of
-// an earlier request. A request that is sent once more takes nothing back.
+// a call if it stops the client, holds up a request until the call is over, or holds up one of an unlock, or
+// one that takes back the effect of an earlier request. A request that is sent once more takes nothing back.
 func (r *run) partsLeft(lock string) []disturbance {
 	parts := r.Record.Params.Parts
 	if parts < 2 {
@@ -575,10 +575,14 @@ func (r *run) partsLeft(lock string) []disturbance {
 		if !x.Action.Acquires() && x.Action != model.ActUnlock {
 			continue
 		}
+		before := len(left)
 		var done []*trace.Command
 		for _, m := range x.Sent {
 			again := func(d *trace.Command) bool {
 				return d.Script == m.Script && d.Command == m.Command && slices.Equal(d.Args, m.Args)
+			}
+			if len(m.Hits) > 0 && m.Executed != nil && m.Executed.AtNs > x.ReturnedNs() {
+				left = append(left, disturbance{from: x.AtNs, at: m.Executed.AtNs, what: Disturbance{Kind: DisturbedLateRequest}})
 			}
 			takesBack := x.Action == model.ActUnlock || len(done) > 0 && done[0].AtNs < m.AtNs && !slices.ContainsFunc(done, again)
 			late := len(m.Hits) > 0 || m.Lost != nil || slices.ContainsFunc(r.Faults, func(t trace.Fault) bool {
@@ -594,6 +598,9 @@ func (r *run) partsLeft(lock string) []disturbance {
 			if m.Executed != nil {
 				done = append(done, m)
 			}
+		}
+		if x.Action == model.ActUnlock && x.Outcome == model.Unknown && len(left) == before { // its connection was dead
+			left = append(left, disturbance{from: troubled(x), at: x.ReturnedNs(), what: Disturbance{Kind: DisturbedUnknown}})
 		}
 		if len(done) == 0 {
 			continue
