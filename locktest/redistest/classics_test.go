@@ -281,7 +281,7 @@ var classics = []struct {
 		unrenewed("extends with a transaction", each(func(l setnx) locktest.Lock { return &prolonging{l, false} })),
 		"other-holder-before-request-3-of-an-extension", "breaks mutual-exclusion: a/1 extended its hold "},
 	{numberedSubject("draws its token after its lease", true), numberedSubject("gives up a hold that is nearly over", false),
-		"other-holder-after-request-1-of-an-acquire", "breaks fencing: b/1 was told the token 1 "},
+		"other-holder-after-request-1-of-an-acquire", "breaks fencing: b/1 was told the token 2 "},
 	{renewedSubject("tells of its first hold", func(l *watched) locktest.Lock { l.tell = true; return &tellingOnce{watched: l} }),
 		renewedSubject("tells of each hold", func(l *watched) locktest.Lock { l.tell = true; return telling{l} }),
 		"hold-that-is-gone", "breaks lease: a/1 believed to hold orders until "},

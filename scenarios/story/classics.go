@@ -190,16 +190,17 @@ var classics = slices.Concat([]Story{
 	}),
 	requestsOf(1, 3, Story{
 		Name: "other-holder-after-request-%d-of-an-acquire", applies: leased,
-		// No client gives the call up, since the timers of the process stand still, too.
+		// The process has its connection and its scripts from the hold before. No client gives the call up, since
+		// the timers of the process stand still, too.
 		About:     "A process stands still while the answer to request %d of its acquire is under way, until the lease is over and another has the lock. The requests that follow must not harm that hold, and no token may be greater than that of the other.",
 		processes: "{a: {}, b: {}}",
 		steps: `
-  a/1: [{lock: orders}, {unlock: orders}]
+  a/1: [{lock: orders}, {unlock: orders}, {at: {0.05<1s}}, {lock: orders}, {unlock: orders}]
   b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]`,
 		faults: `
-  - {at: {0.02<100ms}, pause: a, for: {1.5}}`,
+  - {at: {0.06<1100ms}, pause: a, for: {1.5}}`,
 		eachServer: `
-  - {servers: [{server}], when: {process: a, direction: reply, script: acquire, nth: {request}}, do: delay, for: {0.04<200ms}}`,
+  - {servers: [{server}], when: {process: a, direction: reply, script: acquire, nth: {request}}, from: {0.045<900ms}, do: delay, for: {0.02<300ms}}`,
 	}),
 	requestsOf(2, 4, Story{
 		Name: "other-hold-before-request-%d-of-an-acquire", applies: always,
