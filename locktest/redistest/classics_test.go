@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,21 +22,96 @@ type watching struct {
 }
 
 func (l *watching) Unlock(ctx context.Context) error {
+	return l.whileMine(ctx, l.bare, func(c redis.Cmdable) error { return c.Del(ctx, l.name).Err() })
+}
+
+// whileMine watches the key, reads it, and does what changes it if it has the value of the holder: in a transaction, unless
+// it is bare.
+func (l *setnx) whileMine(ctx context.Context, bare bool, do func(redis.Cmdable) error) error {
 	return l.rdb.Watch(ctx, func(tx *redis.Tx) error {
 		switch value, err := tx.Get(ctx, l.name).Result(); {
 		case err == redis.Nil || err == nil && value != l.value:
 			return locktest.ErrNotHeld
 		case err != nil:
 			return err
-		case l.bare:
-			return tx.Del(ctx, l.name).Err()
+		case bare:
+			return do(tx)
 		}
-		_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.Del(ctx, l.name).Err() })
+		_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error { return do(p) })
 		if errors.Is(err, redis.TxFailedErr) {
 			return locktest.ErrNotHeld
 		}
 		return err
 	}, l.name)
+}
+
+// prolonging is a setnx that watches its key, reads it and prolongs its lease, as watching deletes it.
+type prolonging struct {
+	setnx
+	bare bool
+}
+
+func (l *prolonging) Extend(ctx context.Context) error {
+	return l.whileMine(ctx, l.bare, func(c redis.Cmdable) error { return c.PExpire(ctx, l.name, lease).Err() })
+}
+
+// numbered is a setnx that draws its token when it has the key. If it is not hasty, it gives up a hold of
+// which most is over by then.
+type numbered struct {
+	setnx
+	hasty bool
+	token uint64
+}
+
+func (l *numbered) TryLock(ctx context.Context) (bool, error) {
+	if ok, err := l.setnx.TryLock(ctx); !ok {
+		return false, err
+	}
+	n, err := l.rdb.Incr(ctx, counter(l.name)).Uint64()
+	if err == nil && !l.hasty && time.Since(l.asked) > lease*9/10 {
+		err = errors.New("the lease is nearly over")
+	}
+	l.token = n
+	return err == nil, err
+}
+
+func (l *numbered) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
+
+func (l *numbered) Token() (uint64, bool) { return l.token, l.token > 0 }
+
+func numberedSubject(name string, hasty bool) locktest.Subject {
+	s := unrenewed(name, each(func(l setnx) locktest.Lock { return &numbered{setnx: l, hasty: hasty} }))
+	s.Kept = func(lock string) []string { return []string{counter(lock)} }
+	return s
+}
+
+// tellingOnce is a watched that tells its holder of the end of its first hold alone.
+type tellingOnce struct {
+	*watched
+	first <-chan struct{}
+}
+
+func (l *tellingOnce) Lost() <-chan struct{} {
+	if l.first == nil {
+		l.first = l.lost
+	}
+	return l.first
+}
+
+// lonely is a watched that renews the last hold of its process alone.
+type lonely struct {
+	*watched
+	last *atomic.Pointer[watched]
+}
+
+func (l lonely) Lock(ctx context.Context) error {
+	err := l.watched.Lock(ctx)
+	if err == nil {
+		if before := l.last.Swap(l.watched); before != nil && before != l.watched {
+			before.stop()
+		}
+	}
+	return err
 }
 
 // woken is a setnx whose unlock publishes a message, by which it wakes its waiters. A waiter that is hasty
@@ -159,17 +235,21 @@ func perProcess[T any](common func() T, lock func(setnx, T) locktest.Lock) func(
 	}
 }
 
-// turns returns a renewed lock whose calls take turns in their process, or only those that lock.
-func turns(name string, all bool) locktest.Subject {
+// renewedPerProcess returns a renewed lock that has something in common with the others of its process.
+func renewedPerProcess[T any](name string, common func() T, as func(*watched, T) locktest.Lock) locktest.Subject {
 	s := renewedSubject(name, nil)
 	s.Open = func(p *locktest.Process) (locktest.Client, error) {
-		opt, turn := redistest.Options(p, 0), make(chan struct{}, 1)
+		opt := redistest.Options(p, 0)
 		opt.ReadTimeout = lease / 10
-		return anyClient{redis.NewClient(opt), func(rdb *redis.Client, name string) locktest.Lock {
-			return &inTurn{&watched{lock: setnx{rdb: rdb, name: name}}, turn, all}
-		}}, nil
+		return anyClient{redis.NewClient(opt), perProcess(common, func(l setnx, c T) locktest.Lock { return as(&watched{lock: l}, c) })()}, nil
 	}
 	return s
+}
+
+// turns returns a renewed lock whose calls take turns in their process, or only those that lock.
+func turns(name string, all bool) locktest.Subject {
+	return renewedPerProcess(name, func() chan struct{} { return make(chan struct{}, 1) },
+		func(l *watched, turn chan struct{}) locktest.Lock { return &inTurn{l, turn, all} })
 }
 
 // classics are locks with a failure for which locks are known, each with its neighbour without it.
@@ -197,6 +277,18 @@ var classics = []struct {
 	{unrenewed("reads and deletes", each(func(l setnx) locktest.Lock { return &twoSteps{l} })),
 		unrenewed("reads and deletes at once", each(func(l setnx) locktest.Lock { return &l })),
 		"other-holder-before-request-2-of-an-unlock", "breaks misdelete: unlock of a/1 (DEL, "},
+	{unrenewed("extends without a transaction", each(func(l setnx) locktest.Lock { return &prolonging{l, true} })),
+		unrenewed("extends with a transaction", each(func(l setnx) locktest.Lock { return &prolonging{l, false} })),
+		"other-holder-before-request-3-of-an-extension", "breaks mutual-exclusion: a/1 extended its hold "},
+	{numberedSubject("draws its token after its lease", true), numberedSubject("gives up a hold that is nearly over", false),
+		"other-holder-after-request-1-of-an-acquire", "breaks fencing: b/1 was told the token 2 "},
+	{renewedSubject("tells of its first hold", func(l *watched) locktest.Lock { l.tell = true; return &tellingOnce{watched: l} }),
+		renewedSubject("tells of each hold", func(l *watched) locktest.Lock { l.tell = true; return telling{l} }),
+		"hold-that-is-gone", "breaks lease: a/1 believed to hold orders until "},
+	{renewedPerProcess("renews the last hold of a process", func() *atomic.Pointer[watched] { return new(atomic.Pointer[watched]) },
+		func(l *watched, last *atomic.Pointer[watched]) locktest.Lock { return lonely{l, last} }),
+		renewedSubject("renews each hold of a process", func(l *watched) locktest.Lock { return l }),
+		"hold-of-three-leases", "breaks mutual-exclusion: b/1 was granted "},
 }
 
 func init() {

@@ -111,7 +111,7 @@ func TestAPassSaysWhatItDidNotTry(t *testing.T) {
 			"not tried: several threads in one process: drawn schedules had one thread per process, as the profile simple has; Options.Profile orderly and full draw more\n",
 			"not tried: faults of the class watchdog: the lock renews nothing\n",
 			"not tried: these faults of servers, which the servers of the lock do not have: isolation\n",
-			"extended-hold, late-extension: the lock has no Extend\n",
+			"extended-hold, late-extension, other-holder-before-request-1-of-an-extension, ", "other-holder-before-request-3-of-an-extension: the lock has no Extend\n",
 		},
 		"says why it has no State": {"not tried: what the servers hold: there is no State (nobody can read the server), so these judges were not asked: misdelete, ", "mutual-exclusion\n"},
 		"is not asked for traffic": {"not tried: traffic: Subject.Promises switches the judge off (it asks often)\n"},

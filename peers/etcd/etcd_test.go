@@ -54,7 +54,7 @@ func TestOneSession(t *testing.T) {
 		"story.lost-answer-to-the-acquire.liveness", "story.acquire-that-is-granted-twice.liveness",
 		"liveness.bug.acquire.agreed", "liveness.bug.acquire.late-request-of-acquire", "liveness.bug.acquire.unheard-grant", "liveness.bug.acquire.unlock-without-effect", "tidy.bug.acquire.unheard-grant",
 		// Unlock does not look whether the session has ended.
-		"story.pause-past-the-lease.linearizable",
+		"story.pause-past-the-lease.linearizable", "story.other-holder-after-request-1-of-an-acquire.linearizable",
 	}, accepted...)
 	locktest.Run(t, OneSession, locktest.Options{Accept: shared, Scenarios: stories})
 }

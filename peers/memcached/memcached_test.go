@@ -14,6 +14,7 @@ const stories = "testdata/*/*.yaml"
 var anybodys = []string{
 	"story.pause-past-the-lease.misdelete", "story.late-unlock.mutual-exclusion", "story.lost-answer-to-the-unlock.misdelete", "story.hold-of-another-thread.mutual-exclusion",
 	"story.queue-that-is-deleted.misdelete", "story.other-holder-before-request-1-of-an-unlock.mutual-exclusion",
+	"story.other-holder-after-request-1-of-an-acquire.misdelete",
 	"misdelete.bug.unlock.hold-ended-by-another", "mutual-exclusion.bug.acquire.hold-ended-by-another", "linearizable.bug.unlock.hold-ended-by-another",
 	"linearizable.bug.unlock.lease-ended",
 }

@@ -29,6 +29,7 @@ var endless = []string{
 	"story.unlock-sent-again-in-the-next-hold.lease", "story.other-holder-before-request-1-of-an-unlock.lease", "story.other-holder-before-request-2-of-an-unlock.lease",
 	"story.other-holder-before-request-3-of-an-unlock.lease", "story.other-holder-before-request-4-of-an-unlock.lease", "story.other-holder-before-request-1-of-a-renewal.lease",
 	"story.other-holder-before-request-2-of-a-renewal.lease", "story.other-holder-before-request-3-of-a-renewal.lease",
+	"story.other-holder-after-request-1-of-an-acquire.lease", "story.other-holder-after-request-2-of-an-acquire.lease", "story.other-holder-after-request-3-of-an-acquire.lease",
 	"lease.bug.renew.agreed",
 }
 

@@ -13,6 +13,7 @@ import (
 // without a fault.
 var neverAgain = []string{
 	"story.slow-network.liveness", "story.other-hold-before-request-2-of-an-acquire.liveness",
+	"story.other-holder-after-request-1-of-an-acquire.liveness",
 	"story.release-before-answer-1-to-a-waiter.liveness", "story.release-before-answer-2-to-a-waiter.liveness", "story.release-before-answer-3-to-a-waiter.liveness",
 	"liveness.bug.acquire.agreed", "liveness.bug.acquire.lost-message",
 }

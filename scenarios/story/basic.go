@@ -133,11 +133,13 @@ var plainest = []Story{
 	},
 	{
 		Name: "hold-of-three-leases", applies: renewed,
-		About:     "The holder works for three leases, and nothing fails. It must keep its hold.",
-		processes: "{a: {}, b: {}}",
+		About:     "A process has two locks for three leases, one of them for the second time, and nothing fails. It must keep both holds.",
+		processes: "{a: {threads: 2}, b: {threads: 2}}",
 		steps: `
-  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
-  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+  a/1: [{lock: orders}, {unlock: orders}, {lock: orders}, {sleep: {3}}, {unlock: orders}]
+  a/2: [{at: {0.1}}, {lock: stock}, {sleep: {3}}, {unlock: stock}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/2: [{at: {0.3}}, {lock: stock}, {sleep: {0.1}}, {unlock: stock}]`,
 	},
 	{
 		Name: "renewal-that-fails-once", applies: renewed,
@@ -179,28 +181,18 @@ var plainest = []Story{
   - {at: {0.2}, server: restart}`,
 	},
 	{
-		Name:  "extended-hold",
-		About: "The holder extends its hold twice and works longer than a lease. Another must not get in.",
-		applies: func(l Lock) string {
-			if !l.Extends {
-				return "the lock has no Extend"
-			}
-			return ""
-		},
+		Name:      "extended-hold",
+		About:     "The holder extends its hold twice and works longer than a lease. Another must not get in.",
+		applies:   extends,
 		processes: "{a: {}, b: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {0.6}}, {extend: orders}, {sleep: {0.6}}, {extend: orders}, {sleep: {0.6}}, {unlock: orders}]
   b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
 	},
 	{
-		Name:  "late-extension",
-		About: "The holder extends its hold when the lease is over and another has the lock.",
-		applies: func(l Lock) string {
-			if !l.Extends {
-				return "the lock has no Extend"
-			}
-			return unrenewed(l)
-		},
+		Name:      "late-extension",
+		About:     "The holder extends its hold when the lease is over and another has the lock.",
+		applies:   both(extends, unrenewed),
 		processes: "{a: {}, b: {}, c: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {1.3}}, {extend: orders}, {sleep: {0.1}}, {unlock: orders}]
@@ -225,7 +217,7 @@ var plainest = []Story{
 	},
 	{
 		Name:  "hold-that-is-gone",
-		About: "The servers lose their data while the lock is held, and nobody else asks for it. The holder must be told.",
+		About: "The servers lose their data while the lock is held for the second time, and nobody else asks for it. The holder must be told.",
 		applies: func(l Lock) string {
 			switch {
 			case !l.Watched:
@@ -237,7 +229,7 @@ var plainest = []Story{
 		},
 		processes: "{a: {}}",
 		steps: `
-  a/1: [{lock: orders}, {sleep: {3}}, {sleep: 10s}, {unlock: orders}]`,
+  a/1: [{lock: orders}, {unlock: orders}, {lock: orders}, {sleep: {3}}, {sleep: 10s}, {unlock: orders}]`,
 		faults: `
   - {at: {0.2}, server: restart}`,
 	},

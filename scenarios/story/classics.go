@@ -13,10 +13,10 @@ import (
 var classics = slices.Concat([]Story{
 	{
 		Name: "holder-that-is-cut-off", applies: always,
-		About:     "The holder hears nothing until its lease is over and another has the lock, and works on. If the lock tells its holder of a loss, it must tell in time.",
+		About:     "The holder has the lock for the second time. It hears nothing until its lease is over and another has the lock, and works on. If the lock tells its holder of a loss, it must tell in time.",
 		processes: "{a: {}, b: {}}",
 		steps: `
-  a/1: [{lock: orders}, {sleep: {8}}, {sleep: 10s}, {unlock: orders}]
+  a/1: [{lock: orders}, {unlock: orders}, {lock: orders}, {sleep: {8}}, {sleep: 10s}, {unlock: orders}]
   b/1: [{at: {0.6}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]`,
 		faults: `
   - {at: {0.25}, partition: [a], for: {2.5}}`,
@@ -176,6 +176,31 @@ var classics = slices.Concat([]Story{
   b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]`,
 		eachServer: `
   - {servers: [{server}], when: {process: a, direction: request, script: renew{after}}, from: {0.05}, do: hold, until: {granted: b/1}}`,
+	}),
+	requestsOf(1, 3, Story{
+		Name: "other-holder-before-request-%d-of-an-extension", applies: both(extends, unrenewed),
+		// The extension begins just before the end of the lease, so that no client gives the request up.
+		About:     "Request %d of an extension comes when the lease is over and another has the lock. It must not prolong that hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.97}}, {extend: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: renew{after}}, do: hold, until: {granted: b/1}}`,
+	}),
+	requestsOf(1, 3, Story{
+		Name: "other-holder-after-request-%d-of-an-acquire", applies: leased,
+		// The process has its connection and its scripts from the hold before. No client gives the call up, since
+		// the timers of the process stand still, too.
+		About:     "A process stands still while the answer to request %d of its acquire is under way, until the lease is over and another has the lock. The requests that follow must not harm that hold, and no token may be greater than that of the other.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {unlock: orders}, {at: {0.05<1s}}, {lock: orders}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.06<1100ms}, pause: a, for: {1.5}}`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: reply, script: acquire, nth: {request}}, from: {0.045<900ms}, do: delay, for: {0.02<300ms}}`,
 	}),
 	requestsOf(2, 4, Story{
 		Name: "other-hold-before-request-%d-of-an-acquire", applies: always,
