@@ -1,6 +1,9 @@
 package spread
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // An Engine is a program that provides queues.
 type Engine interface {
@@ -8,8 +11,27 @@ type Engine interface {
 	// remove it. It listens at an address of the form HOST:PORT, where port 0 means any free port.
 	// Start returns the url to pass to Open.
 	Start(dir, listen string) (url string, stop func(), err error)
-	// Open connects to an engine. The error says what to do if there is none.
+	// Open connects to an engine. The error says what to do if there is none. It is a RefusedError
+	// if the url or its user is wrong. It has no password of the url.
 	Open(ctx context.Context, url string) (Queue, error)
+}
+
+// Shown returns urls, separated by commas, without their users, passwords and tokens, for people to
+// read.
+func Shown(urls string) string {
+	shown := strings.Split(urls, ",")
+	for i, u := range shown {
+		at := strings.LastIndex(u, "@")
+		if at < 0 {
+			continue
+		}
+		scheme := ""
+		if before, _, ok := strings.Cut(u[:at], "://"); ok {
+			scheme = before + "://"
+		}
+		shown[i] = scheme + u[at+1:]
+	}
+	return strings.Join(shown, ",")
 }
 
 // A Queue carries tasks to workers and results back. Its methods may be called at the same time.
