@@ -17,6 +17,7 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/spread"
 	"lockstep/explore/strategy"
+	"lockstep/internal/foreign"
 	"lockstep/internal/quantity"
 	"lockstep/sim"
 )
@@ -273,7 +274,7 @@ func farmWork(a *frame.App, url string, workers int) (int, error) {
 		}
 	}
 	defer q.Close()
-	a.Say("%d workers play what is in the queue at %s; interrupt this command to end them", workers, spread.Shown(url))
+	a.Say("%d workers play what is in the queue at %s; interrupt this command to end them", workers, foreign.URLs(url))
 	startWorkers(a, ctx, q, workers, fail)()
 	if why := context.Cause(ctx); !errors.Is(why, ctx.Err()) {
 		return 0, why

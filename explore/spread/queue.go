@@ -1,9 +1,6 @@
 package spread
 
-import (
-	"context"
-	"strings"
-)
+import "context"
 
 // An Engine is a program that provides queues.
 type Engine interface {
@@ -14,24 +11,6 @@ type Engine interface {
 	// Open connects to an engine. The error says what to do if there is none. It is a RefusedError
 	// if the url or its user is wrong. It has no password of the url.
 	Open(ctx context.Context, url string) (Queue, error)
-}
-
-// Shown returns urls, separated by commas, without their users, passwords and tokens, for people to
-// read.
-func Shown(urls string) string {
-	shown := strings.Split(urls, ",")
-	for i, u := range shown {
-		at := strings.LastIndex(u, "@")
-		if at < 0 {
-			continue
-		}
-		scheme := ""
-		if before, _, ok := strings.Cut(u[:at], "://"); ok {
-			scheme = before + "://"
-		}
-		shown[i] = scheme + u[at+1:]
-	}
-	return strings.Join(shown, ",")
 }
 
 // A Queue carries tasks to workers and results back. Its methods may be called at the same time.

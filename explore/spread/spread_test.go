@@ -355,19 +355,3 @@ func TestAClockThatJumps(t *testing.T) {
 		t.Errorf("%d workers, and it has ended", n)
 	}
 }
-
-func TestAShownURLHasNoPassword(t *testing.T) {
-	for _, c := range []struct{ urls, want string }{
-		{"nats://10.0.0.1:4222", "nats://10.0.0.1:4222"},
-		{"nats://u:pass@h:1", "nats://h:1"},
-		{"tls://token@h:1", "tls://h:1"},
-		{"u:pass@h:1", "h:1"},
-		{"nats://u:p@ss/w%zz@h:1", "nats://h:1"},
-		{"nats://u:a://b@h:1", "nats://h:1"},
-		{"nats://u:pass@h:1, nats://g:2,v:word@i:3", "nats://h:1, nats://g:2,i:3"},
-	} {
-		if got := spread.Shown(c.urls); got != c.want {
-			t.Errorf("%s is shown as %s, want %s", c.urls, got, c.want)
-		}
-	}
-}

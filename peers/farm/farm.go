@@ -24,6 +24,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"lockstep/explore/spread"
+	"lockstep/internal/foreign"
 )
 
 // The names in a NATS account. A program that finds the stream, the consumer or the bucket uses
@@ -99,11 +100,11 @@ func (j JetStream) Open(ctx context.Context, urls string) (spread.Queue, error) 
 	var malformed *url.Error
 	switch {
 	case errors.As(err, &malformed): // its text has the password
-		return nil, &spread.RefusedError{Why: fmt.Sprintf("%s: the URL cannot be read; write special characters of a user, a password or a token as %%XX", spread.Shown(urls))}
+		return nil, &spread.RefusedError{Why: fmt.Sprintf("%s: the URL cannot be read; write special characters of a user, a password or a token as %%XX", foreign.URLs(urls))}
 	case errors.Is(err, nats.ErrAuthorization):
-		return nil, &spread.RefusedError{Why: fmt.Sprintf("%s refuses the user; give its user and password as nats://USER:PASSWORD@HOST:PORT, or its token as nats://TOKEN@HOST:PORT: %v", spread.Shown(urls), err)}
+		return nil, &spread.RefusedError{Why: fmt.Sprintf("%s refuses the user; give its user and password as nats://USER:PASSWORD@HOST:PORT, or its token as nats://TOKEN@HOST:PORT: %v", foreign.URLs(urls), err)}
 	case err != nil:
-		return nil, fmt.Errorf("%s: %w", spread.Shown(urls), err)
+		return nil, fmt.Errorf("%s: %w", foreign.URLs(urls), err)
 	}
 	q := &queue{nc: nc, silence: j.Silence}
 	if q.silence == 0 {
@@ -113,7 +114,7 @@ func (j JetStream) Open(ctx context.Context, urls string) (spread.Queue, error) 
 	defer cancel()
 	if err := q.prepare(ctx); err != nil {
 		nc.Close()
-		return nil, fmt.Errorf("%s: %w", spread.Shown(urls), err)
+		return nil, fmt.Errorf("%s: %w", foreign.URLs(urls), err)
 	}
 	return q, nil
 }
