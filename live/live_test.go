@@ -20,6 +20,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/internal/bad"
 	"lockstep/internal/longtest"
 	"lockstep/linearizability/judges"
 	"lockstep/lockimpl/redisserver"
@@ -545,7 +546,7 @@ func TestBadInput(t *testing.T) {
 	old := fakeServer(t, info("redis_version:6.2.14\r\n"))
 	closed := redisserver.Start(t, program)
 	tell(closed.Addr, "ACL SETUSER default -monitor")
-	for _, x := range []struct{ rule, address, want string }{
+	addresses := []struct{ rule, address, want string }{
 		{"a server without MONITOR", closed.Addr, "the server refuses MONITOR: "},
 		{"an address that does not answer", "127.0.0.1:1", "connection refused"},
 		{"an address without a port", "localhost", "want HOST:PORT"},
@@ -558,7 +559,9 @@ func TestBadInput(t *testing.T) {
 		{"a node of a cluster of Valkey", fakeServer(t, info("redis_version:7.2.4\r\nserver_mode:cluster\r\n")), "the server is a node of a cluster, "},
 		{"a sentinel", fakeServer(t, info("redis_version:7.0.15\r\nredis_mode:sentinel\r\n")), "the server is a sentinel, and has no keys; live --servers redis-sentinel starts sentinels"},
 		{"a server that is too old", old, "the server is Redis 6.2.14; live needs 7 or later, whose PEXPIRETIME"},
-	} {
+	}
+	bad.Counted(t, "addresses of live servers", len(addresses))
+	for _, x := range addresses {
 		t.Run(x.rule, func(t *testing.T) {
 			o := o
 			o.Address = x.address

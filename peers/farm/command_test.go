@@ -448,7 +448,8 @@ func TestAQueueWithAPassword(t *testing.T) {
 	user := serve(server.Options{Username: "u", Password: "s3cret"})
 	token := serve(server.Options{Authorization: "s3cret"})
 	args, _ := campaign(t)
-	for _, url := range []string{"nats://u:s3cret@" + user, "nats://s3cret@" + token} {
+	right := []string{"nats://u:s3cret@" + user, "nats://s3cret@" + token}
+	for _, url := range right {
 		dir := t.TempDir()
 		worker := begin(t, "", "farm", "work", "--queue", url, "--workers", "1")
 		whole := begin(t, "", append([]string{"farm", "--dir", dir, "--queue", url, "--workers", "0"}, args...)...)
@@ -460,13 +461,15 @@ func TestAQueueWithAPassword(t *testing.T) {
 			}
 		}
 	}
-	for _, c := range []struct{ url, want string }{
+	wrong := []struct{ url, want string }{
 		{"nats://" + user, "refuses the user"},
 		{"nats://u:s3creT@" + user, "refuses the user"},
 		{"nats://s3creT@" + token, "refuses the user"},
 		{"nats://u:s3creT%zz@" + user, "the URL cannot be read"},
 		{"nats://u:s3creT/@" + user, "the URL cannot be read"},
-	} {
+	}
+	bad.Counted(t, "queues with a password", len(right)+len(wrong))
+	for _, c := range wrong {
 		worker := begin(t, "", "farm", "work", "--queue", c.url, "--workers", "1")
 		farm := begin(t, "", append([]string{"farm", "--dir", t.TempDir(), "--queue", c.url, "--workers", "0"}, args...)...)
 		for _, p := range []*process{worker, farm} {
