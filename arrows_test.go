@@ -127,7 +127,7 @@ var rooms = map[string]room{
 	"locktest/strangers": {imports: []string{
 		"explore", "explore/draw", "internal/counted", "linearizability/judges", "locktest", "locktest/redistest", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"peers": {imports: []string{
-		"bench", "explore/spread", "internal/evidence", "known", "known/defect", "live", "live/upstream", "lockmain", "locktest", "locktest/redistest", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}},
+		"bench", "explore/spread", "internal/evidence", "internal/foreign", "known", "known/defect", "live", "live/upstream", "lockmain", "locktest", "locktest/redistest", "model", "model/trace", "scenarios", "scenarios/subject", "sim"}},
 	"bench": {imports: []string{
 		"explore", "explore/draw", "explore/strategy", "internal", "interop/library", "known", "lockimpl", "model", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "scenarios/subject/builtin", "sim", "internal/foreign"}},
 	"lockvet": {},

@@ -17,6 +17,7 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/spread"
 	"lockstep/explore/strategy"
+	"lockstep/internal/foreign"
 	"lockstep/internal/quantity"
 	"lockstep/sim"
 )
@@ -158,6 +159,9 @@ func OpenFarm(a *frame.App, ctx context.Context, o QueueFlags, fail func(error))
 	q, err := a.Farm.Open(ctx, url)
 	if err != nil {
 		stop()
+		if refused := queueRefused(err); refused != nil {
+			return OpenedFarm{}, refused
+		}
 		return OpenedFarm{}, &spread.QueueError{Err: err}
 	}
 	hearing, deaf := context.WithCancel(ctx)
@@ -234,6 +238,14 @@ func farmWorkCommand(a *frame.App) *cobra.Command {
 // knock is the time after which a worker looks again for a queue that does not exist yet.
 const knock = time.Second
 
+// queueRefused returns the error of a call that named a queue which will never open, or nil.
+func queueRefused(err error) error {
+	if _, ok := errors.AsType[*spread.RefusedError](err); ok {
+		return frame.Usagef("--queue: %v", err)
+	}
+	return nil
+}
+
 func farmWork(a *frame.App, url string, workers int) (int, error) {
 	if url == "" {
 		return 0, frame.Usagef("farm work: --queue is missing, the URL of the queue")
@@ -248,6 +260,9 @@ func farmWork(a *frame.App, url string, workers int) (int, error) {
 		if q, err = a.Farm.Open(ctx, url); err == nil {
 			break
 		}
+		if refused := queueRefused(err); refused != nil {
+			return 0, refused
+		}
 		if text := err.Error(); text != said && ctx.Err() == nil {
 			said = text
 			a.Warn("waiting for the queue: %s", text)
@@ -259,7 +274,7 @@ func farmWork(a *frame.App, url string, workers int) (int, error) {
 		}
 	}
 	defer q.Close()
-	a.Say("%d workers play what is in the queue at %s; interrupt this command to end them", workers, url)
+	a.Say("%d workers play what is in the queue at %s; interrupt this command to end them", workers, foreign.URLs(url))
 	startWorkers(a, ctx, q, workers, fail)()
 	if why := context.Cause(ctx); !errors.Is(why, ctx.Err()) {
 		return 0, why

@@ -20,6 +20,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/internal/bad"
 	"lockstep/internal/longtest"
 	"lockstep/linearizability/judges"
 	"lockstep/lockimpl/redisserver"
@@ -541,8 +542,12 @@ func TestBadInput(t *testing.T) {
 	tell(replica.Addr, "REPLICAOF 127.0.0.1 1")
 	secret := redisserver.Start(t, program)
 	tell(secret.Addr, "CONFIG SET requirepass secret")
-	old := fakeServer(t, "$22\r\nredis_version:6.2.14\r\n\r\n")
-	for _, x := range []struct{ rule, address, want string }{
+	info := func(text string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(text), text) }
+	old := fakeServer(t, info("redis_version:6.2.14\r\n"))
+	closed := redisserver.Start(t, program)
+	tell(closed.Addr, "ACL SETUSER default -monitor")
+	addresses := []struct{ rule, address, want string }{
+		{"a server without MONITOR", closed.Addr, "the server refuses MONITOR: "},
 		{"an address that does not answer", "127.0.0.1:1", "connection refused"},
 		{"an address without a port", "localhost", "want HOST:PORT"},
 		{"a server that is not empty", full.Addr, "the server has 1 keys; give one that is empty"},
@@ -550,9 +555,13 @@ func TestBadInput(t *testing.T) {
 		{"a server with a password", secret.Addr, "the server wants a password, and live gives none: NOAUTH "},
 		{"a server with TLS", fakeServer(t, ""), "no Redis server answers there without TLS: "},
 		{"a server of another kind", fakeServer(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), "no Redis server answers there without TLS: "},
-		{"a node of a cluster", fakeServer(t, "-MOVED 1 127.0.0.1:2\r\n"), "the server is a node of a cluster; live --servers redis-cluster starts a cluster: MOVED "},
+		{"a node of a cluster", redisserver.Start(t, program, "--cluster-enabled", "yes").Addr, "the server is a node of a cluster, and has some of the keys only; live --servers redis-cluster starts a cluster"},
+		{"a node of a cluster of Valkey", fakeServer(t, info("redis_version:7.2.4\r\nserver_mode:cluster\r\n")), "the server is a node of a cluster, "},
+		{"a sentinel", fakeServer(t, info("redis_version:7.0.15\r\nredis_mode:sentinel\r\n")), "the server is a sentinel, and has no keys; live --servers redis-sentinel starts sentinels"},
 		{"a server that is too old", old, "the server is Redis 6.2.14; live needs 7 or later, whose PEXPIRETIME"},
-	} {
+	}
+	bad.Counted(t, "addresses of live servers", len(addresses))
+	for _, x := range addresses {
 		t.Run(x.rule, func(t *testing.T) {
 			o := o
 			o.Address = x.address

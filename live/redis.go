@@ -103,6 +103,7 @@ type redisServer struct {
 	addr    string
 	first   time.Duration // the time for its first answer; 0: patience
 	version string
+	mode    string // how the server serves: "standalone", "cluster" or "sentinel"
 	path    string // the path of the program; "" if somebody else runs the server
 	dir     string
 	log     io.WriteCloser
@@ -184,8 +185,6 @@ func otherKind(err error) error {
 		return fmt.Errorf("no Redis server answers there without TLS: %w", err)
 	case is("NOAUTH", "WRONGPASS", "NOPERM"):
 		return fmt.Errorf("the server wants a password, and live gives none: %w", err)
-	case is("MOVED", "ASK", "CLUSTERDOWN"):
-		return fmt.Errorf("the server is a node of a cluster; live --servers redis-cluster starts a cluster: %w", err)
 	}
 	return err
 }
@@ -228,7 +227,7 @@ func (s *redisServer) launch() (err error) {
 const patience = 2 * time.Minute
 
 // connect opens the parent's connections.
-func (s *redisServer) connect() error {
+func (s *redisServer) connect() (err error) {
 	s.rdb = redis.NewClient(&redis.Options{
 		Addr: s.addr, PoolSize: 1, MaxRetries: -1, Protocol: 2, DisableIdentity: true, ReadTimeout: patience, WriteTimeout: patience, DialTimeout: 5 * time.Second, ContextTimeoutEnabled: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -240,22 +239,36 @@ func (s *redisServer) connect() error {
 		return otherKind(err)
 	}
 	for _, line := range strings.Split(info, "\r\n") {
-		if v, ok := strings.CutPrefix(line, "redis_version:"); ok {
+		switch name, v, _ := strings.Cut(line, ":"); name {
+		case "redis_version":
 			s.version = v
+		case "redis_mode", "server_mode": // of Redis, of Valkey
+			s.mode = v
 		}
 	}
 	if err := checkVersion(s.version); err != nil {
 		return err
 	}
-	s.monitor, err = net.DialTimeout("tcp", s.addr, 5*time.Second)
+	switch {
+	case s.mode == "cluster" && !s.clustered:
+		return errors.New("the server is a node of a cluster, and has some of the keys only; live --servers redis-cluster starts a cluster")
+	case s.mode == "sentinel":
+		return errors.New("the server is a sentinel, and has no keys; live --servers redis-sentinel starts sentinels and their servers")
+	}
+	monitor, err := net.DialTimeout("tcp", s.addr, 5*time.Second)
 	if err != nil {
 		return err
 	}
-	if err := s.monitor.SetReadDeadline(time.Now().Add(cmp.Or(s.first, patience))); err != nil {
+	defer func() {
+		if err != nil {
+			_ = monitor.Close()
+		}
+	}()
+	if err := monitor.SetReadDeadline(time.Now().Add(cmp.Or(s.first, patience))); err != nil {
 		return err
 	}
-	in := bufio.NewReaderSize(s.monitor, 1<<20)
-	if _, err := fmt.Fprint(s.monitor, "MONITOR\r\n"); err != nil {
+	in := bufio.NewReaderSize(monitor, 1<<20)
+	if _, err := fmt.Fprint(monitor, "MONITOR\r\n"); err != nil {
 		return err
 	}
 	if line, err := in.ReadString('\n'); err != nil {
@@ -263,11 +276,11 @@ func (s *redisServer) connect() error {
 	} else if line != "+OK\r\n" {
 		return fmt.Errorf("the server refuses MONITOR: %q", strings.TrimSpace(line))
 	}
-	if err := s.monitor.SetReadDeadline(time.Time{}); err != nil {
+	if err := monitor.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
 	lines := make(chan string, 1024)
-	s.lines = lines
+	s.monitor, s.lines = monitor, lines
 	go func() {
 		defer close(lines)
 		for {

@@ -8,7 +8,8 @@ type Engine interface {
 	// remove it. It listens at an address of the form HOST:PORT, where port 0 means any free port.
 	// Start returns the url to pass to Open.
 	Start(dir, listen string) (url string, stop func(), err error)
-	// Open connects to an engine. The error says what to do if there is none.
+	// Open connects to an engine. The error says what to do if there is none. It is a RefusedError
+	// if the url or its user is wrong. It has no password of the url.
 	Open(ctx context.Context, url string) (Queue, error)
 }
 

@@ -33,7 +33,7 @@ func (t Task) campaign() string {
 	return fmt.Sprintf("%x", sha256.Sum256(text))
 }
 
-// A RefusedError says why this program does not play a task.
+// A RefusedError says why this program does not play a task, or cannot open a queue by its url.
 type RefusedError struct{ Why string }
 
 func (e *RefusedError) Error() string { return e.Why }

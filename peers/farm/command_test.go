@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"lockstep/cli/frame/frametest"
 	"lockstep/explore"
 	"lockstep/explore/spread"
@@ -425,6 +427,57 @@ func TestAQueueOfSomebodyElse(t *testing.T) {
 	worker.end(t, 64)
 	if want := "the queue has work of another version of this program (judges "; !strings.Contains(worker.said(), want) {
 		t.Errorf("%s; want %q", worker.said(), want)
+	}
+}
+
+// The queue of somebody else may want a password or a token, which no output shows.
+func TestAQueueWithAPassword(t *testing.T) {
+	serve := func(o server.Options) string {
+		o.Host, o.Port, o.JetStream, o.StoreDir, o.NoLog, o.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, t.TempDir(), true, true
+		n, err := server.NewServer(&o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Start()
+		t.Cleanup(func() { n.Shutdown(); n.WaitForShutdown() })
+		if !n.ReadyForConnections(patience) {
+			t.Fatal("no server")
+		}
+		return n.Addr().String()
+	}
+	user := serve(server.Options{Username: "u", Password: "s3cret"})
+	token := serve(server.Options{Authorization: "s3cret"})
+	args, _ := campaign(t)
+	right := []string{"nats://u:s3cret@" + user, "nats://s3cret@" + token}
+	for _, url := range right {
+		dir := t.TempDir()
+		worker := begin(t, "", "farm", "work", "--queue", url, "--workers", "1")
+		whole := begin(t, "", append([]string{"farm", "--dir", dir, "--queue", url, "--workers", "0"}, args...)...)
+		whole.end(t, 1)
+		sameAsOne(t, dir)
+		for _, p := range []*process{worker, whole} {
+			if strings.Contains(p.said(), "s3cret") {
+				t.Errorf("the output of %s has the password", p.args)
+			}
+		}
+	}
+	wrong := []struct{ url, want string }{
+		{"nats://" + user, "refuses the user"},
+		{"nats://u:s3creT@" + user, "refuses the user"},
+		{"nats://s3creT@" + token, "refuses the user"},
+		{"nats://u:s3creT%zz@" + user, "the URL cannot be read"},
+		{"nats://u:s3creT/@" + user, "the URL cannot be read"},
+	}
+	bad.Counted(t, "queues with a password", len(right)+len(wrong))
+	for _, c := range wrong {
+		worker := begin(t, "", "farm", "work", "--queue", c.url, "--workers", "1")
+		farm := begin(t, "", append([]string{"farm", "--dir", t.TempDir(), "--queue", c.url, "--workers", "0"}, args...)...)
+		for _, p := range []*process{worker, farm} {
+			p.end(t, 64)
+			if said := p.said(); !strings.Contains(said, c.want) || strings.Contains(said, "s3creT") {
+				t.Errorf("%s: %s; want %q, and no password", p.args, said, c.want)
+			}
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"os"
 	"strconv"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"lockstep/explore/spread"
+	"lockstep/internal/foreign"
 )
 
 // The names in a NATS account. A program that finds the stream, the consumer or the bucket uses
@@ -89,14 +91,20 @@ func (JetStream) Start(dir, listen string) (url string, stop func(), err error) 
 
 // Open implements spread.Engine. It connects to a NATS server with JetStream, and makes the stream,
 // the consumer and the bucket if they are not there. A lost connection is restored.
-func (j JetStream) Open(ctx context.Context, url string) (spread.Queue, error) {
+func (j JetStream) Open(ctx context.Context, urls string) (spread.Queue, error) {
 	name, err := os.Hostname()
 	if err != nil {
 		return nil, err
 	}
-	nc, err := nats.Connect(url, nats.Name("lockstep "+name), nats.MaxReconnects(-1), nats.ReconnectWait(500*time.Millisecond))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", url, err)
+	nc, err := nats.Connect(urls, nats.Name("lockstep "+name), nats.MaxReconnects(-1), nats.ReconnectWait(500*time.Millisecond))
+	var malformed *url.Error
+	switch {
+	case errors.As(err, &malformed): // its text has the password
+		return nil, &spread.RefusedError{Why: fmt.Sprintf("%s: the URL cannot be read; write special characters of a user, a password or a token as %%XX", foreign.URLs(urls))}
+	case errors.Is(err, nats.ErrAuthorization):
+		return nil, &spread.RefusedError{Why: fmt.Sprintf("%s refuses the user; give its user and password as nats://USER:PASSWORD@HOST:PORT, or its token as nats://TOKEN@HOST:PORT: %v", foreign.URLs(urls), err)}
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", foreign.URLs(urls), err)
 	}
 	q := &queue{nc: nc, silence: j.Silence}
 	if q.silence == 0 {
@@ -106,7 +114,7 @@ func (j JetStream) Open(ctx context.Context, url string) (spread.Queue, error) {
 	defer cancel()
 	if err := q.prepare(ctx); err != nil {
 		nc.Close()
-		return nil, fmt.Errorf("%s: %w", url, err)
+		return nil, fmt.Errorf("%s: %w", foreign.URLs(urls), err)
 	}
 	return q, nil
 }
