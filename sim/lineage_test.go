@@ -245,23 +245,26 @@ func TestAValueOfAnUnknownAuthorBelongsToTheCallThatIsGranted(t *testing.T) {
 }
 
 // A value that a call's goroutine wrote belongs to the call, even if another call is granted the lock first, unless
-// the goroutine goes on to write, or the other call has sent nothing.
+// the goroutine goes on to write, or the other call has no value of its own.
 func TestAValueOfAGoroutineOfACallBelongsToItsThread(t *testing.T) {
 	for _, c := range []struct {
-		rule         string
-		goesOn, asks bool
-		owner        string
+		rule   string
+		goesOn bool
+		asks   string
+		want   []string
 	}{
-		{"it writes once", false, true, "a/1"},
-		{"it goes on to write", true, true, "a/2"},
-		{"it takes the lock for another call", false, false, "a/2"},
+		{"it writes once", false, "set other", []string{"a/1", "a/2", ""}},
+		{"it goes on to write", true, "asks", []string{"a/2", ""}},
+		{"it takes the lock for a call that asks for nothing", false, "", []string{"a/2", ""}},
+		{"it takes the lock for a call that asks otherwise", false, "asks", []string{"a/2", ""}},
 	} {
 		_, holders := lineageWorld(t, 2, func(th *Thread, _ chan<- string) {
 			lockCall(th, func(context.Context) {
 				time.Sleep(10 * ms)
 				if th.Number() == 2 {
-					if c.asks {
-						mustDial(th, 1).talk("asks\n")
+					time.Sleep(20 * ms)
+					if c.asks != "" {
+						mustDial(th, 1).talk(c.asks + "\n")
 					}
 					time.Sleep(100 * ms)
 				} else {
@@ -278,8 +281,8 @@ func TestAValueOfAGoroutineOfACallBelongsToItsThread(t *testing.T) {
 			})
 			th.Sleep(2000 * ms)
 		})
-		if want := []string{c.owner, ""}; !slices.Equal(holders, want) {
-			t.Errorf("%s: the holders are %q, want %q", c.rule, holders, want)
+		if !slices.Equal(holders, c.want) {
+			t.Errorf("%s: the holders are %q, want %q", c.rule, holders, c.want)
 		}
 	}
 }

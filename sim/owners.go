@@ -308,11 +308,10 @@ func (w *World) granted(t *Thread, op int, lock string, invoked int) {
 			w.give(t, lock, m)
 			return
 		}
-		if m != nil && m.author.in != nil && model.ProcessOf(m.author.Thread) == t.p.cfg.Name && !slices.ContainsFunc(w.rec.Events[invoked:], func(e model.Event) bool {
+		if m != nil && m.author.in != nil && held.Owner == m.author.Thread && model.ProcessOf(held.Owner) == t.p.cfg.Name && !slices.ContainsFunc(w.rec.Events[invoked:], func(e model.Event) bool {
 			return e.Kind == model.KindSend && e.Op == op || e.Kind == model.KindState && e.Lock == lock && e.State.Owner == t.name
 		}) {
 			w.give(t, lock, m)
-			w.handed[valueKey(lock, held.Value)] = true
 			return
 		}
 		values = append(values, held.Owner)
@@ -358,12 +357,12 @@ func (w *World) rename(lock string) {
 // settle is called at the end of a run, when it is known which goroutines wrote a single request, though perhaps
 // several times, in the call in which they began. It belongs to the call. The values that it wrote belong to the
 // thread, whoever was granted the lock first after that. A goroutine that writes several requests, or one with the value
-// of another thread, may write for several calls.
+// of another thread, may write for several calls, and so may each in a process that has a goroutine which did.
 func (w *World) settle() {
-	asked := map[*helper][]string{}
+	asked, served := map[*helper][]string{}, w.served()
 	for _, send := range w.helped {
 		args, in := w.rec.Events[send.event].Args, send.by.in
-		if before, ok := asked[in]; ok && !slices.Equal(before, args) || len(args) == 0 || w.sentBefore(send) {
+		if before, ok := asked[in]; ok && !slices.Equal(before, args) || len(args) == 0 || served[w.rec.Events[send.event].Process] || w.sentBefore(send) {
 			in.common = true
 		}
 		asked[in] = args
@@ -399,7 +398,7 @@ func (w *World) settle() {
 		named := *e.State
 		send, ok := sent[e.Msg]
 		switch {
-		case !e.State.Held() || w.owners.writers[value] != "" || w.handed[valueKey(e.Lock, value)]:
+		case !e.State.Held() || w.owners.writers[value] != "":
 		case was.Held() && was.Value == value:
 			named.Owner = was.Owner
 		case ok && slices.Contains(send.words, value):
@@ -417,6 +416,48 @@ func (w *World) settle() {
 		}
 		e.State, last[e.Lock] = &named, &named
 	}
+}
+
+// served returns the processes in which a goroutine of one call took the lock for another: a call was granted the lock
+// while the servers held a value that such a goroutine had sent, and none that a request of the granted call had.
+func (w *World) served() map[string]bool {
+	out := map[string]bool{}
+	if len(w.helped) == 0 {
+		return out
+	}
+	invoked, last := map[int]int{}, map[string]int{} // the index of the call's begin, and of the state then, or -1
+	was := map[int]int{}
+	for i, e := range w.rec.Events {
+		switch {
+		case e.Kind == model.KindState:
+			last[e.Lock] = i
+		case e.Kind == model.KindInvoke:
+			invoked[e.Op], was[e.Op] = i, -1
+			if at, ok := last[e.Lock]; ok {
+				was[e.Op] = at
+			}
+		case e.Kind == model.KindReturn && e.Action.Acquires() && e.Outcome == model.Granted && !out[e.Process]:
+			held := map[string]bool{}
+			for _, state := range w.rec.Events[invoked[e.Op]:i] {
+				if state.Kind == model.KindState && state.Lock == e.Lock && state.State.Held() {
+					held[state.State.Value] = true
+				}
+			}
+			if at := was[e.Op]; at >= 0 && w.rec.Events[at].State.Held() {
+				held[w.rec.Events[at].State.Value] = true
+			}
+			sent := func(send model.Event) bool {
+				return slices.ContainsFunc(send.Args, func(word string) bool { return held[word] })
+			}
+			out[e.Process] = !slices.ContainsFunc(w.rec.Events[invoked[e.Op]:i], func(send model.Event) bool {
+				return send.Kind == model.KindSend && send.Op == e.Op && sent(send)
+			}) && slices.ContainsFunc(w.helped, func(h helped) bool {
+				send := w.rec.Events[h.event]
+				return h.event < i && send.Process == e.Process && send.Op != e.Op && h.by.Action.Acquires() && sent(send)
+			})
+		}
+	}
+	return out
 }
 
 // sentBefore reports whether a request has a value with which another thread took the lock of the call, and which an

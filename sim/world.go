@@ -89,7 +89,6 @@ type World struct {
 	owners    *Owners                     // nil: states name threads
 	held      map[string]*model.LockState // the last result of Config.State
 	began     map[string]*message         // by lock, the request that made it held last
-	handed    map[string]bool             // the values, by lock, of holds that a goroutine of another call handed to a call
 	helped    []helped                    // the requests that helpers wrote
 	lookNs    int64                       // when the locks of Config.State are read next; 0: no time is planned
 	writers   map[int][]Site              // see Result; nil if the host is not traced
@@ -205,7 +204,7 @@ func newWorld(cfg Config) *World {
 		w.lineage = newLineage()
 	}
 	if cfg.State != nil {
-		w.owners, w.held, w.began, w.handed = NewOwners(), map[string]*model.LockState{}, map[string]*message{}, map[string]bool{}
+		w.owners, w.held, w.began = NewOwners(), map[string]*model.LockState{}, map[string]*message{}
 	}
 	for i, pc := range cfg.Processes {
 		p := &Process{w: w, index: i, cfg: pc, object: "process " + pc.Name, latencies: map[string]string{}, notes: map[string]*note{},
