@@ -28,3 +28,18 @@ func TestSaysReadsWholeCommands(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyAStatementWithATimeoutWaits(t *testing.T) {
+	for query, want := range map[string]string{
+		"SELECT GET_LOCK('orders', 1)":      "orders",
+		"select get_lock( 'orders' , 0.5 )": "orders",
+		"DO GET_LOCK('orders', -1)":         "orders",
+		"SELECT GET_LOCK('orders', 0)":      "",
+		"SELECT GET_LOCK('orders',0 )":      "",
+		"SELECT RELEASE_LOCK('orders')":     "",
+	} {
+		if got := waitsFor(query); got != want {
+			t.Errorf("%s waits for %q, want %q", query, got, want)
+		}
+	}
+}

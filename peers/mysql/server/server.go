@@ -481,18 +481,23 @@ func (p *statements) locksRows(ctx *sql.Context, query string) {
 	}
 }
 
-// getLock finds the name in a statement that asks for a user lock.
-var getLock = regexp.MustCompile(`(?i)\bGET_LOCK\(\s*'((?:[^'\\]|''|\\.)*)'`)
+// getLock finds the name in a statement that asks for a user lock, and its timeout if that is 0.
+var getLock = regexp.MustCompile(`(?i)\bGET_LOCK\(\s*'((?:[^'\\]|''|\\.)*)'(?:\s*,\s*(0\s*\))?)?`)
+
+// waitsFor returns the user lock for which a statement may wait; "": none. With a timeout of 0 it does not wait.
+func waitsFor(query string) string {
+	if m := getLock.FindStringSubmatch(query); m != nil && m[2] == "" {
+		return m[1]
+	}
+	return ""
+}
 
 // BeginQuery implements sql.ProcessList. A session that does not get its lock at once asks for it
 // every 100 µs. It begins at an instant that no other session has, since two sessions that ask at
 // the same instant would be served in any order.
 func (p *statements) BeginQuery(ctx *sql.Context, query string) (*sql.Context, error) {
 	p.locksRows(ctx, query)
-	id, lock := ctx.Session.ID(), ""
-	if m := getLock.FindStringSubmatch(query); m != nil {
-		lock = m[1]
-	}
+	id, lock := ctx.Session.ID(), waitsFor(query)
 	p.mu.Lock()
 	s := p.last[id]
 	if s == nil {
