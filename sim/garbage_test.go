@@ -86,7 +86,9 @@ func TestALimitOfMemoryHoldsWithinARun(t *testing.T) {
 	most := debug.SetMemoryLimit(-1)
 	defer func() {
 		LimitMemory(most)
+		garbage.mu.Lock() // of the run before, the collector may be turned on just now
 		garbage.most = 0
+		garbage.mu.Unlock()
 	}()
 	const steps = 4 * relieveEvery
 	digests := map[int64]string{}
