@@ -337,7 +337,9 @@ func TestTheLockByHandlesIsJudgedForWhatItTells(t *testing.T) {
 				judged = handles
 			}
 			broken := c.Word != Held && c.Word != Limit
-			if c.Lock != judged || broken && (c.Promise == "re-entrant" || judged == "reference-handle") {
+			// In one of the stories with other faults the server loses a level of a hold.
+			lost := c.Faults == Stories && c.Word == Limit && slices.Equal(c.Excuses, []string{"memory of a call removed by another hand"})
+			if c.Lock != judged || c.Promise == "re-entrant" && c.Word != Held && !lost || broken && judged == "reference-handle" {
 				t.Errorf("%s, %s: %+v; want that %q was judged", c.Promise, c.Faults, c, judged)
 			}
 		}

@@ -103,18 +103,14 @@ func (r *run) lostAfter(o *trace.Call) bool {
 }
 
 // refusable reports whether a call may answer busy: somebody had the lock, it was closed, others had some
-// of its parts, or left one, or another waiter was before the call.
+// of its parts, or left some, or another waiter was before the call.
 func (r *run) refusable(o *trace.Call) bool {
 	from, to := r.during(o)
 	self := ""
 	if !r.Record.Params.Uncounted && !r.Record.Params.PerGrant {
 		self = o.Caller // its owner enters again
 	}
-	if r.HeldWithin(o.Lock, from, to, self) || r.Record.Params.Parts > 1 && r.splits(o) {
-		return true
-	}
-	lease := int64(r.longestLease(o.Lock, to))
-	if slices.ContainsFunc(r.partsLeft(o.Lock), func(d disturbance) bool { return d.from <= to && from <= d.at+lease }) {
+	if r.HeldWithin(o.Lock, from, to, self) || r.Record.Params.Parts > 1 && (r.splits(o) || r.partsLeftWithin(o.Lock, from, to)) {
 		return true
 	}
 	return r.Record.Params.Fair && slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {

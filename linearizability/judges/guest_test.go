@@ -142,6 +142,7 @@ func TestAPartThatIsLeft(t *testing.T) {
 			40000 server leave`},
 		{rule: "a request may come when its call is over", lock: onTwo, record: strings.Replace(left("\n3 a/1 return failed"), "1     a/1 exec acquire\n			2     a/1 deliver acquire", "1     a/1 hit 2 acquire", 1) + "\n			50 a/1 exec acquire"},
 		{rule: "one of three parts keeps nobody waiting", lock: onThree, record: left(takenBack), finds: forgotten},
+		{rule: "two of three do", lock: onThree, record: left(strings.Replace(takenBack, "100   a/1", "52    a/1 send unlock\n53    a/1 hit 2 unlock\n100   a/1", 1))},
 		{rule: "a crash leaves one, too", lock: onTwo, record: left("\n2 server fault 1 crash of a")},
 		{rule: "but not one of three", lock: onThree, record: left("\n2 server fault 1 crash of a"), finds: "liveness bug: b/1 waited for l"},
 	})

@@ -633,6 +633,12 @@ func (r *run) partsLeft(lock string) []disturbance {
 	return out
 }
 
+// partsLeftWithin reports whether parts that faults left may have kept others from a majority between two instants.
+func (r *run) partsLeftWithin(lock string, from, to int64) bool {
+	lease := int64(r.longestLease(lock, to))
+	return slices.ContainsFunc(r.partsLeft(lock), func(d disturbance) bool { return d.from <= to && from <= d.at+lease })
+}
+
 // troubled returns when it began that a call was to end badly: when a fault met it first, or else
 // when it returned. An interrupt of a call that cannot be interrupted ends nothing.
 func troubled(o *trace.Call) int64 {

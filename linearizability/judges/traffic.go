@@ -19,7 +19,7 @@ const TrafficMost = 20
 // request of the waiter is on its way or at the server wakes it for three: a waiter that the server keeps waiting, such
 // as one in BLPOP or XREAD, may look, try, and wait again once another was faster. On a stream, whose pushes are not in
 // the record, each unlock does. Greetings do not count, and neither do commands that a fault met, since they may be
-// sent again, nor those of which it is guessed for which of several threads of a process they are.
+// sent again, nor do commands of a process with several threads whose thread is guessed.
 // Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
 // process. A call of unknown outcome may leave a request that cleans up after it, which counts as one of a

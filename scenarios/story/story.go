@@ -94,7 +94,7 @@ func tries(l Lock) string {
 	return ""
 }
 
-// extends is the applies of a story in which the holder extends its hold by a call.
+// extends lets a story, in which the holder extends its hold by a call, apply to locks that have Extend.
 func extends(l Lock) string {
 	if !l.Extends {
 		return "the lock has no Extend"
