@@ -270,3 +270,30 @@ func TestAReleaseLacksTheCommandsOfALaterOne(t *testing.T) {
 		t.Errorf("answers: %q", errs)
 	}
 }
+
+// database is a lock whose client selects a database.
+func database(name string, of func(p *locktest.Process) int) locktest.Subject {
+	s := subjectOf(name, false)
+	s.Open = func(p *locktest.Process) (locktest.Client, error) {
+		o := redistest.Options(p, 0)
+		o.DB = of(p)
+		return client{rdb: redis.NewClient(o)}, nil
+	}
+	return s
+}
+
+func init() {
+	wrong["uses two databases"] = database("uses two databases", func(p *locktest.Process) int {
+		return map[string]int{"a": 3}[p.Name()]
+	})
+}
+
+// A lock may be in any database. A world has one.
+func TestADatabase(t *testing.T) {
+	locktest.Run(t, database("database 3", func(*locktest.Process) int { return 3 }), locktest.Options{Runs: longtest.Size(t, 40, 400), Profile: "orderly"})
+	text, passed := outcome(t, t.TempDir(), "uses two databases", nil, "-lockstep.runs=1")
+	if passed {
+		t.Errorf("it passed:\n%s", text)
+	}
+	mustContain(t, text, "uses two databases cannot be judged: ", "a command in database ", " beside commands in database ")
+}
