@@ -242,7 +242,7 @@ func (r *run) attemptSent(o *trace.Call) int64 {
 	if c := r.answered(o); c != nil && c.By != nil {
 		set := c.After.ExpiresMs*millisecond - r.leaseOf(o)
 		for _, m := range o.Sent {
-			if m.Executed != nil && m.AtNs < c.By.AtNs && m.Executed.AtNs-millisecond < set && set <= m.Executed.AtNs {
+			if m.Executed != nil && m.Executed.AtNs-millisecond < set && set <= m.Executed.AtNs && m.Executed.AtNs < c.AtNs-millisecond {
 				return m.AtNs
 			}
 		}

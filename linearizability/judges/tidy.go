@@ -9,13 +9,15 @@ import (
 )
 
 // judgeTidy finds leftovers of a lock. During the run these are entries of the queue whose owner
-// lives and no longer waits (ghosts), and a queue whose deadlines have other members. When all have
-// left and every lease is over, these are keys, entries, channels and goroutines.
+// lives and no longer waits (ghosts), a queue whose deadlines have other members, and clients that take
+// the lock for callers who have left. When all have left and every lease is over, these are keys, entries,
+// channels and goroutines.
 func judgeTidy(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		out = append(out, r.ghosts(lock)...)
 		out = append(out, r.abandoned(lock)...)
+		out = append(out, r.unasked(lock)...)
 	}
 	// A hold without a lease stays, and so do its keys.
 	held := r.Record.Params.Endless && slices.ContainsFunc(r.Locks, func(lock string) bool { return r.StateAt(lock, trace.Never).Held() })
@@ -259,6 +261,38 @@ func (r *run) abandoned(lock string) []Finding {
 			}
 		}
 		out = append(out, f)
+	}
+	return out
+}
+
+// unasked finds holds that begin with a request which a client sent long after the last call of its process on the lock
+// was over, while no thread of the process believed to hold it and no fault had held the process up since: the client
+// went on asking for a caller who had left.
+func (r *run) unasked(lock string) []Finding {
+	var out []Finding
+	for _, c := range r.Changes(lock) {
+		if !c.Started() || c.By == nil || c.By.Process == "" {
+			continue
+		}
+		m, over, wanted := c.By, int64(-1), false
+		for _, o := range r.CallsOn(lock) {
+			if o.Process == m.Process && o.AtNs <= m.AtNs {
+				over = max(over, o.ReturnedNs())
+			}
+		}
+		if over < 0 || m.AtNs-patience <= over {
+			continue
+		}
+		for _, b := range r.beliefs(lock) {
+			wanted = wanted || model.ProcessOf(b.who) == m.Process && b.from <= m.AtNs && m.AtNs <= b.to
+		}
+		for _, x := range r.disturbing(m.Process) {
+			wanted = wanted || x.from <= m.AtNs && over <= x.to
+		}
+		if !wanted {
+			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: c.AtNs, Facts: model.Facts{Form: model.FormUnasked, Lock: lock, Thread: c.After.Owner},
+				Detail: Unasked{Process: m.Process, Command: m.Command, SentNs: m.AtNs, OverNs: over}})
+		}
 	}
 	return out
 }
