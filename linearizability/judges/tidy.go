@@ -157,15 +157,14 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	return out
 }
 
-// givenUp reports whether the request that made a change had been given up: its call had returned, or a later request
-// of the call overtook it.
-func givenUp(c *trace.Change) bool {
-	if c == nil || c.Call() == nil {
-		return false
-	}
-	return c.AtNs > c.Call().ReturnedNs() || slices.ContainsFunc(c.Call().Sent, func(m *trace.Command) bool {
-		return m.AtNs > c.By.AtNs && m.Executed != nil && m.Executed.AtNs < c.AtNs
-	})
+// givenUp reports whether a request that made a change had been given up.
+func givenUp(c *trace.Change) bool { return c != nil && c.Call() != nil && cameLate(c.Call(), c.By) }
+
+// cameLate reports whether a request ran when its call had returned, or when a later request of the call had run.
+func cameLate(o *trace.Call, m *trace.Command) bool {
+	return m.Executed != nil && (m.Executed.AtNs > o.ReturnedNs() || slices.ContainsFunc(o.Sent, func(x *trace.Command) bool {
+		return x.AtNs > m.AtNs && x.Executed != nil && x.Executed.AtNs < m.Executed.AtNs
+	}))
 }
 
 // entered returns the threads that are in the queue after a change more often than before.
@@ -209,7 +208,7 @@ func membersOf(s *model.LockState) (queue, deadlines []string) {
 func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 	var out []model.Excuse
 	for _, m := range o.Sent {
-		late := m.Script == model.RoleAcquire && m.Executed != nil && m.Executed.AtNs > o.ReturnedNs()
+		late := m.Script == model.RoleAcquire && cameLate(o, m)
 		if m.Script != model.RoleLeave && m.Executed != nil && !late {
 			continue
 		}
