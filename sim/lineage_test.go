@@ -14,11 +14,11 @@ import (
 
 // lineageWorld runs threads that call operations and write on plain connections, which
 // carry no operation. It returns the operation of each request, and what the record
-// says of the holder.
-func lineageWorld(t *testing.T, threads int, body func(th *Thread, serving chan<- string)) (ops map[string]int, holders []string) {
+// says of the holder. The world has a server, and more, whose state nobody sees.
+func lineageWorld(t *testing.T, threads int, body func(th *Thread, serving chan<- string), more ...Node) (ops map[string]int, holders []string) {
 	t.Helper()
 	ops = map[string]int{}
-	for _, e := range lineageRecord(t, threads, body).Events {
+	for _, e := range lineageRecord(t, threads, body, more...).Events {
 		switch e.Kind {
 		case model.KindSend:
 			ops[strings.Join(append([]string{e.Command}, e.Args...), " ")] = e.Op
@@ -31,12 +31,12 @@ func lineageWorld(t *testing.T, threads int, body func(th *Thread, serving chan<
 	return ops, holders
 }
 
-func lineageRecord(t *testing.T, threads int, body func(th *Thread, serving chan<- string)) *model.Record {
+func lineageRecord(t *testing.T, threads int, body func(th *Thread, serving chan<- string), more ...Node) *model.Record {
 	t.Helper()
 	e := &echo{}
 	cfg := Config{
 		Chooser: NewSeeded(1), LatencyMin: oneWay, LatencyMax: oneWay, Lineage: true,
-		Nodes:     []Node{{Addr: addr(1), Server: e}},
+		Nodes:     append([]Node{{Addr: addr(1), Server: e}}, more...),
 		Processes: []ProcessConfig{{Name: "a", Threads: threads}},
 		Name:      func([]string, Author) Command { return Command{} },
 		State:     e.State, Locks: []string{"word"},
@@ -251,12 +251,15 @@ func TestAValueOfAGoroutineOfACallBelongsToItsThread(t *testing.T) {
 		rule   string
 		goesOn bool
 		asks   string
+		more   []Node
 		want   []string
 	}{
-		{"it writes once", false, "set other", []string{"a/1", "a/2", ""}},
-		{"it goes on to write", true, "asks", []string{"a/2", ""}},
-		{"it takes the lock for a call that asks for nothing", false, "", []string{"a/2", ""}},
-		{"it takes the lock for a call that asks otherwise", false, "asks", []string{"a/2", ""}},
+		{"it writes once", false, "set other", nil, []string{"a/1", "a/2", ""}},
+		{"it goes on to write", true, "asks", nil, []string{"a/2", ""}},
+		{"it takes the lock for a call that asks for nothing", false, "", nil, []string{"a/2", ""}},
+		{"it takes the lock for a call that asks otherwise", false, "asks", nil, []string{"a/2", ""}},
+		{"another server may have what the other call asked for", false, "asks", []Node{{Addr: addr(2), Server: &echo{}}}, []string{"a/1", ""}},
+		{"it takes the lock of two servers for a call that asks for nothing", false, "", []Node{{Addr: addr(2), Server: &echo{}}}, []string{"a/2", ""}},
 	} {
 		_, holders := lineageWorld(t, 2, func(th *Thread, _ chan<- string) {
 			lockCall(th, func(context.Context) {
@@ -280,7 +283,7 @@ func TestAValueOfAGoroutineOfACallBelongsToItsThread(t *testing.T) {
 				}
 			})
 			th.Sleep(2000 * ms)
-		})
+		}, c.more...)
 		if !slices.Equal(holders, c.want) {
 			t.Errorf("%s: the holders are %q, want %q", c.rule, holders, c.want)
 		}

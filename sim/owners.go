@@ -419,7 +419,8 @@ func (w *World) settle() {
 }
 
 // served returns the processes in which a goroutine of one call took the lock for another: a call was granted the lock
-// while the servers held a value that such a goroutine had sent, and none that a request of the granted call had.
+// while the servers held a value that such a goroutine had sent, and none that a request of the granted call had. Of
+// several servers the granted call may have had some, which no state shows, unless it sent nothing.
 func (w *World) served() map[string]bool {
 	out := map[string]bool{}
 	if len(w.helped) == 0 {
@@ -447,7 +448,7 @@ func (w *World) served() map[string]bool {
 				held[w.rec.Events[at].State.Value] = true
 			}
 			sent := func(send model.Event) bool {
-				return slices.ContainsFunc(send.Args, func(word string) bool { return held[word] })
+				return len(w.nodes) > 1 && send.Op == e.Op || slices.ContainsFunc(send.Args, func(word string) bool { return held[word] })
 			}
 			out[e.Process] = !slices.ContainsFunc(w.rec.Events[invoked[e.Op]:i], func(send model.Event) bool {
 				return send.Kind == model.KindSend && send.Op == e.Op && sent(send)
