@@ -107,7 +107,7 @@ func (r *run) lostAfter(o *trace.Call) bool {
 func (r *run) refusable(o *trace.Call) bool {
 	from, to := r.during(o)
 	self := ""
-	if !r.Record.Params.Uncounted && !r.Record.Params.PerGrant {
+	if r.enters() && (!r.Record.Params.PerGrant || believer(r.beliefs(o.Lock), o.Caller, o.AtNs) != nil) {
 		self = o.Caller // its owner enters again
 	}
 	if r.HeldWithin(o.Lock, from, to, self) || r.Record.Params.Parts > 1 && (r.splits(o) || r.partsLeftWithin(o.Lock, from, to)) {

@@ -173,6 +173,7 @@ type Stuck struct {
 type Forgotten struct {
 	FromNs, ToNs int64
 	Bound        Bound
+	Own          bool // the servers held the lock for the waiter itself
 }
 
 // Bound is the longest time that a waiter may wait for a free lock, with its reason. At most one of

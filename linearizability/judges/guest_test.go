@@ -1336,7 +1336,8 @@ func TestAServerHandsTheLockOver(t *testing.T) {
 		42000 b/1 releases
 		90000 server leave`
 	testJudged(t, []judged{
-		{rule: "an acquire that waits is granted when the server hands the lock to it", lock: renewed, record: handedOver},
+		{rule: "an acquire that waits is granted when the server hands the lock to it", lock: renewed, record: handedOver + "\n2002 b/1 return granted"},
+		{rule: "and must be told soon", lock: renewed, finds: "liveness bug: b/1 waited for l from 2.002s to 9.000s while the servers held it for b/1; the bound is 1s", record: handedOver},
 		{rule: "but only an acquire that stands in the queue", lock: renewed, finds: "liveness bug: b/1 waited for l",
 			record: strings.Replace(handedOver, " -> a/1 1 30001 queue=b/1", "", 1)},
 		{rule: "the place of an acquire that failed and the one of the next are one hold", lock: renewed, finds: "tidy bug: b/1 stands in the queue", record: `
@@ -1617,5 +1618,35 @@ func TestAnAnswerIsAboutTheHoldThatTheCallMet(t *testing.T) {
 			3500 b/1 invoke unlock
 			3501 b/1 return not_held
 			9000 server leave`},
+	})
+}
+
+// Whoever holds a lock that can be entered again need not wait for itself. Where it cannot, a thread that does not unlock may keep
+// the others of its process waiting, behind a mutex of theirs.
+func TestAHolderThatAsksAgain(t *testing.T) {
+	again, plain := anybodys, anybodys
+	again.Idempotent = true
+	const waits = `
+		0    a/1 takes lease=8000
+		100  a/1 invoke lock lease=8000
+		8001 server expire -> free
+		8100 a/1 gets -> a/1 1 16101
+		8102 a/1 releases
+		9000 server leave`
+	behind := func(who string) string {
+		return strings.ReplaceAll(`
+		0     a/1 takes lease=8000
+		100   WHO invoke lock lease=8000
+		8001  server expire -> free
+		62000 server leave`, "WHO", who)
+	}
+	testJudged(t, []judged{
+		{rule: "a holder waits for its own lease", lock: again, record: waits, finds: "liveness bug: a/1 waited for l from 0.100s to 8.101s while the servers held it for a/1; the bound is 1s"},
+		{rule: "a lock need not let its holder enter again", lock: plain, record: waits},
+		{rule: "a thread that has not unlocked keeps its process waiting", lock: plain, record: behind("a/2")},
+		{rule: "and itself", lock: plain, record: behind("a/1")},
+		{rule: "but no other process", lock: plain, record: behind("b/1"), finds: "liveness bug: b/1 waited for l from 8.001s to 62.000s while nobody believed to hold it; the bound is 1s"},
+		{rule: "until it unlocks", lock: plain, record: behind("a/2") + "\n9000 a/1 invoke unlock\n9001 a/1 return not_held",
+			finds: "liveness bug: a/2 waited for l from 9.000s to 62.000s while nobody believed to hold it; the bound is 1s"},
 	})
 }

@@ -1136,7 +1136,7 @@ func TestHoldCount(t *testing.T) {
 			100  a/1 invoke lock lease=9000
 			100  a/1 send acquire
 			101  a/1 exec acquire -> a/1 3 9101
-			9000 server leave`},
+			900  server leave`},
 		{rule: "nor of the dead", record: `
 			0    a/1 invoke lock lease=9000
 			0    a/1 send acquire

@@ -16,7 +16,8 @@ import (
 func judgeLiveness(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
-		busy, disturbed := inOrder(r.occupied(lock)), r.disturbances(lock)
+		occupied, kept, disturbed := r.occupied(lock), r.kept(lock), r.disturbances(lock)
+		busy := map[string]spans{} // by process
 		for _, o := range r.CallsOn(lock) {
 			if f, ok := r.stuck(lock, o); ok {
 				out = append(out, f)
@@ -25,7 +26,14 @@ func judgeLiveness(r *run) []Finding {
 			if o.Action != model.ActLock && o.Action != model.ActTryLockTimed {
 				continue
 			}
-			if f, ok := r.forgotten(lock, o, busy, disturbed); ok {
+			keep, ok := busy[o.Process]
+			if slices.ContainsFunc(kept, func(k keeping) bool { return k.own(r, o) }) {
+				keep = inOrder(r.reasons(o, occupied, kept))
+			} else if !ok {
+				keep = inOrder(r.reasons(o, occupied, kept))
+				busy[o.Process] = keep
+			}
+			if f, ok := r.forgotten(lock, o, keep, disturbed); ok {
 				out = append(out, f)
 			}
 		}
@@ -57,23 +65,78 @@ func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
 // span is a stretch of time.
 type span struct{ from, to int64 }
 
-// occupied returns the times in which a waiter has a reason to wait: a thread believed to hold the
-// lock, was being served or was giving it up, the lock was closed, or a fault lasted.
+// keeping is a time in which a hold keeps others waiting.
+type keeping struct {
+	span
+	owner    string // "": an unknown thread
+	believed bool   // the owner was told of it
+	local    bool   // it keeps only the threads of the owner's process waiting
+}
+
+// own reports whether it is no reason for a call to wait, since the caller has the hold itself: it was told of it, and may
+// enter again, or the servers gave it the lock during the call.
+func (k keeping) own(r *run, o *trace.Call) bool {
+	if k.owner != o.Caller || k.local || k.from >= o.ReturnedNs() {
+		return false
+	}
+	return k.believed && r.enters() && k.from <= o.AtNs || !k.believed && k.from >= o.AtNs
+}
+
+// enters reports whether a thread that holds the lock and asks for it again is granted at once.
+func (r *run) enters() bool { return !r.Record.Params.Uncounted || r.Record.Params.Idempotent }
+
+// kept returns the times in which threads believed to hold the lock, were being served, or had it without being told.
+// A mutex in front of the lock may keep a process waiting for a thread that was granted the lock, until it unlocks.
+func (r *run) kept(lock string) []keeping {
+	out := append(r.served(lock), r.unheard(lock)...)
+	for _, b := range r.beliefs(lock) {
+		out = append(out, keeping{span: span{b.from, r.keptUntil(b)}, owner: b.who, believed: true})
+	}
+	if r.enters() {
+		return out
+	}
+	for i, o := range r.CallsOn(lock) {
+		if !o.Action.Acquires() || o.Outcome != model.Granted {
+			continue
+		}
+		to := r.goneAt(o.Caller)
+		for _, u := range r.CallsOn(lock)[i+1:] {
+			if u.Caller == o.Caller && u.Action == model.ActUnlock {
+				to = min(to, u.AtNs)
+				break
+			}
+		}
+		if o.ReturnedNs() < to {
+			out = append(out, keeping{span: span{o.ReturnedNs(), to}, owner: o.Caller, local: true})
+		}
+	}
+	return out
+}
+
+// reasons returns the times in which a call has a reason to wait.
+func (r *run) reasons(o *trace.Call, occupied []span, kept []keeping) []span {
+	all := slices.Clone(occupied)
+	for _, k := range kept {
+		if !k.own(r, o) && (!k.local || model.ProcessOf(k.owner) == o.Process) {
+			all = append(all, k.span)
+		}
+	}
+	return all
+}
+
+// occupied returns the times in which a waiter has a reason to wait besides those in which a hold is kept: a thread was
+// giving the lock up, the lock was closed, or a fault lasted.
 func (r *run) occupied(lock string) []span {
-	busy := r.served(lock)
+	var busy []span
 	for _, o := range r.CallsOn(lock) {
 		if o.Action == model.ActUnlock && r.StateAt(lock, o.AtNs).Owner == o.Caller {
 			busy = append(busy, span{o.AtNs, min(o.ReturnedNs(), r.goneAt(o.Caller))})
 		}
 	}
-	for _, b := range r.beliefs(lock) {
-		busy = append(busy, span{b.from, r.keptUntil(b)})
-	}
 	for _, t := range r.Faults {
 		busy = append(busy, span{t.FromNs, t.ToNs})
 	}
 	busy = append(busy, r.closed(lock)...)
-	busy = append(busy, r.unheard(lock)...)
 	for _, m := range r.CommandsOn(lock) {
 		for _, h := range m.Hits {
 			busy = append(busy, span{h.AtNs, h.AtNs})
@@ -101,7 +164,7 @@ func (r *run) keptUntil(b belief) int64 {
 // know holds only by their grants. Each lasts until the end of the lease that a request of the thread's call
 // began, or of the last such request if others came late. A call that answers busy leaves no hold behind. A hold of
 // an unknown thread lasts until the servers end it.
-func (r *run) unheard(lock string) []span {
+func (r *run) unheard(lock string) []keeping {
 	if !r.Record.Params.PerGrant {
 		return nil
 	}
@@ -111,14 +174,14 @@ func (r *run) unheard(lock string) []span {
 			told[r.answered(o)] = true
 		}
 	}
-	var out []span
+	var out []keeping
 	for _, h := range r.Holds(lock) {
 		if model.ProcessOf(h.Owner) == "" { // a value with which no call was granted the lock
-			out = append(out, span{h.FromNs(), h.ToNs()})
+			out = append(out, keeping{span: span{h.FromNs(), h.ToNs()}})
 			continue
 		}
 		if !told[h.Began] && !r.Record.Params.Endless && r.placedByFault(h.Began) != nil {
-			out = append(out, span{h.FromNs(), h.ToNs()})
+			out = append(out, keeping{span: span{h.FromNs(), h.ToNs()}})
 			continue
 		}
 		o := r.grantedBy(h.Began)
@@ -128,7 +191,7 @@ func (r *run) unheard(lock string) []span {
 		for _, c := range append([]*trace.Change{h.Began}, h.Moved...) {
 			during := c.By != nil && c.By.SpeaksFor(o.Caller) && o.AtNs <= c.By.AtNs && c.By.AtNs <= o.ReturnedNs()
 			if c.After.ExpiresMs >= 0 && (during || c.Call() != o && r.grantedBy(c) == o) {
-				out = append(out, span{c.AtNs, min(h.ToNs(), (c.After.ExpiresMs+1)*millisecond)})
+				out = append(out, keeping{span: span{c.AtNs, min(h.ToNs(), (c.After.ExpiresMs+1)*millisecond)}, owner: h.Owner})
 			}
 		}
 	}
@@ -219,7 +282,7 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 				bound := b.Ns
 				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormForgotten, Lock: lock, Thread: o.Caller},
 					Excuses: slices.Concat(r.gone(lock, idle, end, bound), r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound), r.ghostsInFront(lock, idle, end, bound), r.clockSteps(0, end)),
-					Detail:  Forgotten{FromNs: idle, ToNs: end, Bound: b}}, true
+					Detail:  Forgotten{FromNs: idle, ToNs: end, Bound: b, Own: r.StateAt(lock, idle).Owner == o.Caller}}, true
 			}
 		}
 		idle = max(idle, next.to)
@@ -377,14 +440,14 @@ func faultsThatMet(m *trace.Command) (faults []int) {
 // give it up, from the grant on. The thread may not know of the hold yet, or believe that its lease
 // is over. A call that ended without a grant is served until it ends, since nobody gives up the
 // hold that it left.
-func (r *run) served(lock string) []span {
-	var out []span
+func (r *run) served(lock string) []keeping {
+	var out []keeping
 	ops, left := r.CallsOn(lock), r.releases(lock)
 	for _, o := range ops {
 		// While a client waits for replicas it is being served, too: WAIT ends after a second, and
 		// a grant that the client then gives back has bounds of its own.
 		for _, g := range r.grantsGivenBack(o) {
-			out = append(out, span{g.grant.AtNs, g.undo.AtNs})
+			out = append(out, keeping{span: span{g.grant.AtNs, g.undo.AtNs}})
 		}
 		grants := r.grants(o)
 		if c := r.answered(o); len(grants) == 0 && c != nil && o.Outcome == model.Granted {
@@ -420,8 +483,12 @@ func (r *run) served(lock string) []span {
 				to = c.AtNs
 			}
 		}
+		k := keeping{span: span{from, to}, owner: o.Caller, believed: o.Outcome == model.Granted}
+		if by := grants[0].By; by != nil && by.Wait != nil && !k.believed {
+			k.owner = "" // it waits for replicas
+		}
 		if from < to {
-			out = append(out, span{from, to})
+			out = append(out, k)
 		}
 	}
 	return out

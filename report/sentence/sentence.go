@@ -171,8 +171,12 @@ func detail(f judges.Finding) string {
 		return fmt.Sprintf("%s of %s by %s, called at %s, had not returned at %s, although every fault was over at %s",
 			d.Call, lock, who, at(d.CallNs), at(d.LeftNs), at(d.CalmNs))
 	case judges.Forgotten:
-		return fmt.Sprintf("%s waited for %s from %s to %s while nobody believed to hold it; the bound is %v%s",
-			who, lock, at(d.FromNs), at(d.ToNs), rounded(time.Duration(d.Bound.Ns)), bound(d.Bound))
+		holder := "nobody believed to hold it"
+		if d.Own {
+			holder = "the servers held it for " + who
+		}
+		return fmt.Sprintf("%s waited for %s from %s to %s while %s; the bound is %v%s",
+			who, lock, at(d.FromNs), at(d.ToNs), holder, rounded(time.Duration(d.Bound.Ns)), bound(d.Bound))
 	case judges.LateReturn:
 		return fmt.Sprintf("%s tried for %s from %s on, for %v, and returned at %s, which is %v later than its wait and %s of at most %v",
 			who, lock, at(d.CallNs), rounded(d.Wait), when, rounded(d.Late), counted.Of(d.Trips, "round trip"), rounded(d.Trip))

@@ -122,6 +122,28 @@ var plainest = []Story{
   b/1: [{at: {0.2}}, {try_lock: {name: orders, want: [busy, unknown]}}]`,
 	},
 	{
+		Name: "second-lock-of-the-holder",
+		About: "A thread that has the lock takes it again, and nothing fails. It must be granted at once.",
+		applies: func(l Lock) string {
+			if l.Idempotent {
+				return ""
+			}
+			return reentrant(l)
+		},
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		Name: "level-that-is-left-for-three-leases", applies: both(reentrant, renewed),
+		About:     "A thread takes the lock twice, unlocks once, and works for three leases. Nothing fails, and it must keep its hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
 		Name: "try-that-gave-up", applies: always,
 		About:     "A try with a bounded wait ends while another has the lock, and nobody asks for the lock when it is free. Its client must not take it.",
 		processes: "{a: {}, b: {}}",

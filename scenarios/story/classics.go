@@ -147,6 +147,17 @@ var classics = slices.Concat([]Story{
 		eachServer: `
   - {servers: [{server}], when: {process: b, direction: request, script: acquire{after}}, from: {1}, do: hold, until: {granted: c/1}}`,
 	}),
+	requestsOf(2, 3, Story{
+		Name: "other-holder-before-request-%d-after-a-lost-one", applies: leased,
+		About:     "The first request of an acquire is lost, and request %d comes when another has the lock. It must not end that hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.6}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: acquire, nth: 1}, do: drop}
+  - {servers: [{server}], when: {process: a, direction: request, script: acquire{after}}, do: hold, until: {granted: b/1}}`,
+	}),
 	[]Story{{
 		Name: "re-entry-after-the-lease", applies: both(reentrant, leased),
 		About:     "The lease ends while the renewals are late, and another gets the lock. The thread that had it locks again, and must wait for the other.",

@@ -39,8 +39,8 @@ type Lock struct {
 	RenewEvery time.Duration
 	Servers    int
 	Key        string // a glob of a key in which the servers keep the lock
-	// Reentrant reports whether an owner may take the lock again.
-	Reentrant bool
+	// Reentrant reports whether an owner may take the lock again, and Idempotent whether one unlock ends all its grants.
+	Reentrant, Idempotent bool
 	// Leases reports whether a caller may name a lease.
 	Leases bool
 	// Watched, Extends, Tries and Forces report whether the lock tells its holder of a loss,
@@ -53,7 +53,7 @@ func Of(l *subject.Subject, watchdog time.Duration) Lock {
 	t := l.Timing(watchdog)
 	told := Lock{
 		Name: l.Name, Lease: t.Watchdog, Renewed: !l.NoWatchdog, RenewEvery: t.RenewalPeriod, Servers: l.Servers.Count(), Key: l.Keys(LockName)[0],
-		Reentrant: !l.Uncounted && !l.NonReentrant, Leases: !l.Lacks.Leases,
+		Reentrant: !l.Uncounted && !l.NonReentrant, Idempotent: l.Idempotent, Leases: !l.Lacks.Leases,
 		Watched: l.Watched, Extends: l.Extends, Tries: !l.Lacks.SingleTry, Forces: !l.Lacks.ForceUnlock,
 	}
 	if l.Endless {
