@@ -99,7 +99,7 @@ func (r *run) kept(lock string) []keeping {
 		if !o.Action.Acquires() || o.Outcome != model.Granted {
 			continue
 		}
-		to := r.goneAt(o.Caller)
+		to := r.diedAt(o.Caller)
 		for _, u := range r.CallsOn(lock)[i+1:] {
 			if u.Caller == o.Caller && u.Action == model.ActUnlock {
 				to = min(to, u.AtNs)
