@@ -66,6 +66,7 @@ type conn struct {
 	stalled    int        // arrivals that wait for the end of a stall
 	unanswered int        // requests whose replies the client does not have
 	marked     bool       // it carried a request that may distinguish it from others
+	gathers    bool       // it carried a request that Gathers
 	line       *pipeline  // has what rules hold of its messages, if its client takes the replies in order
 	stream     *pipeline  // holds all its messages since a Request that Streams; nil: there was none
 	breaking   bool       // it has lost a message and will be reset

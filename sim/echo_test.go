@@ -20,8 +20,9 @@ const ms = time.Millisecond
 // second and tells every connection that said "listen"; "get" answers the word; "wait" answers when
 // the word is next set; "hi" is answered at once; "hush" has no answer; "bye" closes the
 // connection, and "last" answers first; "all" closes the connections that listen. Other lines come
-// back.
+// back. After "batch" they come back with the next "run", or not at all if one of them was refused.
 type echo struct {
+	batches   map[ConnID]*batch
 	word      string
 	endsNs    int64 // of the word
 	open      map[ConnID]bool
@@ -33,17 +34,23 @@ type echo struct {
 	copied    string
 }
 
+// batch has the lines since "batch".
+type batch struct {
+	lines   []string
+	spoiled bool
+}
+
 const lease = int64(time.Second)
 
 func (e *echo) Start(Setup) {
-	e.open = map[ConnID]bool{}
+	e.open, e.batches = map[ConnID]bool{}, map[ConnID]*batch{}
 	e.lag = Way{Line: "copy", Stream: "lag", Min: 5 * ms, Max: 5 * ms}
 }
 
 func (e *echo) Parts() Parts {
 	return Parts{
 		AtOnce: e.AtOnce, Open: e.Open, Close: e.Close, Pushed: e.Pushed, Next: e.Next, Tick: e.Tick, Strike: e.Strike, Describe: e.Describe,
-		Refusal: e.Refusal, State: e.State, Leftovers: e.Leftovers,
+		Refusal: e.Refusal, Refuses: e.Refuses, Refuse: e.Refuse, State: e.State, Leftovers: e.Leftovers,
 	}
 }
 
@@ -64,10 +71,19 @@ func (*echo) Decode(text string) (Request, string, error) {
 		return Request{}, rest, errors.New("an empty line")
 	}
 	return Request{Name: words[0], Words: words, Shown: words[1:], Marks: words[0] == "listen", Stays: words[0] == "listen",
-		Blocks: words[0] == "wait"}, rest, nil
+		Gathers: words[0] == "batch", Blocks: words[0] == "wait"}, rest, nil
 }
 
 func (*echo) Refusal(text string) []byte { return []byte("no: " + text + "\n") }
+
+func (*echo) Refuses(command string) bool { return command != "batch" }
+
+func (e *echo) Refuse(c ConnID, _ *Request, text string) []byte {
+	if b := e.batches[c]; b != nil {
+		b.spoiled = true
+	}
+	return e.Refusal(text)
+}
 
 func (e *echo) Open(c ConnID) { e.open[c] = true }
 
@@ -81,6 +97,24 @@ func (e *echo) Close(_ int64, c ConnID, _ *Effects) {
 func says(text string) Reply { return Reply{Bytes: []byte(text + "\n"), Shown: text} }
 
 func (e *echo) Handle(nowNs int64, c ConnID, r *Request, out *Effects) (Reply, bool) {
+	b := e.batches[c]
+	switch r.Name {
+	case "batch":
+		e.batches[c] = &batch{}
+		return says("ok"), true
+	case "run":
+		delete(e.batches, c)
+		if b.spoiled {
+			return says("spoiled"), true
+		}
+		return says("ran " + strings.Join(b.lines, "+")), true
+	}
+	if b != nil {
+		b.lines = append(b.lines, strings.Join(r.Words, " "))
+		reply := says("later")
+		reply.Gathered = true
+		return reply, true
+	}
 	switch r.Name {
 	case "set":
 		e.word, e.endsNs, out.Changed = r.Words[1], nowNs+lease, true

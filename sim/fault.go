@@ -252,7 +252,7 @@ func (w *World) rule(m *message, dir string) *rule {
 	}
 	var found *rule
 	for _, r := range w.rules {
-		if r.over || w.calm || !Meets(&r.fault, w.now(), &passing) {
+		if r.over || w.calm || !Meets(&r.fault, w.now(), &passing) || r.fault.Do == "error" && !m.refusable(dir) {
 			continue
 		}
 		r.matched++

@@ -21,6 +21,8 @@ type message struct {
 	bytes   []byte   // of the reply or push
 	channel string   // of a push
 	there   bool     // it is at the server, which has postponed it
+	// gathered: the server has not executed the request.
+	gathered bool
 	// pipe is the pipeline that the request was written in. A refused request keeps
 	// its place there; refused is the error that a rule answers it with.
 	pipe    *pipeline
@@ -126,6 +128,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 		w.breakAtGap(c)
 	}
 	c.marked = c.marked || r.Marks
+	c.gathers = c.gathers || r.Gathers
 	if r.Streams && c.stream == nil {
 		c.stream = newPipeline()
 	}
@@ -195,12 +198,26 @@ func (w *World) refuse(m *message, dir, text string) {
 	case dir == "reply":
 		m.bytes = m.conn.node.parts.Refusal(text)
 		w.pass(m, dir, 0)
-	case m.pipe != nil: // its answer has a place among the answers
+	case m.pipe != nil, m.conn.gathers: // its answer has a place among the answers, or the server must hear of it
 		m.refused = text
 		w.pass(m, dir, 0)
 	default:
 		w.reply(m, m.conn.node.parts.Refusal(text), true)
 	}
+}
+
+// refusable reports whether an error can take the place of a message.
+func (m *message) refusable(dir string) bool {
+	refuses := m.conn.node.parts.Refuses
+	return dir == "push" || !m.gathered && (refuses == nil || refuses(m.request.Name))
+}
+
+// refusal returns the answer to a refused request that has arrived.
+func (n *node) refusal(m *message) []byte {
+	if m.conn.gathers {
+		return n.parts.Refuse(ConnID(m.conn.id), &m.request, m.refused)
+	}
+	return n.parts.Refusal(m.refused)
 }
 
 // travel runs f when a message that travels for length ns arrives. It does not arrive before an
@@ -262,7 +279,7 @@ func (w *World) arrive(m *message, again bool) {
 		c.behind = append(c.behind, m)
 		return
 	case m.refused != "":
-		w.reply(m, n.parts.Refusal(m.refused), true)
+		w.reply(m, n.refusal(m), true)
 		return
 	}
 	out := w.takeEffects()
@@ -286,7 +303,7 @@ func (w *World) arrive(m *message, again bool) {
 // state of locks may have changed.
 func (w *World) executed(m *message, reply Reply, changed bool) {
 	c := m.conn
-	m.reply = reply.Shown
+	m.reply, m.gathered = reply.Shown, reply.Gathered
 	w.record(&model.Event{Kind: model.KindExec, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 		Command: m.request.Name, Script: m.cmd.Script, Args: m.request.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: reply.Shown, Answer: reply.Answer,
 		Listens: m.request.Listens, Channels: m.request.Channels, Program: m.request.Program, Greets: m.request.Greets, Asked: m.asked, Says: m.request.Says})

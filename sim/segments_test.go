@@ -392,6 +392,12 @@ func TestAServerLacksTheFaultsWithoutAPart(t *testing.T) {
 	}
 	equal(t, "a restart of an echo", Lacks(&echo{}, model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart}), "")
 	equal(t, "an error of an echo", Lacks(&echo{}, model.FaultSpec{Kind: model.FaultRule, Do: "error"}), "")
+	for _, c := range []struct{ do, command, want string }{
+		{"error", "batch", "never refuses batch"}, {"error", "run", ""}, {"drop", "batch", ""},
+	} {
+		rule := model.FaultSpec{Kind: model.FaultRule, Do: c.do, When: model.When{Command: c.command}}
+		equal(t, "a rule on "+c.command+" of an echo: "+c.do, Lacks(&echo{}, rule), c.want)
+	}
 }
 
 // A request of one client reaches another that listens.

@@ -83,6 +83,12 @@ type Parts struct {
 	// Refusal returns the reply by which the protocol reports an error to a client. A fault that
 	// answers in place of the server sends it; nil: no fault can.
 	Refusal func(text string) []byte
+	// Refuses reports whether a state of the server can make it answer a command, by its name, with an
+	// error and not execute it; nil: any command. A fault answers no other command with an error.
+	Refuses func(command string) bool
+	// Refuse is Refusal for a request of a connection that Gathers. It is called when the request
+	// arrives. A server of whose requests one Gathers has it.
+	Refuse func(c ConnID, r *Request, text string) []byte
 	// Lacks returns a text that says why the server does not have a fault of kind FaultServer,
 	// FaultKey or FaultRule, and which faults it has: "runs no scripts; it has ...". It follows the
 	// name of the server in a sentence. It returns "" if the server has the fault.
@@ -166,8 +172,11 @@ func Lacks(s Server, f model.FaultSpec) string {
 			return why
 		}
 	}
-	if p.Refusal == nil && f.Kind == model.FaultRule && f.Do == "error" {
+	switch refusal := f.Kind == model.FaultRule && f.Do == "error"; {
+	case refusal && p.Refusal == nil:
 		return "has no error with which a rule could answer in its place; it has delay, hold, drop and reset"
+	case refusal && p.Refuses != nil && f.When.Command != "" && !p.Refuses(f.When.Command):
+		return "never refuses " + f.When.Command
 	}
 	return ""
 }
@@ -230,6 +239,9 @@ type Request struct {
 	// order, and does not notice that one is missing. So if such a connection loses a
 	// message, the messages behind it are lost, too, and it is reset when messages pass.
 	Streams bool
+	// Gathers: the server may gather the requests behind it on the connection, and execute all of
+	// them together or none. So it hears of those that a rule refuses: see Parts.Refuse.
+	Gathers bool
 	// Stays: its effect lasts as long as its connection. The request is lost if the
 	// client has closed the connection.
 	Stays bool
@@ -253,6 +265,9 @@ type Reply struct {
 	Answer model.Answer
 	// None: the protocol has no answer to the request.
 	None bool
+	// Gathered: the request has not been executed. Its answer will be part of the answer to a later
+	// one, and no rule answers it with an error.
+	Gathered bool
 	// Closes: the server closes the connection after its answer.
 	Closes bool
 }

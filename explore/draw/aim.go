@@ -44,7 +44,7 @@ func Kinds(l *subject.Subject, classes []Class, m coverage.Moment) (kinds []cove
 // Aim draws a scenario that adds to base a fault of the kind, so that the fault strikes in the
 // opening. CanAim must report true for them. The opening is one of base's run with a seed. With the
 // same seed the run of the new scenario is the same until the fault. Aim reports false if base has
-// too many faults already. It leaves base as it is.
+// too many faults already, or the servers of the lock lack the fault. It leaves base as it is.
 func Aim(c sim.Chooser, base Scenario, l *subject.Subject, p Profile, classes []Class, o coverage.Opening, k coverage.Kind) (Scenario, bool) {
 	d := newDrawer(c, l, p, classes)
 	d.knobs = base.Knobs
@@ -55,7 +55,11 @@ func Aim(c sim.Chooser, base Scenario, l *subject.Subject, p Profile, classes []
 	if k == coverage.Interrupt {
 		d.interruptAt(d.momentOf(o), o.Thread)
 	} else {
-		d.sc.Faults = append(d.sc.Faults, d.aimed(o, k))
+		f := d.aimed(o, k)
+		if d.lock.LacksFault(f.FaultSpec, f.Servers) != "" { // such as the refusal of a command that no server refuses
+			return Scenario{}, false
+		}
+		d.sc.Faults = append(d.sc.Faults, f)
 	}
 	aimed := base.Aimed + 1
 	d.sc.About = d.about(fmt.Sprintf("%d of them aimed, the last: %s met %s, %s", aimed, k, o.Op, o.Moment))

@@ -135,3 +135,25 @@ func TestAHoldWaitsForTheActionOfOthers(t *testing.T) {
 		t.Errorf("%v between two requests", got)
 	}
 }
+
+// An error is aimed at a command that a server can refuse, and a loss at any.
+func TestNoErrorIsAimedAtWhatIsNeverRefused(t *testing.T) {
+	l := scenariotest.Lock(t, "setnx-cad")
+	network := []draw.Class{draw.ClassNetwork}
+	for _, c := range []struct {
+		command string
+		kind    coverage.Kind
+		want    bool
+	}{
+		{"MULTI", coverage.Error, false}, {"MULTI", coverage.Drop, true}, {"EXEC", coverage.Error, true},
+	} {
+		o := coverage.Opening{
+			Cell:    coverage.Cell{Op: model.ActUnlock, Moment: coverage.ToServer},
+			Process: "a", Lock: "x", FromNs: 1e9, ToNs: 2e9, Command: c.command, Nth: 1,
+		}
+		_, ok := draw.Aim(sim.NewSeeded(1), draw.New(sim.NewSeeded(1), l, draw.Simple, nil), l, draw.Simple, network, o, c.kind)
+		if ok != c.want {
+			t.Errorf("%s at %s is aimed: %v", c.kind, c.command, ok)
+		}
+	}
+}

@@ -309,6 +309,9 @@ func (d *drawer) message(do, who string) model.FaultSpec {
 		if f.When.Nth == 0 && f.When.Every < 2 {
 			f.When.Nth, f.When.Every = 1, 0
 		}
+		if d.lock.LacksFault(f, nil) != "" { // no server refuses the command
+			f.When.Command = ""
+		}
 	}
 	return f
 }

@@ -169,6 +169,27 @@ func TestFaultsThatAServerLacksAreNotDrawn(t *testing.T) {
 	}
 }
 
+// A rule that answers a command with an error names none that the servers never refuse, and other rules do.
+func TestNoRefusalOfWhatIsNeverRefusedIsDrawn(t *testing.T) {
+	lock := *scenariotest.Lock(t, "setnx-cad")
+	lock.Campaign.Commands = []string{"MULTI", "EXEC"}
+	named := map[string]int{}
+	for seed := range uint64(200) {
+		drew := New(sim.NewSeeded(seed), &lock, Full, []Class{ClassNetwork})
+		if err := play.Applies(drew.Scenario, &lock); err != nil {
+			t.Fatalf("%v\n%s", err, drew.Write())
+		}
+		for _, f := range drew.Faults {
+			named[strings.TrimSpace(f.Do+" "+f.When.Command)]++
+		}
+	}
+	for _, rule := range []string{"error EXEC", "error", "drop MULTI", "drop EXEC"} {
+		if named[rule] == 0 {
+			t.Errorf("no rule %s is drawn: %v", rule, named)
+		}
+	}
+}
+
 // ServerFaults names each fault that the servers of a lock have, and none that they lack.
 func TestTheFaultsThatServersHaveAreNamed(t *testing.T) {
 	lock := *scenariotest.Lock(t, "setnx-cad")

@@ -84,6 +84,30 @@ func TestAScenarioThatALockDoesNotOfferDoesNotApply(t *testing.T) {
 	}
 }
 
+// A rule that answers a command with an error names none that Redis never refuses.
+func TestARefusalOfWhatIsNeverRefusedDoesNotApply(t *testing.T) {
+	l := scenariotest.Lock(t, "setnx-cad")
+	for rule, want := range map[string]string{
+		"{when: {command: MULTI}, do: error, with: BUSY}": "s.yaml:6: the fault does not apply: server 1 of setnx-cad never refuses MULTI",
+		"{when: {command: MULTI}, do: drop}":              "",
+		"{when: {command: EXEC}, do: error, with: BUSY}":  "",
+		"{when: {process: a}, do: error, with: BUSY}":     "",
+	} {
+		text := "lockstep: 1\nname: s\nlocks: [setnx-cad]\nprocesses: {a: {}}\nsteps: {a/1: [lock: x]}\nfaults: [" + rule + "]\n"
+		sc, err := scenarios.Parse("s.yaml", []byte(text), scenarios.AnyLock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := play.Applies(sc, l); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", rule, got, want)
+		}
+	}
+}
+
 // clockless is a server that is never played and has no wall clock, and clocked has one.
 type clockless struct{ sim.Server }
 type clocked struct{ sim.Server }

@@ -69,6 +69,8 @@ func RequestOf(words []string) sim.Request {
 	switch {
 	case name == "HELLO":
 		r.Streams = asksRESP3(words)
+	case name == "MULTI":
+		r.Gathers = true
 	case name == "EVAL" || name == "EVALSHA":
 		r.Program, r.Counts = true, 2
 		r.Shown = words[min(2, len(words)):] // without the script

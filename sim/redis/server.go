@@ -113,8 +113,8 @@ func New(cfg Config) *Server { return &Server{cfg: cfg} }
 func (s *Server) Parts() sim.Parts {
 	return sim.Parts{
 		Stop: s.Stop, AtOnce: s.AtOnce, Open: s.Open, Close: s.Close, Pushed: s.Pushed, Next: s.Next, Tick: s.Tick,
-		Strike: s.Strike, Describe: s.Describe, StepClock: s.StepClock, Refusal: s.Refusal, Commands: s.Commands, Drawing: s.Drawing,
-		State: s.State, Leftovers: s.Leftovers,
+		Strike: s.Strike, Describe: s.Describe, StepClock: s.StepClock, Commands: s.Commands, Drawing: s.Drawing,
+		Refusal: s.Refusal, Refuses: s.Refuses, Refuse: s.Refuse, State: s.State, Leftovers: s.Leftovers,
 	}
 }
 
@@ -360,7 +360,8 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 	s.snapshot()
 	reply := s.execute(c, r)
 	s.after()
-	if string(reply) != "+QUEUED\r\n" {
+	queued := string(reply) == "+QUEUED\r\n"
+	if !queued {
 		c.seen = s.writes
 		if s.lags && len(s.replicas) > 0 && !c.subscribes && len(c.shards) == 0 {
 			out.Read(objWrites) // a later WAIT reads it; a subscriber may not send WAIT
@@ -373,7 +374,9 @@ func (s *Server) Handle(nowNs int64, id sim.ConnID, r *sim.Request, out *sim.Eff
 	if c.waits != nil || c.blocked != nil {
 		return sim.Reply{}, false
 	}
-	return ReplyOf(reply), true
+	answer := ReplyOf(reply)
+	answer.Gathered = queued
+	return answer, true
 }
 
 // after keeps what a command has changed for failovers and replicas.

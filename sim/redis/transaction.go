@@ -1,7 +1,10 @@
 package redis
 
 import (
+	"slices"
 	"strings"
+
+	"lockstep/sim"
 )
 
 // miniredis refuses some commands of a transaction that Redis queues, and knows nothing of those that this package
@@ -65,6 +68,26 @@ func (c *conn) refuse(text string) {
 		c.multi.dirty = true
 	}
 	c.peer.WriteError(text)
+}
+
+// Refuses is sim.Parts.Refuses. Redis executes these commands while it loads its data, while a script keeps it busy,
+// and as a replica that has lost its master, and they write nothing.
+func (*Server) Refuses(command string) bool {
+	return !slices.Contains([]string{"MULTI", "DISCARD", "WATCH", "UNWATCH", "QUIT"}, command)
+}
+
+// Refuse is sim.Parts.Refuse.
+func (s *Server) Refuse(id sim.ConnID, r *sim.Request, text string) []byte {
+	c := s.conns[id]
+	switch {
+	case r.Name == "EXEC":
+		c.multi = nil
+		s.unwatch(c)
+		text = "EXECABORT Transaction discarded because of: " + text
+	case c.multi != nil:
+		c.multi.dirty = true
+	}
+	return s.Refusal(text)
 }
 
 // executeQueue answers EXEC.
