@@ -79,7 +79,7 @@ func (k keeping) own(r *run, o *trace.Call) bool {
 	if k.owner != o.Caller || k.local || k.from >= o.ReturnedNs() {
 		return false
 	}
-	return k.believed && r.enters() && k.from <= o.AtNs || !k.believed && k.from >= o.AtNs
+	return k.from >= o.AtNs || k.believed && r.enters()
 }
 
 // enters reports whether a thread that holds the lock and asks for it again is granted at once.
@@ -117,7 +117,14 @@ func (r *run) kept(lock string) []keeping {
 func (r *run) reasons(o *trace.Call, occupied []span, kept []keeping) []span {
 	all := slices.Clone(occupied)
 	for _, k := range kept {
-		if !k.own(r, o) && (!k.local || model.ProcessOf(k.owner) == o.Process) {
+		switch {
+		case k.own(r, o):
+			for _, m := range o.Sent { // an answer may say that it has the lock
+				if m.RepliedNs > k.from {
+					all = append(all, span{max(m.AtNs, k.from), m.RepliedNs})
+				}
+			}
+		case !k.local || model.ProcessOf(k.owner) == o.Process:
 			all = append(all, k.span)
 		}
 	}
