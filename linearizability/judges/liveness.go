@@ -454,7 +454,11 @@ func (r *run) served(lock string) []keeping {
 		// While a client waits for replicas it is being served, too: WAIT ends after a second, and
 		// a grant that the client then gives back has bounds of its own.
 		for _, g := range r.grantsGivenBack(o) {
-			out = append(out, keeping{span: span{g.grant.AtNs, g.undo.AtNs}})
+			k := keeping{span: span{g.grant.AtNs, g.undo.AtNs}}
+			if g.grant.Call() != o { // another call handed it over
+				k.owner = o.Caller
+			}
+			out = append(out, k)
 		}
 		grants := r.grants(o)
 		if c := r.answered(o); len(grants) == 0 && c != nil && o.Outcome == model.Granted {
@@ -491,7 +495,7 @@ func (r *run) served(lock string) []keeping {
 			}
 		}
 		k := keeping{span: span{from, to}, owner: o.Caller, believed: o.Outcome == model.Granted}
-		if by := grants[0].By; by != nil && by.Wait != nil && !k.believed {
+		if by := grants[0].By; by != nil && by.Wait != nil {
 			k.owner = "" // it waits for replicas
 		}
 		if from < to {
