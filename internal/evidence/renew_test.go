@@ -90,7 +90,7 @@ func littleResults(t *testing.T) {
 func playLittleResults(t *testing.T) {
 	t.Helper()
 	for folder, args := range map[string][]string{
-		"r/explore/one":    {"--faults", "pause", "--runs", "40"},
+		"r/explore/one":    {"--faults", "pause", "--runs", "12"},
 		"r/exhaustive/two": {"--strategy", "exhaustive"},
 	} {
 		if code, _, stderr := call(t, append([]string{"explore", "--lock", "setnx-del", "--out", folder}, args...)...); code != frame.ExitOK && code != frame.ExitUnexpected {
@@ -188,14 +188,14 @@ func TestResultsGoOnWhereTheyWereStopped(t *testing.T) {
 // call with more runs do no harm.
 func TestResultsOfFewerRuns(t *testing.T) {
 	littleResults(t)
-	if code, _, stderr := call(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "30", "--out", "r/.renewing/explore/one"); code != frame.ExitOK && code != frame.ExitUnexpected {
+	if code, _, stderr := call(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "11", "--out", "r/.renewing/explore/one"); code != frame.ExitOK && code != frame.ExitUnexpected {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	want := filetest.Contents(t, "r/exhaustive/two")
-	if code, _, stderr := call(t, append(campaigns, "--runs", "20")...); code != frame.ExitOK {
+	if code, _, stderr := call(t, append(campaigns, "--runs", "10")...); code != frame.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	if plan, _, err := explore.ReadCampaign("r/explore/one"); err != nil || plan.Runs != 20 {
+	if plan, _, err := explore.ReadCampaign("r/explore/one"); err != nil || plan.Runs != 10 {
 		t.Errorf("%d runs, error %v", plan.Runs, err)
 	}
 	same(t, filetest.Contents(t, "r/exhaustive/two"), want)
@@ -214,10 +214,10 @@ func TestResultsOfAnOlderStrategy(t *testing.T) {
 		t.Fatal("the plan does not name its strategy")
 	}
 	filetest.Write(t, file, older)
-	if code, _, stderr := call(t, "results", "r", "--only", "explore/one", "--runs", "20"); code != frame.ExitOK {
+	if code, _, stderr := call(t, "results", "r", "--only", "explore/one", "--runs", "10"); code != frame.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	if plan, _, err := explore.ReadCampaign("r/explore/one"); err != nil || plan.Strategy != explore.DefaultStrategy || plan.Runs != 20 {
+	if plan, _, err := explore.ReadCampaign("r/explore/one"); err != nil || plan.Strategy != explore.DefaultStrategy || plan.Runs != 10 {
 		t.Errorf("the plan is %+v, error %v", plan, err)
 	}
 }
