@@ -17,6 +17,7 @@ import (
 	"lockstep/cli/livetest"
 	"lockstep/explore"
 	"lockstep/internal/filetest"
+	"lockstep/internal/longtest"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/subject"
@@ -472,15 +473,24 @@ func TestALivePartIsWrittenWithItsVersions(t *testing.T) {
 		t.Errorf("exit %d after %d runs: %s", code, live.Runs, stderr)
 	}
 	live.Lacks = nil
-	if code, _, stderr := call(t, "results", "r", "--only", "agreement-ports"); code != frame.ExitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
+	parts := []struct {
+		name, end, row string
+		rows           int
+	}{
+		{"agreement-planted", "| 2 of 2 | 0 of 2 |\n", "| unlock-by-anyone | redisson@4.7.0 | ", 60},
+		{"agreement-ports", "1 of 1 |\n", "| misdelete | redisson@3.4.2 | held |", 350},
 	}
-	page, err := os.ReadFile("r/agreement-ports.md")
-	if rows := strings.Count(string(page), "1 of 1 |\n"); err != nil || rows < 350 || !strings.Contains(string(page), "| misdelete | redisson@3.4.2 | held |") {
-		t.Errorf("%v: %d rows in\n%s", err, rows, page)
-	}
-	if _, out, stderr := call(t, "results", "r", "--check", "--only", "agreement-ports"); !strings.HasPrefix(out, "0 of 1 parts are older") {
-		t.Errorf("%s%s", out, stderr)
+	for _, p := range parts[:longtest.Size(t, 1, len(parts))] {
+		if code, _, stderr := call(t, "results", "r", "--only", p.name); code != frame.ExitOK {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		page, err := os.ReadFile("r/" + p.name + ".md")
+		if rows := strings.Count(string(page), p.end); err != nil || rows < p.rows || !strings.Contains(string(page), p.row) {
+			t.Errorf("%v: %d rows in\n%s", err, rows, page)
+		}
+		if _, out, stderr := call(t, "results", "r", "--check", "--only", p.name); !strings.HasPrefix(out, "0 of 1 parts are older") {
+			t.Errorf("%s%s", out, stderr)
+		}
 	}
 }
 
