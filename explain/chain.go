@@ -265,6 +265,8 @@ func moments(detail judges.Detail) []int64 {
 		return []int64{d.GrantNs, d.SentNs, d.EndNs}
 	case judges.ShortExtension:
 		return []int64{d.SentNs}
+	case judges.Unasked:
+		return []int64{d.SentNs, d.OverNs}
 	case judges.ToldLate:
 		return []int64{d.SentNs, d.EndedNs}
 	case judges.Misled:

@@ -4,6 +4,7 @@ package live
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -157,7 +158,9 @@ func (s *session) look(m *message, l look) {
 			ends[w.words[1]] = strings.EqualFold(w.words[0], "PEXPIRE") || strings.EqualFold(w.words[0], "SET") && len(w.words) > 3
 		}
 		if m != nil && !m.request.Blocks && l.atNs == 0 && !w.script && slices.Equal(w.words, m.request.Words) {
-			l.atNs = at
+			if l.atNs = at; w.database != "0" && s.failed == nil {
+				s.failed = fmt.Errorf("the client of the lock selects database %s, and a live run reads database 0; give the client database 0", w.database)
+			}
 		}
 		if len(w.words) == 3 && !ofSentinels(w.words[1]) && (strings.EqualFold(w.words[0], "PUBLISH") || strings.EqualFold(w.words[0], "SPUBLISH")) {
 			s.published[w.words[1]]++

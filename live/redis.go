@@ -383,7 +383,8 @@ for _, key in ipairs(redis.call('KEYS', ARGV[2])) do
   if kind == 'string' then value = {redis.call('GET', key)}
   elseif kind == 'hash' then value = redis.call('HGETALL', key)
   elseif kind == 'list' then value = redis.call('LRANGE', key, 0, -1)
-  elseif kind == 'set' then value = redis.call('SMEMBERS', key)
+  elseif kind == 'set' then value = redis.call('SORT', key, 'ALPHA')
+  elseif kind == 'set' then value = redis.call('SORT', key, 'ALPHA')
   elseif kind == 'zset' then value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end
   out[#out + 1] = {key, kind, redis.call('PEXPIRETIME', key), value}
 end
@@ -442,10 +443,11 @@ func (s *redisServer) look(glob string) (keys map[string]key, seen []watched, wa
 
 // watched is a command as MONITOR shows it.
 type watched struct {
-	wallNs int64 // the server's wall clock, since 1970
-	from   string
-	script bool // a script ran it
-	words  []string
+	wallNs   int64 // the server's wall clock, since 1970
+	database string
+	from     string
+	script   bool // a script ran it
+	words    []string
 }
 
 // parseMonitor reads a line of MONITOR: +SECONDS.MICROSECONDS [DATABASE ADDRESS] "WORD" ...
@@ -461,7 +463,7 @@ func parseMonitor(line string) (w watched, ok bool) {
 	if !ok1 || !ok2 || err1 != nil || err2 != nil {
 		return w, false
 	}
-	_, w.from, _ = strings.Cut(where, " ")
+	w.database, w.from, _ = strings.Cut(where, " ")
 	w.script = w.from == "lua"
 	w.wallNs = sec*1e9 + usec*1e3
 	for words != "" {
@@ -520,6 +522,8 @@ func (k keyspace) Hash(name string) map[string]string {
 }
 
 func (k keyspace) List(name string) []string { return k.values(name, "list") }
+
+func (k keyspace) Set(name string) []string { return k.values(name, "set") }
 
 func (k keyspace) SortedSet(name string) map[string]float64 {
 	v := k.values(name, "zset")

@@ -55,12 +55,24 @@ var subject = locktest.Subject{
 	Open: func(p *locktest.Process) (locktest.Client, error) { return client{redistest.NewClient(p, 0)}, nil },
 }
 
+// elsewhere is orders in another database.
+func elsewhere() locktest.Subject {
+	s := subject
+	s.Name = "elsewhere"
+	s.Open = func(p *locktest.Process) (locktest.Client, error) {
+		o := redistest.Options(p, 0)
+		o.DB = 3
+		return client{redis.NewClient(o)}, nil
+	}
+	return s
+}
+
 // part is the environment variable that says which part of a test this program plays.
 const part = "LOCKMAIN_PART"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(part) == "program" {
-		lockmain.Main(lockmain.Options{Locks: []locktest.Subject{subject}, Live: live.Player()})
+		lockmain.Main(lockmain.Options{Locks: []locktest.Subject{subject, elsewhere()}, Live: live.Player()})
 	}
 	os.Exit(m.Run())
 }
@@ -137,5 +149,17 @@ func TestAProgramPlaysItsLockLive(t *testing.T) {
 	}
 	if text := rerun(t, "program", dir, "live", "late.yaml", "--runs", "3"); !strings.Contains(text, "misdelete: unlock of a/1 (DEL, ") {
 		t.Errorf("the bug is not seen:\n%s", text)
+	}
+}
+
+func TestALiveRunReadsDatabase0(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "late.yaml"), []byte(strings.ReplaceAll(late, "[orders]", "[elsewhere]")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	want := "the client of the lock selects database 3, and a live run reads database 0; give the client database 0"
+	if text := rerun(t, "program", dir, "live", "late.yaml"); !strings.Contains(text, want) {
+		t.Errorf("%q is missing:\n%s", want, text)
 	}
 }

@@ -411,7 +411,7 @@ func (r *runner) misfit(v play.Verdict) string {
 	if v.Played.Record == nil {
 		return ""
 	}
-	sent, returned, granted, held := false, false, false, false
+	sent, returned, granted, held, token := false, false, false, false, false
 	for _, e := range v.Played.Record.Events {
 		switch {
 		case e.Kind == model.KindSend:
@@ -419,6 +419,7 @@ func (r *runner) misfit(v play.Verdict) string {
 		case e.Kind == model.KindReturn && e.Outcome != model.Waiting:
 			returned = true
 			granted = granted || e.Outcome == model.Granted
+			token = token || e.Token > 0
 		case e.Kind == model.KindState && e.State.Held():
 			held = true
 		}
@@ -434,6 +435,8 @@ func (r *runner) misfit(v play.Verdict) string {
 		return "its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or, if it writes none, another mark of the hold, such as its session or its revision"
 	case granted && !held && r.s.State != nil && v.Scenario.Name == story.Basic[0].Name:
 		return "its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes, and a Lock that wrote none must return an error"
+	case granted && !token && r.lock.Fenced && v.Scenario.Name == story.Basic[0].Name:
+		return "its Lock returns without an error, and its Token then reports that the hold has none; Token must return the token that the lock was granted with, or the lock must have no method Token"
 	}
 	if v.Scenario.Name == story.Basic[0].Name {
 		if why := r.otherLease(v.Played.Record); why != "" {

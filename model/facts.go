@@ -36,6 +36,7 @@ const (
 	FormStuck          Form = "stuck"           // liveness: a call that need not wait did not return
 	FormForgotten      Form = "forgotten"       // liveness: a waiter waited for a free lock
 	FormGhost          Form = "ghost"           // tidy: a thread that does not wait stands in the queue
+	FormUnasked        Form = "unasked"         // tidy: a client took the lock long after its callers had left
 	FormTornQueue      Form = "torn-queue"      // tidy: queue and deadlines have different members
 	FormLeftover       Form = "leftover"        // tidy: something remained after all had left
 	FormLostUpdate     Form = "lost-update"     // workload: two threads worked on the resource at the same time

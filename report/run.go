@@ -103,6 +103,7 @@ type view struct {
 	Left     int        `json:"left_out"`
 	More     int        `json:"more"` // findings that are left out
 	Blame    *Curve     `json:"blame,omitempty"`
+	clocks   []string   // what is wrong with the wall clocks of processes
 }
 
 type lane struct {

@@ -116,12 +116,15 @@ func foundText(v *view) string {
 	return b.String()
 }
 
-// columnsOf returns the head of the table, and a function that makes rows from events.
+// columnsOf returns the head of the table, with the wall clocks that are wrong, and a function that makes rows from events.
 func columnsOf(v *view, c clock) (head string, body func([]event) []string) {
 	cols := choose(v, c)
 	room := textWidth - c.width()
 	width := min(room/len(cols), (room-serverLeast)/max(len(cols)-1, 1))
-	head = strings.Repeat(" ", c.width())
+	for _, line := range v.clocks {
+		head += strings.Repeat(" ", c.width()) + line + "\n"
+	}
+	head += strings.Repeat(" ", c.width())
 	for i, col := range cols {
 		head += pad(Clip(col.name, width-1), width, i == len(cols)-1)
 	}

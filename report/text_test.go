@@ -7,12 +7,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
 	"lockstep/report"
+	"lockstep/scenarios"
 )
 
 func TestTheTextTellsTheStory(t *testing.T) {
@@ -33,6 +35,29 @@ func TestTheTextTellsTheStory(t *testing.T) {
 			t.Fatalf("%q is missing, or comes too soon, in\n%s", want, text)
 		}
 		rest = after
+	}
+}
+
+// A wall clock that is wrong stands above the timeline.
+func TestTheTextTellsOfWrongClocks(t *testing.T) {
+	sc, err := scenarios.Find("misdelete")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const told = "the wall clock of b is up to 10s wrong\n"
+	for _, offset := range []time.Duration{0, -10 * time.Second} {
+		for i, p := range sc.Processes {
+			if p.Name == "b" {
+				sc.Processes[i].WallOffset = scenarios.Duration(offset)
+			}
+		}
+		v := verdictOf(t, sc, "setnx-del")
+		r := report.Run{Scenario: sc.Name, Record: v.Played.Record, Findings: v.Findings}
+		for _, text := range []string{report.Text(r), report.Shortened(r, 12)} {
+			if n := strings.Count(text, "the wall clock of "); n != map[bool]int{true: 1}[offset != 0] || n == 1 && !strings.Contains(text, told) {
+				t.Errorf("with a clock that is %v wrong:\n%s", offset, text)
+			}
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -73,6 +74,9 @@ func (b *builder) plan() {
 		b.v.Lanes = append(b.v.Lanes, l)
 	}
 	for _, p := range b.run.Record.Params.Processes {
+		if p.Skew >= time.Millisecond {
+			b.v.clocks = append(b.v.clocks, fmt.Sprintf("the wall clock of %s is up to %s wrong", p.Name, p.Skew.Round(time.Millisecond)))
+		}
 		for n := 1; n <= p.Threads; n++ {
 			add(lane{Name: model.ThreadName(p.Name, n), Process: p.Name, Kind: laneThread})
 		}

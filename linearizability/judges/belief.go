@@ -142,10 +142,7 @@ func (r *run) believe(lock string) []belief {
 			h.b.to = min(h.b.to, max(h.levels[len(h.levels)-2].to, p.at))
 		case p.isCall:
 		case o.Action.Acquires() && o.Outcome == model.Granted:
-			lease := o.LeaseNs
-			if lease == 0 && r.leased() {
-				lease = int64(r.Record.Params.Watchdog)
-			}
+			lease := r.leaseOf(o)
 			to := r.believedUntil(o.Caller, r.attemptSent(o), lease)
 			if h == nil {
 				h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: o}}
@@ -230,10 +227,25 @@ func (r *run) extensionSent(o *trace.Call) int64 {
 	return at
 }
 
+// leaseOf returns the lease that an acquire asks for, 0: none.
+func (r *run) leaseOf(o *trace.Call) int64 {
+	if o.LeaseNs == 0 && r.leased() {
+		return int64(r.Record.Params.Watchdog)
+	}
+	return o.LeaseNs
+}
+
 // attemptSent returns when the granted attempt of a call left its process. It is the request that began the hold,
-// whoever wrote it: another thread may have handed the lock over.
+// whoever wrote it: another thread may have handed the lock over. If the hold ends one lease after an earlier request of
+// the call ran, that one set its end, and the holder counts from there.
 func (r *run) attemptSent(o *trace.Call) int64 {
 	if c := r.answered(o); c != nil && c.By != nil {
+		set := c.After.ExpiresMs*millisecond - r.leaseOf(o)
+		for _, m := range o.Sent {
+			if m.Executed != nil && m.Executed.AtNs-millisecond < set && set <= m.Executed.AtNs && m.Executed.AtNs < c.AtNs-millisecond {
+				return m.AtNs
+			}
+		}
 		return max(o.AtNs, c.By.AtNs)
 	}
 	if m := r.entered(o); m != nil {

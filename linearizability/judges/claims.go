@@ -122,6 +122,8 @@ func (f Finding) Claims() []Claim {
 	case UndoneGrant:
 		x.at(ClaimBegan, who, d.GrantNs)
 		x.at(ClaimEnded, who, d.EndNs)
+	case Unasked:
+		x.at(ClaimBegan, who, at)
 	case ShortExtension:
 		x.answered(who, model.Extended, at)
 		x.add(Claim{Kind: ClaimHeld, Thread: who, FromNs: at, ExpiresMs: d.EndNs / millisecond})

@@ -15,7 +15,7 @@ type Detail any
 // Details has a value of each type of a detail.
 var Details = []Detail{
 	Overlap{}, Misdelete{}, Unplaceable{}, Miscount{}, Overtaken{},
-	Endless{}, LongLease{}, OutlivesOwner{}, Unrenewed{}, UndoneGrant{}, ShortExtension{}, Untold{}, ToldLate{}, Misled{}, LateRenewal{},
+	Endless{}, LongLease{}, OutlivesOwner{}, Unrenewed{}, UndoneGrant{}, Unasked{}, ShortExtension{}, Untold{}, ToldLate{}, Misled{}, LateRenewal{},
 	Stuck{}, Forgotten{}, LateReturn{}, RepeatedToken{}, StaleToken{}, Traffic{},
 	Leftover{}, Ghost{}, Abandoned{}, TornQueue{}, Unmet{}, Defect{}, Unended{}, WrongResource{},
 }
@@ -118,6 +118,12 @@ type Unrenewed struct {
 	Fault     string // the text of the last fault that met its messages; "": none
 	FaultNs   int64
 	Shortened bool // the fault shortened the lease and met no message
+}
+
+// Unasked is a detail of tidy: a client took the lock long after the last call of its process was over.
+type Unasked struct {
+	Process, Command string
+	SentNs, OverNs   int64
 }
 
 // UndoneGrant is a detail of lease: an acquire itself ended the hold with which it returned.

@@ -149,6 +149,32 @@ func TestMutualExclusion(t *testing.T) {
 			1200 a/1 deliver unlock
 			1200 a/1 return still_held
 			9000 server leave`},
+		{rule: "an earlier request of the call set the end of the lease", record: `
+			0    a/1 invoke lock lease=3000
+			0    a/1 send acquire
+			1    a/1 exec acquire
+			2    a/1 deliver acquire
+			500  a/1 send acquire
+			501  a/1 exec acquire -> a/1 1 3001
+			700  a/1 deliver acquire
+			700  a/1 return granted
+			3002 server expire -> free
+			3100 b/1 takes lease=3000
+			4000 b/1 releases
+			9000 server leave`},
+		{rule: "no request of the call ran a lease before the end", finds: "mutual-exclusion bug: b/1 was granted l at 3.102s while a/1 believed to hold it since 0.700s: its lease had ended at 2.802s", record: `
+			0    a/1 invoke lock lease=3000
+			0    a/1 send acquire
+			1    a/1 exec acquire
+			2    a/1 deliver acquire
+			500  a/1 send acquire
+			501  a/1 exec acquire -> a/1 1 2801
+			700  a/1 deliver acquire
+			700  a/1 return granted
+			2802 server expire -> free
+			3100 b/1 takes lease=3000
+			4000 b/1 releases
+			9000 server leave`},
 		{rule: "for as long as that one lasts", finds: "mutual-exclusion bug: b/1 was granted l at 1.102s while a/1 believed", record: `
 			0    a/1 takes lease=3000
 			500  a/1 takes lease=5000 -> a/1 2 5501

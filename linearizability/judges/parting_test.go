@@ -30,7 +30,7 @@ func TestWhereServerAndClientsPart(t *testing.T) {
 		{name: "its own call, before it returned", record: "0 a/1 invoke lock\n1 a/1 send acquire\n2 a/1 send acquire\n3 a/1 exec acquire nth=2 -> a/1 1 30003\n4 a/1 exec acquire nth=1 -> free\n6 a/1 return granted", ms: 10,
 			want: "0.006s: a/1 believed to hold l, and a command of the very call that took it"},
 		{name: "a grant that nobody heard", record: "0 a/1 invoke lock\n1 a/1 send acquire\n2 a/1 exec acquire -> a/1 1 30002\n2 a/1 lost acquire reply dropped\n5 a/1 return unknown", ms: 10,
-			want: "0.005s: the server held l for a/1, whose call had ended without the grant"},
+			want: "0.005s: the server held l for a/1, which did not believe to hold it"},
 		{name: "a grant of a closed client", record: "0 a close\n0 a/1 invoke lock\n1 a/1 send acquire\n2 a/1 exec acquire -> a/1 1 30002\n5 a/1 return granted", ms: 10,
 			want: "0.005s: the client of a/1 was closed, and was granted l all the same"},
 		{name: "a request that came late", record: "0 a/1 invoke lock\n1 a/1 send acquire\n5 a/1 return busy\n7 a/1 exec acquire -> a/1 1 30007", ms: 10,

@@ -9,13 +9,15 @@ import (
 )
 
 // judgeTidy finds leftovers of a lock. During the run these are entries of the queue whose owner
-// lives and no longer waits (ghosts), and a queue whose deadlines have other members. When all have
-// left and every lease is over, these are keys, entries, channels and goroutines.
+// lives and no longer waits (ghosts), a queue whose deadlines have other members, and clients that take
+// the lock for callers who have left. When all have left and every lease is over, these are keys, entries,
+// channels and goroutines.
 func judgeTidy(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		out = append(out, r.ghosts(lock)...)
 		out = append(out, r.abandoned(lock)...)
+		out = append(out, r.unasked(lock)...)
 	}
 	// A hold without a lease stays, and so do its keys.
 	held := r.Record.Params.Endless && slices.ContainsFunc(r.Locks, func(lock string) bool { return r.StateAt(lock, trace.Never).Held() })
@@ -155,15 +157,14 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	return out
 }
 
-// givenUp reports whether the request that made a change had been given up: its call had returned, or a later request
-// of the call overtook it.
-func givenUp(c *trace.Change) bool {
-	if c == nil || c.Call() == nil {
-		return false
-	}
-	return c.AtNs > c.Call().ReturnedNs() || slices.ContainsFunc(c.Call().Sent, func(m *trace.Command) bool {
-		return m.AtNs > c.By.AtNs && m.Executed != nil && m.Executed.AtNs < c.AtNs
-	})
+// givenUp reports whether a request that made a change had been given up.
+func givenUp(c *trace.Change) bool { return c != nil && c.Call() != nil && cameLate(c.Call(), c.By) }
+
+// cameLate reports whether a request ran when its call had returned, or when a later request of the call had run.
+func cameLate(o *trace.Call, m *trace.Command) bool {
+	return m.Executed != nil && (m.Executed.AtNs > o.ReturnedNs() || slices.ContainsFunc(o.Sent, func(x *trace.Command) bool {
+		return x.AtNs > m.AtNs && x.Executed != nil && x.Executed.AtNs < m.Executed.AtNs
+	}))
 }
 
 // entered returns the threads that are in the queue after a change more often than before.
@@ -207,7 +208,7 @@ func membersOf(s *model.LockState) (queue, deadlines []string) {
 func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 	var out []model.Excuse
 	for _, m := range o.Sent {
-		late := m.Script == model.RoleAcquire && m.Executed != nil && m.Executed.AtNs > o.ReturnedNs()
+		late := m.Script == model.RoleAcquire && cameLate(o, m)
 		if m.Script != model.RoleLeave && m.Executed != nil && !late {
 			continue
 		}
@@ -259,6 +260,38 @@ func (r *run) abandoned(lock string) []Finding {
 			}
 		}
 		out = append(out, f)
+	}
+	return out
+}
+
+// unasked finds holds that begin with a request which a client sent long after the last call of its process on the lock
+// was over, while no thread of the process believed to hold it and no fault had held the process up since: the client
+// went on asking for a caller who had left.
+func (r *run) unasked(lock string) []Finding {
+	var out []Finding
+	for _, c := range r.Changes(lock) {
+		if !c.Started() || c.By == nil || c.By.Process == "" {
+			continue
+		}
+		m, over, wanted := c.By, int64(-1), false
+		for _, o := range r.CallsOn(lock) {
+			if o.Process == m.Process && o.AtNs <= m.AtNs {
+				over = max(over, o.ReturnedNs())
+			}
+		}
+		if over < 0 || m.AtNs-patience <= over {
+			continue
+		}
+		for _, b := range r.beliefs(lock) {
+			wanted = wanted || model.ProcessOf(b.who) == m.Process && b.from <= m.AtNs && m.AtNs <= b.to
+		}
+		for _, x := range r.disturbing(m.Process) {
+			wanted = wanted || x.from <= m.AtNs && over <= x.to
+		}
+		if !wanted {
+			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: c.AtNs, Facts: model.Facts{Form: model.FormUnasked, Lock: lock, Thread: c.After.Owner},
+				Detail: Unasked{Process: m.Process, Command: m.Command, SentNs: m.AtNs, OverNs: over}})
+		}
 	}
 	return out
 }

@@ -34,6 +34,47 @@ func TestTidy(t *testing.T) {
 			9000 server leave`
 	}
 	testJudged(t, []judged{
+		{rule: "a client that takes the lock long after its call is over", lock: anybodys,
+			finds: "tidy bug: b took l at 2.001s with a request (EVAL) that it sent at 2.000s, although its last call had returned at 0.900s", record: `
+			0    a/1 takes lease=9000
+			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001
+			900 b/1 return unknown
+			1500 a/1 releases
+			2000 b/1 send acquire nobody=y
+			2001 b/1 exec acquire -> b/1 1 5001
+			5002 server expire -> free
+			9000 server leave`},
+		{rule: "a client that has just ended a call", lock: anybodys, record: `
+			0    a/1 takes lease=9000
+			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001
+			1000 b/1 return unknown
+			1500 a/1 releases
+			2000 b/1 send acquire nobody=y
+			2001 b/1 exec acquire -> b/1 1 5001
+			5002 server expire -> free
+			9000 server leave`},
+		{rule: "a client that a fault had held up", lock: anybodys, record: `
+			0    a/1 takes lease=9000
+			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001
+			900 b/1 return unknown
+			1500 a/1 releases
+			800  server fault 1 pause of b for 200ms
+			1000 server heal 1
+			2000 b/1 send acquire nobody=y
+			2001 b/1 exec acquire -> b/1 1 5001
+			5002 server expire -> free
+			9000 server leave`},
+		{rule: "a client of which another thread waits", lock: anybodys, record: `
+			0    a/1 takes lease=9000
+			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001
+			900 b/1 return unknown
+			1500 a/1 releases
+			1600 b/2 waits lock -> free
+			2002 b/2 return granted
+			2003 b/2 releases
+			2000 b/1 send acquire nobody=y
+			2001 b/1 exec acquire -> b/2 1 5001
+			9000 server leave`},
 		{rule: "who leaves the queue leaves nothing", lock: fairLock, record: `
 			0    a/1 takes lease=3000
 			500  b/1 waits try_lock_timed wait=500 -> a/1 1 3001 queue=b/1
@@ -63,6 +104,27 @@ func TestTidy(t *testing.T) {
 			400  a/1 takes lease=4000
 			3000 b/1 exec acquire nth=1 -> a/1 1 4401 queue=b/1
 			3500 a/1 releases
+			9000 server leave`},
+		{rule: "a clean-up overtook the command that put it there", lock: fairLock, finds: "tidy limit (waiter away when its turn came): b/1 stands in the queue of l at 1.002s", record: `
+			0    a/1 takes lease=3000
+			500  b/1 invoke try_lock_timed wait=500
+			500  b/1 send acquire
+			500  b/1 hit 1 acquire
+			1000 b/1 send leave
+			1000 b/1 exec leave
+			1001 b/1 exec acquire -> a/1 1 3001 queue=b/1
+			1002 b/1 return unknown
+			2000 a/1 releases -> free
+			9000 server leave`},
+		{rule: "a clean-up came before the command that put it there, and no fault held that up", lock: fairLock, finds: "tidy bug: b/1 stands in the queue of l at 1.001s", record: `
+			0    a/1 takes lease=3000
+			500  b/1 invoke try_lock_timed wait=500
+			500  b/1 send acquire
+			1000 b/1 send leave
+			1000 b/1 exec leave
+			1001 b/1 exec acquire -> a/1 1 3001 queue=b/1
+			1001 b/1 return unknown
+			2000 a/1 releases -> free
 			9000 server leave`},
 		{rule: "a command of its owner is still under way", lock: fairLock, record: `
 			0    a/1 takes lease=3000

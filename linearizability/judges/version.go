@@ -4,10 +4,9 @@ import "lockstep/model"
 
 // Version is the version of the judges. It is raised by hand whenever they find something else in
 // the same record. Results name the version that wrote them.
-const Version = 14
+const Version = 15
 
 // VersionOf returns the oldest version of the judges that find the same as these ones in the records
-// of a lock with those traits. Version 14 knows for fewer requests from which thread they are, tells the places of
-// a thread in a queue apart, and takes an unlock for a reason to ask again, for every lock. A new version belongs
-// here, with the locks to which it matters.
-func VersionOf(model.Traits) int { return 14 }
+// of a lock with those traits. Version 15 finds clients that take a lock for callers who have left, for every lock.
+// A new version belongs here, with the locks to which it matters.
+func VersionOf(model.Traits) int { return 15 }

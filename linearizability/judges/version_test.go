@@ -28,7 +28,7 @@ func TestTheNewestVersionMatters(t *testing.T) {
 // TestTheVersionOfTheJudges fails if the judges find something else in the same records. The
 // sentences do not count: they may be reworded.
 func TestTheVersionOfTheJudges(t *testing.T) {
-	const version, want = 14, "82a76de6e4f39e72"
+	const version, want = 15, "406449618bf2cb89"
 	rng := rand.New(rand.NewPCG(20, 9))
 	sum := sha256.New()
 	said := map[string]int{}

@@ -252,6 +252,33 @@ func turns(name string, all bool) locktest.Subject {
 		func(l *watched, turn chan struct{}) locktest.Lock { return &inTurn{l, turn, all} })
 }
 
+// polling is a lock that tries in a goroutine until it has the lock or its caller has left.
+type polling struct {
+	setnx
+	goesOn bool // it tries on when its caller has left: a bug
+}
+
+func (l *polling) Lock(ctx context.Context) error {
+	polls, stop := context.WithCancel(ctx)
+	if l.goesOn {
+		polls, stop = context.WithTimeout(context.WithoutCancel(ctx), 2*lease)
+	}
+	done := make(chan error, 1)
+	go func() {
+		defer stop()
+		done <- l.setnx.Lock(polls)
+	}()
+	if !l.goesOn {
+		return <-done
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // classics are locks with a failure for which locks are known, each with its neighbour without it.
 var classics = []struct {
 	wrong, right   locktest.Subject
@@ -260,8 +287,8 @@ var classics = []struct {
 	{renewedSubject("renews in two commands", func(l *watched) locktest.Lock { l.bare, l.asks = true, true; return l }),
 		renewedSubject("renews in one command", func(l *watched) locktest.Lock { return l }),
 		"other-holder-before-request-2-of-a-renewal", "breaks misdelete: renew of a/1 (PEXPIRE, "},
-	{fencedSubject("draws its token before it waits", true),
-		fencedSubject("draws its token with the lock", false),
+	{fencedSubject("draws its token before it waits", true, false),
+		fencedSubject("draws its token with the lock", false, false),
 		"other-hold-before-request-2-of-an-acquire", "breaks fencing: a/1 was told the token 1 "},
 	{unrenewed("watches without a transaction", each(func(l setnx) locktest.Lock { return &watching{l, true} })),
 		unrenewed("watches with a transaction", each(func(l setnx) locktest.Lock { return &watching{l, false} })),
@@ -289,6 +316,9 @@ var classics = []struct {
 		func(l *watched, last *atomic.Pointer[watched]) locktest.Lock { return lonely{l, last} }),
 		renewedSubject("renews each hold of a process", func(l *watched) locktest.Lock { return l }),
 		"hold-of-three-leases", "breaks mutual-exclusion: b/1 was granted "},
+	{unrenewed("tries on when its caller has left", each(func(l setnx) locktest.Lock { return &polling{l, true} })),
+		unrenewed("stops when its caller leaves", each(func(l setnx) locktest.Lock { return &polling{l, false} })),
+		"try-that-gave-up", "breaks tidy: b took orders at "},
 }
 
 func init() {

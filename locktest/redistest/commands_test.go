@@ -2,11 +2,13 @@ package redistest_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -269,4 +271,74 @@ func TestAReleaseLacksTheCommandsOfALaterOne(t *testing.T) {
 	}) {
 		t.Errorf("answers: %q", errs)
 	}
+}
+
+// database is a lock whose client selects a database.
+func database(name string, of func(p *locktest.Process) int) locktest.Subject {
+	s := subjectOf(name, false)
+	s.Open = func(p *locktest.Process) (locktest.Client, error) {
+		o := redistest.Options(p, 0)
+		o.DB = of(p)
+		return client{rdb: redis.NewClient(o)}, nil
+	}
+	return s
+}
+
+func init() {
+	wrong["uses two databases"] = database("uses two databases", func(p *locktest.Process) int {
+		return map[string]int{"a": 3}[p.Name()]
+	})
+}
+
+// A lock may be in any database. A world has one.
+func TestADatabase(t *testing.T) {
+	locktest.Run(t, database("database 3", func(*locktest.Process) int { return 3 }), locktest.Options{Runs: longtest.Size(t, 40, 400), Profile: "orderly"})
+	text, passed := outcome(t, t.TempDir(), "uses two databases", nil, "-lockstep.runs=1")
+	if passed {
+		t.Errorf("it passed:\n%s", text)
+	}
+	mustContain(t, text, "uses two databases cannot be judged: ", "a command in database ", " beside commands in database ")
+}
+
+// member is a lock whose holder is the member of a set.
+type member struct{ setnx }
+
+var (
+	join = redis.NewScript(`
+if redis.call("exists", KEYS[1]) == 1 then return 0 end
+redis.call("sadd", KEYS[1], ARGV[1])
+return redis.call("pexpire", KEYS[1], ARGV[2])`)
+	part = redis.NewScript(`return redis.call("srem", KEYS[1], ARGV[1])`)
+)
+
+func (l *member) TryLock(ctx context.Context) (bool, error) {
+	value := rand.Text()
+	n, err := join.Run(ctx, l.rdb, []string{l.name}, value, lease.Milliseconds()).Int()
+	if n == 1 {
+		l.value = value
+	}
+	return n == 1, err
+}
+
+func (l *member) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
+
+func (l *member) Unlock(ctx context.Context) error {
+	n, err := part.Run(ctx, l.rdb, []string{l.name}, l.value).Int()
+	if err == nil && n == 0 {
+		return locktest.ErrNotHeld
+	}
+	return err
+}
+
+// State may read the members of a set, also after a failover.
+func TestALockInASet(t *testing.T) {
+	s := onCommands("set", redistest.Servers(1), func(l setnx) locktest.Lock { return &member{l} })
+	s.State = func(at locktest.Snapshot, lock string) *locktest.State {
+		keys := redistest.Keys(at, 0)
+		if holders := keys.Set(lock); len(holders) > 0 {
+			return &locktest.State{Owner: holders[0], Expires: time.Duration(keys.ExpiresMs(lock)) * time.Millisecond}
+		}
+		return nil
+	}
+	locktest.Run(t, s, locktest.Options{Runs: longtest.Size(t, 40, 400), Profile: "orderly"})
 }

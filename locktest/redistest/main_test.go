@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 		case "no open":
 			s.Open = nil
 		case "fenced":
-			s = fencedSubject(name, false)
+			s = fencedSubject(name, false, false)
 		}
 		lockmain.Main(lockmain.Options{Locks: []locktest.Subject{s}})
 		return

@@ -541,6 +541,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"State reads another key":                        {"State reads another key cannot be judged: its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes"},
 		"State names no owner":                           {"State names no owner cannot be judged: its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or"},
 		"State names no owner of a hold without end":     {"its State returns a hold without an Owner"},
+		"tells no token":                                 {"tells no token cannot be judged: its Lock returns without an error, and its Token then reports that the hold has none"},
 		"State reads another key, and never returns nil": {"its State shows no hold; State must read the key that the lock writes, and a Lock that wrote none must return an error"},
 		"has another lease":                              {"has another lease cannot be judged: its Lease is 1m0s, and its State shows holds that last for 5s; give it the Lease for which the lock asks"},
 		"has a short lease":                              {"has a short lease cannot be judged: its Lease is 3s, and its State shows holds that last for 5s"},
@@ -842,7 +843,8 @@ func init() {
 	wrong["tells after an error"] = renewedSubject("tells after an error", func(l *watched) locktest.Lock { l.quit = true; return telling{l} })
 	wrong["gives up at half of the lease"] = renewedSubject("gives up at half of the lease", func(l *watched) locktest.Lock { return timid{l} })
 	wrong["tells nothing"] = renewedSubject("tells nothing", func(l *watched) locktest.Lock { return mute{l} })
-	wrong["draws its token too early"] = fencedSubject("draws its token too early", true)
+	wrong["draws its token too early"] = fencedSubject("draws its token too early", true, false)
+	wrong["tells no token"] = fencedSubject("tells no token", false, true)
 	wrong["extends nothing"] = extendedSubject("extends nothing", "")
 	wrong["extends another's hold"] = extendedSubject("extends another's hold", anybodysExpire)
 	wrong["takes it by extending it"] = extendedSubject("takes it by extending it", setAgain)

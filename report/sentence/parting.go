@@ -11,7 +11,7 @@ import (
 // partings are the sentences about the kinds: %[1]s is the thread and %[2]s the lock.
 var partings = map[judges.PartingKind]string{
 	judges.PartedLate:       "a request of %[1]s came when its call was over, and the server gave %[1]s a hold on %[2]s that no client knows of",
-	judges.PartedUnheard:    "the server held %[2]s for %[1]s, whose call had ended without the grant",
+	judges.PartedUnheard:    "the server held %[2]s for %[1]s, which did not believe to hold it",
 	judges.PartedClosed:     "the client of %[1]s was closed, and was granted %[2]s all the same",
 	judges.PartedExpired:    "the lease of %[1]s on %[2]s ended while it believed to hold it",
 	judges.PartedByFault:    "a fault took %[2]s from %[1]s, which believed to hold it",

@@ -205,6 +205,8 @@ func detail(f judges.Finding) string {
 			return text + "and does not wait"
 		}
 		return text + "although " + returned(d.Call, d.Outcome, d.ReturnNs)
+	case judges.Unasked:
+		return fmt.Sprintf("%s took %s at %s with a request (%s) that it sent at %s, although its last call had returned at %s", d.Process, lock, when, d.Command, at(d.SentNs), at(d.OverNs))
 	case judges.Abandoned:
 		return fmt.Sprintf("%s stands in the queue of %s to the end; it was gone at %s", who, lock, at(d.GoneNs))
 	case judges.TornQueue:

@@ -122,6 +122,14 @@ var plainest = []Story{
   b/1: [{at: {0.2}}, {try_lock: {name: orders, want: [busy, unknown]}}]`,
 	},
 	{
+		Name: "try-that-gave-up", applies: always,
+		About:     "A try with a bounded wait ends while another has the lock, and nobody asks for the lock when it is free. Its client must not take it.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.8}}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {try_lock: {name: orders, wait: {0.1}}}]`,
+	},
+	{
 		Name: "slow-network", applies: leased,
 		About:     "Every message takes a tenth of the lease, so that a hold is a good part over when its holder learns of it.",
 		processes: "{a: {}, b: {}}",

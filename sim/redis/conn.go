@@ -27,8 +27,7 @@ type conn struct {
 	shards     []string     // the sharded channels with a subscription of this connection, in order
 	multi      *transaction // nil outside of MULTI and EXEC
 	watches    bool         // a key is watched
-	elsewhere  bool         // the connection has selected a database
-	database   int          // its number
+	database   int          // the number of the database that the connection has selected
 	seen       int64        // the number of writes up to the connection's last command
 	waits      *wait        // the WAIT that blocks the connection, or nil
 	blocked    *blocked     // the command that waits for a key, or nil

@@ -17,6 +17,7 @@ type Keyspace interface {
 	String(key string) (string, bool)
 	Hash(key string) map[string]string
 	List(key string) []string
+	Set(key string) []string // its members in order
 	SortedSet(key string) map[string]float64
 	// ExpiresMs is the last millisecond since the start in which the key lives, as State.Expires of package
 	// locktest wants it: a key that is set at 0 for 8 seconds gives 8000;
@@ -55,6 +56,15 @@ func (s *Server) List(key string) []string {
 		return nil
 	}
 	return slices.Clone(l) // miniredis returns its own list, which later commands change
+}
+
+// Set implements Keyspace.
+func (s *Server) Set(key string) []string {
+	members, err := s.m.SMembers(key)
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(slices.Values(members))
 }
 
 // SortedSet implements Keyspace.
@@ -124,7 +134,7 @@ func (s *Server) copyKey(k string) (v saved, ok bool) {
 	case "zset":
 		v.zset = s.SortedSet(k)
 	case "set":
-		v.list, _ = s.m.SMembers(k)
+		v.list = s.Set(k)
 	case "stream":
 		entries, _ := s.m.Stream(k)
 		v.stream = slices.Clone(entries) // miniredis returns its own entries, which later commands move

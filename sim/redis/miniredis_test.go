@@ -31,7 +31,6 @@ func TestALaterRunFindsNothingOfAnEarlierOne(t *testing.T) {
 		{"a subscription", [][]string{{"SUBSCRIBE", "ch"}}, true},
 		{"a pattern", [][]string{{"PSUBSCRIBE", "c*"}}, true},
 		{"another database", [][]string{{"SELECT", "3"}, {"SET", "k", "v"}}, false},
-		{"another place of a database", [][]string{{"SET", "k", "v"}, {"SWAPDB", "0", "3"}}, false},
 		{"a key that is watched", [][]string{{"WATCH", "k"}}, false},
 	} {
 		idleMiniredis.list = nil

@@ -67,7 +67,6 @@ MULTI;SET k v;DEL k;EXEC
 MULTI;SET k v;DISCARD
 EVAL "redis.call('set',KEYS[1],1,'px',50000) return redis.call('del',KEYS[1])" 1 k
 EVAL "local r = redis r.call('set',KEYS[1],1) return r.call('del',KEYS[1])" 1 k
-SELECT 3;SET k v;DEL k;SELECT 0
 SET k v;GET k;EXISTS k;TTL k
 LPUSH k 1
 FLUSHALL
@@ -82,6 +81,10 @@ func TestKeyspaceNotificationsAreThoseOfRedis(t *testing.T) {
 		list = append(list, line{"p", change}, line{"s", "PING"})
 	}
 	sameAsRedis(t, list, func(reply string) string { return reply })
+	sameAsRedis(t, []line{
+		{"p", "SELECT 3;CONFIG SET notify-keyspace-events AKE"}, {"s", "PSUBSCRIBE *"}, {"p", "SET k v;EXPIRE k 100;DEL k"}, {"s", "PING"},
+		{"p", "SELECT 16;SELECT -1;SELECT;SELECT 3 4;SET k w;MULTI;SELECT 3;GET k;EXEC"}, {"s", "PING"},
+	}, func(reply string) string { return reply })
 }
 
 // An expiry is published at the instant at which the key is gone, and one that falls into a stall when it ends.

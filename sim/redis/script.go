@@ -118,7 +118,7 @@ const isConstant = 1 << 8
 // eval runs the EVAL or EVALSHA of a client on a pooled state. It reports false when
 // miniredis must run it.
 func (s *Server) eval(peer *mserver.Peer, cmd string, args []string) bool {
-	if c := s.executing.conn; s.noShortcuts || c.subscribes || c.elsewhere || len(args) < 2 {
+	if c := s.executing.conn; s.noShortcuts || c.subscribes || len(args) < 2 {
 		return false
 	}
 	var sc *script

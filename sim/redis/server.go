@@ -3,6 +3,7 @@ package redis
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -86,6 +87,7 @@ type Server struct {
 	passing   bool            // the next command goes to miniredis as it is
 	notify    notifications   // the keyspace notifications that are on
 	libraries []*library      // by name
+	chosen    *int            // the number of the database with the data; nil: no command needed one yet
 	met       map[string]bool // what is not simulated and has been recorded
 }
 
@@ -218,6 +220,11 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 	switch {
 	case direct && !s.inQueue && (c.multi == nil && onlyListens(c, cmd, args) || s.transact(c, cmd, args)):
 		return true
+	case cmd == "SELECT":
+		return s.choose(peer, direct, args)
+	case s.elsewhere(c, k, cmd):
+		peer.WriteError(s.unsimulated(fmt.Sprintf("a command in database %d beside commands in database %d", c.database, *s.chosen)))
+		return true
 	case cmd == "SET" && len(args) > 3 && slices.ContainsFunc(args[2:], isCondition) && s.setIf(peer, args):
 		return true
 	}
@@ -240,11 +247,6 @@ func (s *Server) hook(peer *mserver.Peer, cmd string, args ...string) bool {
 		s.load()
 	case cmd == "EVALSHA_RO":
 		s.load()
-	case cmd == "SELECT":
-		c.elsewhere = true
-		if n, err := strconv.Atoi(strings.Join(args, "")); err == nil {
-			c.database = n
-		}
 	case cmd == "SCRIPT" && len(args) == 2 && strings.EqualFold(args[0], "LOAD"):
 		scriptOf(args[1])
 	}
