@@ -180,7 +180,7 @@ func TestBadLocksAreExplained(t *testing.T) {
 	for name, want := range wants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=15")
+			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=30")
 			if passed {
 				t.Errorf("it passed:\n%s", text)
 			}
