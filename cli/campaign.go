@@ -16,9 +16,6 @@ import (
 	"lockstep/linearizability/judges"
 )
 
-// ShrinkBudget limits the runs that shrinking one failure takes.
-const ShrinkBudget = 600
-
 // campaigning is a campaign that a command plays.
 type campaigning struct {
 	*explore.Campaign
@@ -162,7 +159,7 @@ func conclude(a *frame.App, t Timing, s *explore.Shrinking, told *exploreProgres
 	if watch != nil {
 		watch.Small()
 	}
-	s.Budget, s.Program, s.Stop, s.Until = ShrinkBudget, frame.SimrunInFiles(), t.hard, t.Until
+	s.Budget, s.Program, s.Stop, s.Until = a.ShrinkBudget(), frame.SimrunInFiles(), t.hard, t.Until
 	s.Player = func() (explore.Player, error) { return Player(t.hard, s.Plan) }
 	s.Died = func(t explore.ShrinkTask, err error) {
 		a.Warn("the failure of run %d (seed %d) stays as it was found, since each process that made it small ended; the last one: %v", t.Run.Index, t.Run.Seed, err)

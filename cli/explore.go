@@ -121,7 +121,7 @@ func coverScenario(a *frame.App, p explore.Plan, given *pflag.FlagSet, w planWor
 	begun := time.Now()
 	playing, end := context.WithCancel(stop)
 	defer end()
-	o, small, err := explore.Cover(playing, a.Host, p, s, ShrinkBudget, frame.SimrunInFiles(), expired, func(p explore.Progress) {
+	o, small, err := explore.Cover(playing, a.Host, p, s, a.ShrinkBudget(), frame.SimrunInFiles(), expired, func(p explore.Progress) {
 		told.played(p)
 		told.show()
 		if spent := time.Since(begun); limit > 0 && spent >= limit-shrinkTime(limit, spent, p) {

@@ -312,7 +312,7 @@ func TestTheWordsOfWhatWasNotTried(t *testing.T) {
 
 func TestTheWordsOfWhatShrinkingCosts(t *testing.T) {
 	const want = "4 of 5 failures small, each within 600 runs of smaller scenarios, 10s at most; a failure of a run of more than 40000 steps stays as it was found"
-	if got := shrinkingCost(explore.ShrinkProgress{Done: 1, Begun: 2, Of: 5}, ShrinkBudget, ", 10s at most"); got != want {
+	if got := shrinkingCost(explore.ShrinkProgress{Done: 1, Begun: 2, Of: 5}, frame.Means{}.ShrinkBudget(), ", 10s at most"); got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 }

@@ -119,11 +119,9 @@ func TestPages(t *testing.T) {
 		{"pages that share a file", pagesThatShareAFile},
 		{"the title of a page", theTitleOfAPage},
 		{"findings are whole", findingsAreWhole},
-		{"arrows end where they belong", arrowsEndWhereTheyBelong},
 		{"the instants of a short run", theInstantsOfAShortRun},
 		{"the graph of a campaign", theGraphOfACampaign},
 		{"the index on a small screen", theIndexOnASmallScreen},
-		{"a long run is cut around the finding", aLongRunIsCutAroundTheFinding},
 		{"a long run on a site", aLongRunOnASite},
 		{"the index", theIndex},
 		{"a served index follows its folder", theServedIndex},
@@ -193,8 +191,27 @@ func thePageOfAStory(t *testing.T, chromium context.Context) {
 			if !strings.Contains(selected, "▶") {
 				t.Errorf("the list's line is %q", selected)
 			}
+			arrowsEndWhereTheyBelong(t, p)
 			p.Quiet()
 		})
+	}
+}
+
+// An arrow ends on the lane of its own thread, watchdog or server, or between two lanes.
+func arrowsEndWhereTheyBelong(t *testing.T, p *browsertest.Tab) {
+	t.Helper()
+	p.Script(`view(first(), last()); draw()`)
+	p.Looks(func(at string) {
+		got := browsertest.Eval[[]string](p, `drawn.filter(d => ["message", "lost", "unanswered"].includes(d.kind)).filter(d => {
+			const on = geometry.findLastIndex(o => o && d.y2 > o.y && d.y2 < o.y + o.h);
+			return on >= 0 && D.lanes[on].kind !== "server" && !d.text.includes(" of " + D.lanes[on].name + ",");
+		}).map(d => d.text)`)
+		if len(got) > 0 {
+			t.Errorf("%s: these end on the lane of another: %q", at, got)
+		}
+	})
+	if n := browsertest.Eval[int](p, `drawn.filter(d => ["message", "lost"].includes(d.kind)).length`); n < 5 {
+		t.Errorf("only %d arrows are drawn", n)
 	}
 }
 
@@ -664,27 +681,6 @@ func findingsAreWhole(t *testing.T, chromium context.Context) {
 	p.Quiet()
 }
 
-// An arrow ends on the lane of its own thread, watchdog or server, or between two lanes.
-func arrowsEndWhereTheyBelong(t *testing.T, chromium context.Context) {
-	for _, s := range stories {
-		p := open(t, chromium, html(t, played(t, s.scenario, s.lock)))
-		p.Script(`view(first(), last()); draw()`)
-		p.Looks(func(at string) {
-			got := browsertest.Eval[[]string](p, `drawn.filter(d => ["message", "lost", "unanswered"].includes(d.kind)).filter(d => {
-				const on = geometry.findLastIndex(o => o && d.y2 > o.y && d.y2 < o.y + o.h);
-				return on >= 0 && D.lanes[on].kind !== "server" && !d.text.includes(" of " + D.lanes[on].name + ",");
-			}).map(d => d.text)`)
-			if len(got) > 0 {
-				t.Errorf("%s, %s: these end on the lane of another: %q", s.scenario, at, got)
-			}
-		})
-		if n := browsertest.Eval[int](p, `drawn.filter(d => ["message", "lost"].includes(d.kind)).length`); n < 5 {
-			t.Errorf("%s: only %d arrows are drawn", s.scenario, n)
-		}
-		p.Quiet()
-	}
-}
-
 // The page of a run has as many decimals as its text.
 func theInstantsOfAShortRun(t *testing.T, chromium context.Context) {
 	for want, instants := range map[string][]int64{
@@ -792,32 +788,7 @@ func long(events int) report.Run {
 	}
 }
 
-func aLongRunIsCutAroundTheFinding(t *testing.T, chromium context.Context) {
-	var b bytes.Buffer
-	if err := report.WriteHTML(&b, long(200_000), nil); err != nil {
-		t.Fatal(err)
-	}
-	if b.Len() > 2<<20 {
-		t.Errorf("the page has %d bytes", b.Len())
-	}
-	p := open(t, chromium, b.Bytes())
-	if got := p.Text("#cut"); !strings.Contains(got, "200000 events") || !strings.Contains(got, "left out") {
-		t.Errorf("the page says %q", got)
-	}
-	p.Do(chromedp.Click(chromedp.CSS(".go")))
-	if !browsertest.Eval[bool](p, inView+`("misdelete")`) {
-		t.Error("the finding is not in view")
-	}
-	if got := p.Text("#events li[aria-selected=true]"); !strings.Contains(got, "▶") {
-		t.Errorf("the line is %q", got)
-	}
-	if got := p.Text("#events .gap"); !strings.Contains(got, "events left out") {
-		t.Errorf("the list says %q", got)
-	}
-	p.Quiet()
-}
-
-// A run of 200 000 events is a page of a site like any other: a reader comes to it from the
+// A run of 200 000 events is cut around the finding, and is a page of a site like any other: a reader comes to it from the
 // front page, steps through it, filters it and goes back.
 func aLongRunOnASite(t *testing.T, chromium context.Context) {
 	repository := t.TempDir()
@@ -851,13 +822,16 @@ func aLongRunOnASite(t *testing.T, chromium context.Context) {
 		}
 	}
 	follow("main p a")
-	if got := p.Text("#cut"); !strings.Contains(got, "200000 events") {
+	if got := p.Text("#cut"); !strings.Contains(got, "200000 events") || !strings.Contains(got, "left out") {
 		t.Errorf("the page says %q", got)
 	}
 	chosen := func() string { return p.Text("#events li[aria-selected=true]") }
 	p.Do(chromedp.Click(chromedp.CSS(".go")))
 	if got := chosen(); !strings.Contains(got, "▶") || !browsertest.Eval[bool](p, inView+`("misdelete")`) {
 		t.Errorf("the button goes to %q", got)
+	}
+	if got := p.Text("#events .gap"); !strings.Contains(got, "events left out") {
+		t.Errorf("the list says %q", got)
 	}
 	found := chosen()
 	p.Do(chromedp.Focus(chromedp.CSS("#chart")))
@@ -883,6 +857,16 @@ func aLongRunOnASite(t *testing.T, chromium context.Context) {
 		t.Errorf("the way back leads to %q", got)
 	}
 	p.Quiet()
+}
+
+func TestALongRunFitsInTwoMegabytes(t *testing.T) {
+	var b bytes.Buffer
+	if err := report.WriteHTML(&b, long(200_000), nil); err != nil {
+		t.Fatal(err)
+	}
+	if b.Len() > 2<<20 {
+		t.Errorf("the page has %d bytes", b.Len())
+	}
 }
 
 func TestTwoThousandEventsFitInTwoMegabytes(t *testing.T) {

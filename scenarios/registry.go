@@ -51,7 +51,11 @@ func All() ([]*Scenario, error) {
 	registry.Unlock()
 	var all []*Scenario
 	for _, c := range collections {
-		loaded, err := c.load()
+		load := c.load
+		if c.name == builtinName {
+			load = builtin
+		}
+		loaded, err := load()
 		if err != nil {
 			return nil, err
 		}
@@ -189,12 +193,12 @@ func Find(nameOrFile string) (*Scenario, error) {
 	if _, there := os.Stat(nameOrFile); !errors.Is(there, fs.ErrNotExist) || strings.ContainsAny(nameOrFile, "./\\") {
 		return nil, err
 	}
-	builtin, err := collection{builtinName, builtinFiles()}.load()
+	lockless, err := builtin()
 	if err != nil {
 		return nil, err
 	}
-	if i := slices.IndexFunc(builtin, func(sc *Scenario) bool { return sc.Name == nameOrFile }); i >= 0 {
-		return builtin[i], nil
+	if i := slices.IndexFunc(lockless, func(sc *Scenario) bool { return sc.Name == nameOrFile }); i >= 0 {
+		return lockless[i], nil
 	}
 	return nil, &UnknownError{Name: nameOrFile, Meant: nearest.Near(nameOrFile, names), Known: len(names)}
 }

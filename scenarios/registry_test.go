@@ -132,3 +132,31 @@ expect: {other: held, setnx-del: {bug: [misdelete]}}
 		}
 	}
 }
+
+// Whoever gets a built-in scenario may change it, and a subject that is registered later may be
+// a lock of built-in scenarios.
+func TestBuiltinScenariosAreParsedOncePerSetOfSubjects(t *testing.T) {
+	first, err := Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, name := parsed.all[0], first[0].Name
+	first[0].Name, first[0].Locks[0] = "changed", "changed"
+	again, err := Builtin()
+	if err != nil || again[0].Name != name || again[0].Locks[0] == "changed" {
+		t.Errorf("a change of a scenario reached the next reader: %s of %v, %v", again[0].Name, again[0].Locks, err)
+	}
+	if parsed.all[0] != kept {
+		t.Error("they were parsed again, with the same subjects")
+	}
+	known, err := subject.Find("setnx-del")
+	if err != nil {
+		t.Fatal(err)
+	}
+	further := *known
+	further.Name, further.Unlisted = "setnx-del-for-a-test", true
+	subject.Register(&further)
+	if _, err := Builtin(); err != nil || parsed.all[0] == kept {
+		t.Errorf("they were not parsed again, with another subject: %v", err)
+	}
+}

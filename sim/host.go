@@ -270,16 +270,21 @@ func ownPlace(stack string) string {
 
 // stacks returns the stacks of all goroutines, the caller's first.
 func stacks() string {
-	for size := 64 << 10; ; size *= 4 {
+	// Where the buffer is too small, the runtime goes on through all stacks, and writes nothing.
+	for size := max(64<<10, 2*int(stacksBefore.Load())); ; size *= 4 {
 		buf := stackSpace.take(size)
 		n := runtime.Stack(buf, true)
 		text := string(buf[:n])
 		stackSpace.giveBack(buf)
 		if n < size {
+			stacksBefore.Store(int64(n))
 			return text
 		}
 	}
 }
+
+// stacksBefore is the length of the text that stacks returned last.
+var stacksBefore atomic.Int64
 
 // stackSpace is the memory into which stacks writes. eventSpace is the memory of the record of a
 // run.

@@ -3,6 +3,7 @@
 package frame
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -70,7 +71,12 @@ type Means struct {
 	Own []string
 	// Others are the locks that the program in peers/ has and this program lacks.
 	Others []Other
+	// Shrinking is the number of runs that making one failure small may take; 0: 600.
+	Shrinking int
 }
+
+// ShrinkBudget limits the runs that shrinking one failure takes.
+func (m Means) ShrinkBudget() int { return cmp.Or(m.Shrinking, 600) }
 
 // An Other is a lock of another program.
 type Other struct {

@@ -239,6 +239,11 @@ func halved(runs int, each, all time.Duration) int {
 // Of surveys one lock in this process. The lock must be registered. spent returns the
 // processor time of this process so far; it may be nil if the options have no limit of it.
 func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) (Lock, error) {
+	return surveyOf(h, l, o, spent, Campaigns())
+}
+
+// surveyOf is Of with these campaigns only.
+func surveyOf(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration, names []string) (Lock, error) {
 	out := Lock{Name: l.Name, About: l.About, Advice: l.Advice, Policy: l.Policy, ServerFaults: draw.ServerFaults(l), Recordings: map[string]string{}}
 	runs, err := fitting(h, l, o, spent)
 	if err != nil {
@@ -252,7 +257,7 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 		}
 	}
 	small := map[string]int{} // the size of the failure, by its recording
-	for _, name := range Campaigns() {
+	for _, name := range names {
 		if class := draw.Class(name); name != NoFaults && name != Stories && !draw.Meets(l, class) {
 			reason := "no server of the lock has a fault of this class"
 			if class == draw.ClassWatchdog && l.NoWatchdog {

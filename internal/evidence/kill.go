@@ -254,7 +254,7 @@ func killer(a *frame.App, args []string) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		small, err := player.Shrink(explore.ShrinkTask{Run: found.Run, Failed: found.Failed, Budget: cli.ShrinkBudget, Program: frame.SimrunInFiles()})
+		small, err := player.Shrink(explore.ShrinkTask{Run: found.Run, Failed: found.Failed, Budget: a.ShrinkBudget(), Program: frame.SimrunInFiles()})
 		if err != nil {
 			return 0, err
 		}

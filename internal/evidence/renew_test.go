@@ -17,6 +17,7 @@ import (
 	"lockstep/cli/livetest"
 	"lockstep/explore"
 	"lockstep/internal/filetest"
+	"lockstep/internal/longtest"
 	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/scenarios/subject"
@@ -90,7 +91,7 @@ func littleResults(t *testing.T) {
 func playLittleResults(t *testing.T) {
 	t.Helper()
 	for folder, args := range map[string][]string{
-		"r/explore/one":    {"--faults", "pause", "--runs", "40"},
+		"r/explore/one":    {"--faults", "pause", "--runs", "12"},
 		"r/exhaustive/two": {"--strategy", "exhaustive"},
 	} {
 		if code, _, stderr := call(t, append([]string{"explore", "--lock", "setnx-del", "--out", folder}, args...)...); code != frame.ExitOK && code != frame.ExitUnexpected {
@@ -188,14 +189,14 @@ func TestResultsGoOnWhereTheyWereStopped(t *testing.T) {
 // call with more runs do no harm.
 func TestResultsOfFewerRuns(t *testing.T) {
 	littleResults(t)
-	if code, _, stderr := call(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "30", "--out", "r/.renewing/explore/one"); code != frame.ExitOK && code != frame.ExitUnexpected {
+	if code, _, stderr := call(t, "explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "11", "--out", "r/.renewing/explore/one"); code != frame.ExitOK && code != frame.ExitUnexpected {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
 	want := filetest.Contents(t, "r/exhaustive/two")
-	if code, _, stderr := call(t, append(campaigns, "--runs", "20")...); code != frame.ExitOK {
+	if code, _, stderr := call(t, append(campaigns, "--runs", "10")...); code != frame.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	if plan, _, err := explore.ReadCampaign("r/explore/one"); err != nil || plan.Runs != 20 {
+	if plan, _, err := explore.ReadCampaign("r/explore/one"); err != nil || plan.Runs != 10 {
 		t.Errorf("%d runs, error %v", plan.Runs, err)
 	}
 	same(t, filetest.Contents(t, "r/exhaustive/two"), want)
@@ -214,10 +215,10 @@ func TestResultsOfAnOlderStrategy(t *testing.T) {
 		t.Fatal("the plan does not name its strategy")
 	}
 	filetest.Write(t, file, older)
-	if code, _, stderr := call(t, "results", "r", "--only", "explore/one", "--runs", "20"); code != frame.ExitOK {
+	if code, _, stderr := call(t, "results", "r", "--only", "explore/one", "--runs", "10"); code != frame.ExitOK {
 		t.Fatalf("exit %d: %s", code, stderr)
 	}
-	if plan, _, err := explore.ReadCampaign("r/explore/one"); err != nil || plan.Strategy != explore.DefaultStrategy || plan.Runs != 20 {
+	if plan, _, err := explore.ReadCampaign("r/explore/one"); err != nil || plan.Strategy != explore.DefaultStrategy || plan.Runs != 10 {
 		t.Errorf("the plan is %+v, error %v", plan, err)
 	}
 }
@@ -472,15 +473,24 @@ func TestALivePartIsWrittenWithItsVersions(t *testing.T) {
 		t.Errorf("exit %d after %d runs: %s", code, live.Runs, stderr)
 	}
 	live.Lacks = nil
-	if code, _, stderr := call(t, "results", "r", "--only", "agreement-ports"); code != frame.ExitOK {
-		t.Fatalf("exit %d: %s", code, stderr)
+	parts := []struct {
+		name, end, row string
+		rows           int
+	}{
+		{"agreement-planted", "| 2 of 2 | 0 of 2 |\n", "| unlock-by-anyone | redisson@4.7.0 | ", 60},
+		{"agreement-ports", "1 of 1 |\n", "| misdelete | redisson@3.4.2 | held |", 350},
 	}
-	page, err := os.ReadFile("r/agreement-ports.md")
-	if rows := strings.Count(string(page), "1 of 1 |\n"); err != nil || rows < 350 || !strings.Contains(string(page), "| misdelete | redisson@3.4.2 | held |") {
-		t.Errorf("%v: %d rows in\n%s", err, rows, page)
-	}
-	if _, out, stderr := call(t, "results", "r", "--check", "--only", "agreement-ports"); !strings.HasPrefix(out, "0 of 1 parts are older") {
-		t.Errorf("%s%s", out, stderr)
+	for _, p := range parts[:longtest.Size(t, 1, len(parts))] {
+		if code, _, stderr := call(t, "results", "r", "--only", p.name); code != frame.ExitOK {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		page, err := os.ReadFile("r/" + p.name + ".md")
+		if rows := strings.Count(string(page), p.end); err != nil || rows < p.rows || !strings.Contains(string(page), p.row) {
+			t.Errorf("%v: %d rows in\n%s", err, rows, page)
+		}
+		if _, out, stderr := call(t, "results", "r", "--check", "--only", p.name); !strings.HasPrefix(out, "0 of 1 parts are older") {
+			t.Errorf("%s%s", out, stderr)
+		}
 	}
 }
 

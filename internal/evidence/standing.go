@@ -439,7 +439,7 @@ func playTurn(a *frame.App, playing, turn context.Context, s *standing, m *membe
 	}
 	m.row.Small()
 	shrinking := &explore.Shrinking{
-		Plan: p, Jobs: max(o.Workers, 1), Dir: folder, From: []string{folder}, Budget: cli.ShrinkBudget, Program: frame.SimrunInFiles(), Stop: playing,
+		Plan: p, Jobs: max(o.Workers, 1), Dir: folder, From: []string{folder}, Budget: a.ShrinkBudget(), Program: frame.SimrunInFiles(), Stop: playing,
 		Player: func() (explore.Player, error) { return cli.Player(playing, p) },
 	}
 	tally, small, err := shrinking.Conclude(runs)

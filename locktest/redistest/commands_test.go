@@ -220,7 +220,7 @@ func TestLocksOnNewCommandsAreWrong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=40")
+			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=15")
 			if passed {
 				t.Errorf("it passed:\n%s", text)
 			}

@@ -18,7 +18,7 @@ func TestMistakesOfASubjectAreTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=20")
+			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=8")
 			if passed {
 				t.Errorf("it passed:\n%s", text)
 			}

@@ -98,7 +98,7 @@ func TestLevelsThatAreWrong(t *testing.T) {
 		"gives up all levels":         {"gives up all levels breaks hold-count: "},
 		"forgets the levels in State": {"breaks hold-count: ", "hint: State.Count must be the number of levels"},
 	} {
-		text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=40", "-lockstep.profile=full", "-lockstep.faults=none")
+		text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=20", "-lockstep.profile=full", "-lockstep.faults=none")
 		if passed {
 			t.Errorf("it passed:\n%s", text)
 		}

@@ -48,6 +48,13 @@ func Register(all ...*Subject) {
 	}
 }
 
+// Registered returns the number of registered subjects. None is ever removed.
+func Registered() int {
+	registry.Lock()
+	defer registry.Unlock()
+	return len(registry.all)
+}
+
 // All returns the registered subjects except the unlisted ones, in the order of their
 // registration.
 func All() []*Subject {
