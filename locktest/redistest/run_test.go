@@ -548,6 +548,8 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"renews unsaid":                                  {"renews unsaid cannot be judged: it is not Renewed, and a command that no call sent (EVAL, sent at ", "prolonged a hold; set Renewed: true"},
 		"State panics":                                   {"State panics cannot be judged: its State panicked: locktest: there is no server 3; they count from 0, and the subject has 1 server", "secondServer"},
 		"State shows an end":                             {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
+		"State shows no end":                             {"State shows no end cannot be judged: its State shows a hold that begins at 0.", " and has the Expires 0s, which was over then; Expires is the time since the start at which the hold ends, or negative"},
+		"uses an unknown command, and no State fits":     {"cannot be judged: a server of the world met LCS, which it does not simulate and the real one has"},
 		"dials a host name":                              {"dials a host name cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
 		"asks nobody":                                    {"asks nobody cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
 		"dials a server that is not there":               {"dials a server that is not there cannot be judged: its client dials nobody:2379, where no server is, and nothing comes to the servers of the world; it must dial the addresses of Process.Addr"},
@@ -960,6 +962,20 @@ func init() {
 	wrong[chancy.Name] = chancy
 	add("State panics", func(s *locktest.Subject) { s.State = secondServer })
 	add("State shows an end", func(s *locktest.Subject) { s.Lease = 0 })
+	add("State shows no end", func(s *locktest.Subject) {
+		s.State = func(at locktest.Snapshot, lock string) *locktest.State {
+			if state := redistest.Value(nil)(at, lock); state != nil {
+				return &locktest.State{Owner: state.Owner}
+			}
+			return nil
+		}
+	})
+	add("uses an unknown command, and no State fits", func(s *locktest.Subject) {
+		open(func(rdb *redis.Client, name string) locktest.Lock {
+			return &unsimulated{setnx{rdb: rdb, name: name}}
+		})(s)
+		s.State = redistest.Value(func(lock string) string { return "another:" + lock })
+	})
 	add("dials a host name", func(s *locktest.Subject) {
 		s.Open = func(*locktest.Process) (locktest.Client, error) { // nothing listens on that port
 			return anyClient{redis.NewClient(&redis.Options{Addr: "localhost:1", MaxRetries: -1}), func(rdb *redis.Client, name string) locktest.Lock { return &setnx{rdb: rdb, name: name} }}, nil
