@@ -590,6 +590,33 @@ func (l *gated) Lock(ctx context.Context) error {
 	})
 }
 
+// onlyClient is a client of all processes of all worlds.
+var (
+	onlyOnce   sync.Once
+	onlyClient *redis.Client
+)
+
+// unclosed is a client that leaves its connections open when its process ends, as one that others use does.
+type unclosed struct{ anyClient }
+
+func (unclosed) Close() error { return nil }
+
+// Go itself ends a program whose client outlives a world. The table of refusals has the words of Go, and names the cause.
+func TestAClientInAPackageVariable(t *testing.T) {
+	const words = "fatal error: receive on synctest channel from outside bubble"
+	text, passed := outcome(t, t.TempDir(), "keeps its client in a package variable", nil, "-lockstep.runs=5")
+	if passed || !strings.Contains(text, words) {
+		t.Errorf("the test passed: %v, with\n%s\nwant %q", passed, text, words)
+	}
+	page, err := os.ReadFile("../../docs/first-hour.md")
+	if err != nil || !strings.Contains(string(page), "| `"+words+"` |") {
+		t.Errorf("docs/first-hour.md has no row %q: %v", words, err)
+	}
+	if text, passed := outcome(t, t.TempDir(), "is not asked for traffic", nil, "-lockstep.runs=5"); !passed || strings.Contains(text, "bubble") {
+		t.Errorf("a client that each Open makes anew: passed %v, with\n%s", passed, text)
+	}
+}
+
 // Simulated time passes while a goroutine waits for the channel that stands in the place of a mutex.
 func TestAChannelInThePlaceOfAMutex(t *testing.T) {
 	s := subjectOf("gated", false)
@@ -875,6 +902,12 @@ func init() {
 				return nil, errLicence
 			}
 			return open(p)
+		}
+	})
+	add("keeps its client in a package variable", func(s *locktest.Subject) {
+		s.Open = func(p *locktest.Process) (locktest.Client, error) {
+			onlyOnce.Do(func() { onlyClient = redis.NewClient(redistest.Options(p, 0)) })
+			return unclosed{anyClient{onlyClient, func(rdb *redis.Client, name string) locktest.Lock { return &setnx{rdb: rdb, name: name} }}}, nil
 		}
 	})
 	add("never opens", func(s *locktest.Subject) {
