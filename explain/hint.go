@@ -73,6 +73,8 @@ func hintOfLeftover(d judges.Leftover) string {
 		return ""
 	case d.Goroutine.Calls:
 		return "a call of a thread did not return although its context had ended; every call must return soon after the end of its context, with the error of the context"
+	case d.Goroutine.Opens != "":
+		return "Open must return, with an error if its servers do not answer; give its requests a context that ends"
 	case d.Goroutine.Closes != "":
 		return "Client.Close must end what the client and its locks have started, and return"
 	}

@@ -110,6 +110,7 @@ func TestHintsOfCallsAndRenewalsThatGoOn(t *testing.T) {
 	}{
 		{judges.Leftover{Goroutine: &model.Goroutine{Calls: true}}, "every call must return soon after the end of its context"},
 		{judges.Leftover{Goroutine: &model.Goroutine{Closes: "a"}}, closes + "what the client and its locks have started"},
+		{judges.Leftover{Goroutine: &model.Goroutine{Opens: "a"}}, "Open must return, with an error if its servers do not answer"},
 		{judges.Leftover{Goroutine: &model.Goroutine{}}, closes + "every goroutine"},
 		{judges.Leftover{Key: "k"}, ""},
 		{judges.LateReturn{}, "does each of its waits and requests end with the context?"},

@@ -80,6 +80,34 @@ func TestOnFiveServers(t *testing.T) {
 	locktest.Run(t, s, locktest.Options{Runs: 20})
 }
 
+// An Open that waits for ever is told once if its process lives, and not at all if the process crashed meanwhile: nobody can
+// end it then. Goroutines of a client that was opened are left over in any case.
+func TestAnOpenThatDoesNotReturn(t *testing.T) {
+	const never, goroutine = "Open of process a had not returned", "there still was a goroutine"
+	for _, c := range []struct {
+		fault, want string
+		without     []string
+	}{
+		{"{at: 1ms, crash: a}", "", []string{never, goroutine}},
+		{"{at: 1ms, partition: a, for: 9s}", never, []string{goroutine}},
+		{"{at: 5s, crash: a}", goroutine, []string{never}},
+	} {
+		dir := t.TempDir()
+		scenario := "lockstep: 1\nname: one\nlocks: [waits in Open for its first answer]\nnetwork: {latency: 1ms}\nprocesses: {a: {}, b: {}}\n" +
+			"steps: {a/1: [{sleep: 1s}], b/1: [{at: 6s}, {lock: x}, {unlock: x}]}\nfaults: [" + c.fault + "]\n"
+		if err := os.WriteFile(filepath.Join(dir, "one.yaml"), []byte(scenario), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text, _ := outcome(t, dir, "waits in Open for its first answer", []string{judged + "_SCENARIOS=one.yaml"}, "-test.run=TestJudged/scenario")
+		mustContain(t, text, c.want, "/scenario/one")
+		for _, out := range c.without {
+			if strings.Contains(text, out) {
+				t.Errorf("%s: %q is in\n%s", c.fault, out, text)
+			}
+		}
+	}
+}
+
 // The tests that must fail run in a process of their own: this binary, with the name of
 // the subject in the environment.
 const judged = "LOCKSTEP_TEST_SUBJECT"
@@ -908,6 +936,22 @@ func init() {
 		s.Open = func(p *locktest.Process) (locktest.Client, error) {
 			onlyOnce.Do(func() { onlyClient = redis.NewClient(redistest.Options(p, 0)) })
 			return unclosed{anyClient{onlyClient, func(rdb *redis.Client, name string) locktest.Lock { return &setnx{rdb: rdb, name: name} }}}, nil
+		}
+	})
+	add("waits in Open for its first answer", func(s *locktest.Subject) {
+		open := s.Open
+		s.Open = func(p *locktest.Process) (locktest.Client, error) {
+			answered := make(chan struct{})
+			rdb := redistest.NewClient(p, 0)
+			p.OnClose(func() { _ = rdb.Close() })
+			go func() {
+				if rdb.Ping(context.Background()).Err() == nil {
+					close(answered)
+				}
+				select {}
+			}()
+			<-answered
+			return open(p)
 		}
 	})
 	add("never opens", func(s *locktest.Subject) {

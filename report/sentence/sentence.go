@@ -198,7 +198,7 @@ func detail(f judges.Finding) string {
 			still = "there still was key " + d.Key
 		case d.Channel != "":
 			still = "there still was channel " + d.Channel
-		case d.Goroutine != nil && d.Goroutine.Closes != "":
+		case d.Goroutine != nil && d.Goroutine.Closes+d.Goroutine.Opens != "":
 			still = Goroutine(d.Goroutine)
 		case d.Goroutine != nil:
 			still = "there still was " + Goroutine(d.Goroutine)
@@ -255,14 +255,21 @@ var answers = map[model.Outcome]string{
 	model.Failed:    "failed to give up",
 }
 
-// Goroutine describes a goroutine that is left over: a noun with its place, or a clause about a Close
+// Goroutine describes a goroutine that is left over: a noun with its place, or a clause about a Close or an Open
 // that has not returned.
 func Goroutine(g *model.Goroutine) string {
+	unreturned := ""
 	switch {
-	case g.Closes != "" && g.Stands != "":
-		return "Close of the client of process " + g.Closes + " had not returned; it stood in " + g.Stands
 	case g.Closes != "":
-		return "Close of the client of process " + g.Closes + " had not returned"
+		unreturned = "Close of the client of process " + g.Closes + " had not returned"
+	case g.Opens != "":
+		unreturned = "Open of process " + g.Opens + " had not returned"
+	}
+	switch {
+	case unreturned != "" && g.Stands != "":
+		return unreturned + "; it stood in " + g.Stands
+	case unreturned != "":
+		return unreturned
 	case g.Stands != "":
 		return "a goroutine, which stood in " + g.Stands + " and had been started by " + g.Started
 	}
