@@ -429,7 +429,7 @@ func (r *runner) misfit(v play.Verdict) string {
 		return fmt.Sprintf("the story %s did not end within %d steps; a story waits for leases, and a Lease of %v is too long for a lock that asks so often. Judge it with a shorter one", v.Scenario.Name, storySteps, r.s.Lease)
 	case !sent && r.servers().astray.Load() != nil:
 		return fmt.Sprintf("its client dials %s, where no server is, and nothing comes to the servers of the world; it must dial the addresses of Process.Addr", *r.servers().astray.Load())
-	case returned && !sent:
+	case returned && !sent && len(v.Played.Panics) == 0: // else the panic may have come before the first request
 		return "its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext, as that of redistest.NewClient does"
 	case len(v.Unsimulated) > 0: // what followed says nothing of the subject, either
 		return ""
