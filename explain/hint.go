@@ -37,14 +37,14 @@ func Hint(f judges.Finding, run *trace.Run) string {
 			return "State.Count must be the number of levels that the servers hold (0 counts as 1); if the lock keeps none, a second Lock of its holder must not succeed, and Reentrant is false"
 		}
 	case judges.Misdelete:
-		if d.Verb == string(model.RoleUnlock) && d.Change == judges.HoldEnded {
+		if d.By.Role == model.RoleUnlock && d.Change == judges.HoldEnded {
 			return hintOfFreed(d.Owner)
 		}
-		if d.Verb == string(model.RoleRenew) {
+		if d.By.Role == model.RoleRenew {
 			return "a renewal changed the hold of " + d.Owner + "; it must prolong a hold only if the value on the server is that of its own hold, and compare and prolong in one request, such as a script"
 		}
 	case judges.Overlap:
-		if e := d.Ending; e.Cause == model.LossEnded && e.Command == model.RoleUnlock && !slices.Contains(e.Threads, d.Earlier) {
+		if e := d.Ending; e.Cause == model.LossEnded && e.By.Role == model.RoleUnlock && !slices.Contains(e.By.Threads, d.Earlier) {
 			return hintOfFreed(d.Earlier)
 		}
 	case judges.Forgotten:
@@ -73,6 +73,8 @@ func hintOfLeftover(d judges.Leftover) string {
 		return ""
 	case d.Goroutine.Calls:
 		return "a call of a thread did not return although its context had ended; every call must return soon after the end of its context, with the error of the context"
+	case d.Goroutine.Opens != "":
+		return "Open must return, with an error if its servers do not answer; give its requests a context that ends"
 	case d.Goroutine.Closes != "":
 		return "Client.Close must end what the client and its locks have started, and return"
 	}

@@ -110,6 +110,7 @@ func TestHintsOfCallsAndRenewalsThatGoOn(t *testing.T) {
 	}{
 		{judges.Leftover{Goroutine: &model.Goroutine{Calls: true}}, "every call must return soon after the end of its context"},
 		{judges.Leftover{Goroutine: &model.Goroutine{Closes: "a"}}, closes + "what the client and its locks have started"},
+		{judges.Leftover{Goroutine: &model.Goroutine{Opens: "a"}}, "Open must return, with an error if its servers do not answer"},
 		{judges.Leftover{Goroutine: &model.Goroutine{}}, closes + "every goroutine"},
 		{judges.Leftover{Key: "k"}, ""},
 		{judges.LateReturn{}, "does each of its waits and requests end with the context?"},
@@ -149,7 +150,7 @@ func TestTheHintOfARequestThatChangesAnothersHold(t *testing.T) {
 		{model.RoleUnlock, judges.HoldEnded, freed}, {model.RoleUnlock, judges.HoldCounted, ""}, {model.RoleAcquire, judges.HoldEnded, ""},
 		{model.RoleRenew, judges.HoldEnded, renewed}, {model.RoleRenew, judges.HoldProlonged, renewed},
 	} {
-		got := Hint(judges.Finding{Judge: model.JudgeMisdelete, Facts: model.Facts{Lock: "l"}, Detail: judges.Misdelete{Verb: string(c.verb), Change: c.change, Owner: "b/1"}}, nil)
+		got := Hint(judges.Finding{Judge: model.JudgeMisdelete, Facts: model.Facts{Lock: "l"}, Detail: judges.Misdelete{By: judges.Sender{Role: c.verb}, Change: c.change, Owner: "b/1"}}, nil)
 		if got != c.want {
 			t.Errorf("%s, %s: the hint is %q, want %q", c.verb, c.change, got, c.want)
 		}
@@ -159,9 +160,9 @@ func TestTheHintOfARequestThatChangesAnothersHold(t *testing.T) {
 		ending judges.Ending
 		want   bool
 	}{
-		{judges.Ending{Cause: model.LossEnded, Command: model.RoleUnlock, Threads: []string{"a/1"}}, true},
-		{judges.Ending{Cause: model.LossEnded, Command: model.RoleUnlock, Threads: []string{"b/1"}}, false},
-		{judges.Ending{Cause: model.LossEnded, Command: model.RoleAcquire, Threads: []string{"a/1"}}, false},
+		{judges.Ending{Cause: model.LossEnded, By: judges.Sender{Role: model.RoleUnlock, Threads: []string{"a/1"}}}, true},
+		{judges.Ending{Cause: model.LossEnded, By: judges.Sender{Role: model.RoleUnlock, Threads: []string{"b/1"}}}, false},
+		{judges.Ending{Cause: model.LossEnded, By: judges.Sender{Role: model.RoleAcquire, Threads: []string{"a/1"}}}, false},
 		{judges.Ending{Cause: model.LossExpired}, false},
 	} {
 		got := Hint(judges.Finding{Judge: model.JudgeMutualExclusion, Facts: model.Facts{Lock: "l"}, Detail: judges.Overlap{Earlier: "b/1", Later: "c/1", Ending: c.ending}}, nil)

@@ -429,8 +429,10 @@ func (r *runner) misfit(v play.Verdict) string {
 		return fmt.Sprintf("the story %s did not end within %d steps; a story waits for leases, and a Lease of %v is too long for a lock that asks so often. Judge it with a shorter one", v.Scenario.Name, storySteps, r.s.Lease)
 	case !sent && r.servers().astray.Load() != nil:
 		return fmt.Sprintf("its client dials %s, where no server is, and nothing comes to the servers of the world; it must dial the addresses of Process.Addr", *r.servers().astray.Load())
-	case returned && !sent:
+	case returned && !sent && len(v.Played.Panics) == 0: // else the panic may have come before the first request
 		return "its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext, as that of redistest.NewClient does"
+	case len(v.Unsimulated) > 0: // what followed says nothing of the subject, either
+		return ""
 	case granted && !held && r.servers().showsNameless() && v.Scenario.Name == story.Basic[0].Name:
 		return "its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or, if it writes none, another mark of the hold, such as its session or its revision"
 	case granted && !held && r.s.State != nil && v.Scenario.Name == story.Basic[0].Name:
@@ -439,11 +441,32 @@ func (r *runner) misfit(v play.Verdict) string {
 		return "its Lock returns without an error, and its Token then reports that the hold has none; Token must return the token that the lock was granted with, or the lock must have no method Token"
 	}
 	if v.Scenario.Name == story.Basic[0].Name {
+		if why := overAtOnce(v.Played.Record); why != "" {
+			return why
+		}
 		if why := r.otherLease(v.Played.Record); why != "" {
 			return why
 		}
 	}
 	return r.renewsUnsaid(v.Played.Record)
+}
+
+// overAtOnce says that a hold of a run, in which nothing fails, was over when it began; "": none was. A hold that
+// goes on after its end may be that of a server which ends holds at its ticks.
+func overAtOnce(rec *model.Record) string {
+	last := map[string]*model.LockState{}
+	for _, e := range rec.Events {
+		if e.Kind != model.KindState {
+			continue
+		}
+		now := time.Duration(e.AtNs)
+		if s := e.State; s.Held() && (!last[e.Lock].Held() || last[e.Lock].Owner != s.Owner) && s.ExpiresMs >= 0 && s.ExpiresMs < now.Milliseconds() {
+			return fmt.Sprintf("its State shows a hold that begins at %.3fs and has the Expires %v, which was over then; Expires is the time since the start at which the hold ends, or negative if it has no end",
+				now.Seconds(), time.Duration(s.ExpiresMs)*time.Millisecond)
+		}
+		last[e.Lock] = e.State
+	}
+	return ""
 }
 
 // otherLease says that the holds of a run, in which nothing fails, last for another time than the Lease;

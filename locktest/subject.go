@@ -389,6 +389,7 @@ func (s Subject) open(p *sim.Process, addrs []string, astray func(addr string)) 
 	var stack []byte // of a panic; it does not repeat, so calls do without
 	go func() {
 		defer close(a.opened)
+		defer p.Opens()()
 		defer func() {
 			if p := recover(); p != nil {
 				a.panicked, stack = fmt.Sprintf("its Open panicked: %v", p), debug.Stack()

@@ -114,7 +114,11 @@ type Goroutine struct {
 	Stands  string
 	Started string // the function that started it
 	Closes  string // the process whose client it closes; "": it closes none
-	Calls   bool   // it is that of a thread, whose last call has not returned
+	Opens   string // the process whose client it makes; "": it makes none
+	// Unopened: an Open did not return, and the goroutine waits for it, or may belong to it, or makes the client of a
+	// process that crashed meanwhile. Nobody can close such a client.
+	Unopened bool
+	Calls    bool // it is that of a thread, whose last call has not returned
 }
 
 // Listening is the effect of a command on the channels that its connection listens to.

@@ -227,12 +227,19 @@ func goroutinesOf(bubble string) []string {
 // differs from run to run, so they are sorted. Unlike a stack, a description has no addresses.
 // processes are those of the world.
 func leftGoroutines(stacks []string, processes []*Process) (left []model.Goroutine) {
+	unopened := func(p *Process) bool { return p.opener.Load() > 0 }
 	for _, stack := range stacks {
 		g := model.Goroutine{Stands: ownPlace(stack), Started: starterOf(stack)}
 		g.Calls = g.Started == here+".(*Thread).Start"
 		own, _ := parentage([]byte(stack))
-		if i := slices.IndexFunc(processes, func(p *Process) bool { return p.closer.Load() == own }); i >= 0 {
-			g.Closes = processes[i].cfg.Name
+		g.Unopened = !g.Calls && slices.ContainsFunc(processes, unopened)
+		for _, p := range processes {
+			switch own {
+			case p.closer.Load():
+				g.Closes, g.Unopened = p.cfg.Name, unopened(p)
+			case p.opener.Load():
+				g.Opens, g.Unopened = p.cfg.Name, p.crashed
+			}
 		}
 		left = append(left, g)
 	}

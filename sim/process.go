@@ -36,7 +36,9 @@ type Process struct {
 	cut         int     // the number of connections that the end of the run has cut
 	dead        bool
 	closed      bool
+	opener      atomic.Uint64 // the goroutine that makes the client, see Opens; 0: there is none, or it is done
 	closer      atomic.Uint64 // the goroutine in which close runs; 0: it does not run
+	crashed     bool          // dead before the end of the run
 	pausedUntil int64
 	pauses      [][2]int64
 	cutUntil    []int64 // by node, the end of a partition; guarded by w.mu
@@ -140,6 +142,12 @@ func (p *Process) Settle(done <-chan struct{}) {
 		return
 	}
 	synctest.Wait()
+}
+
+// Opens says that the calling goroutine makes the client of the process, until it calls over.
+func (p *Process) Opens() (over func()) {
+	p.opener.Store(ownNumber())
+	return func() { p.opener.Store(0) }
 }
 
 // OnClose sets the function that shuts the process's clients down in order.

@@ -481,7 +481,7 @@ func (w *World) end() {
 	w.endTurns()
 	w.endWatches()
 	for _, p := range w.processes {
-		p.dead = true
+		p.crashed, p.dead = p.dead, true
 		if p.close != nil && !p.closed {
 			go p.runClose()
 		}

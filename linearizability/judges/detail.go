@@ -5,6 +5,7 @@ import (
 
 	"lockstep/linearizability"
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // Detail has the values that the sentence about a finding needs besides its facts. It has one type
@@ -32,14 +33,23 @@ type Overlap struct {
 
 // Ending says how a hold ended on the server while its owner believed in it.
 type Ending struct {
-	Cause   model.LossCause // "": the server never knew of the hold
-	AtNs    int64           // of LossShortened when the fault was
-	Fault   string          // of LossRemoved and LossShortened: the text of the fault
-	Thread  string          // of LossForced: the thread that forced the lock open
-	Command model.Role      // of LossEnded: the command that ended the hold
-	Threads []string        // of LossEnded: the threads that the command was for
-	Before  []Harm          // of LossExpired: the earlier effects of faults on the hold
+	Cause  model.LossCause // "": the server never knew of the hold
+	AtNs   int64           // of LossShortened when the fault was
+	Fault  string          // of LossRemoved and LossShortened: the text of the fault
+	Thread string          // of LossForced: the thread that forced the lock open
+	By     Sender          // of LossEnded: of the command that ended the hold
+	Before []Harm          // of LossExpired: the earlier effects of faults on the hold
 }
+
+// Sender says which command changed a hold, and for whom it was.
+type Sender struct {
+	Role    model.Role // "": it has none
+	Command string     // its name
+	Process string
+	Threads []string // for which it was; none: they are unknown, and its role is a guess
+}
+
+func senderOf(m *trace.Command) Sender { return Sender{m.Script, m.Command, m.Process, m.Threads} }
 
 // Harm is the effect of a fault on a hold that ended with its lease.
 type Harm struct {
@@ -60,13 +70,11 @@ const (
 
 // Misdelete is a detail of misdelete: a command changed a hold of another owner.
 type Misdelete struct {
-	Verb    string // the role of the command, or its name if it has none
-	Command string
-	Threads []string // the threads for which the command was, or its process if they are unknown
-	SentNs  int64
-	Change  HoldChange
-	Levels  int    // that the hold has now, of HoldCounted
-	Owner   string // of the hold
+	By     Sender
+	SentNs int64
+	Change HoldChange
+	Levels int    // that the hold has now, of HoldCounted
+	Owner  string // of the hold
 }
 
 // HoldChange is the effect of a command on a hold.

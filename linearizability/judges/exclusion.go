@@ -109,7 +109,7 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Endi
 		return ended(model.LossForced, lost), Ending{Cause: model.LossForced, AtNs: lost.AtNs, Thread: who},
 			[]model.Excuse{{Circumstance: model.HoldRemoved, Cause: model.Cause{Kind: model.CauseForced, Thread: who, AtNs: lost.AtNs}}}
 	case lost.By != nil:
-		return ended(model.LossEnded, lost), Ending{Cause: model.LossEnded, AtNs: lost.AtNs, Command: lost.By.Script, Threads: lost.By.Threads}, nil
+		return ended(model.LossEnded, lost), Ending{Cause: model.LossEnded, AtNs: lost.AtNs, By: senderOf(lost.By)}, nil
 	}
 	e = Ending{Cause: model.LossExpired, AtNs: lost.AtNs}
 	harmed := func(kind HarmKind, t trace.Fault, atNs int64) { e.Before = append(e.Before, Harm{kind, t.Text, atNs}) }

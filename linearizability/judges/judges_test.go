@@ -654,7 +654,7 @@ func TestMisdelete(t *testing.T) {
 			100  b/1 send renew command=SEGMENT
 			101  b/1 exec renew -> free
 			9000 server leave`},
-		{rule: "a renewal by another process, of an unknown thread", finds: "misdelete bug: EVAL of b (EVAL, sent at 0.100s) prolonged the hold of a/1", record: `
+		{rule: "a renewal by another process, of an unknown thread", finds: "misdelete bug: EVAL of b (sent at 0.100s) prolonged the hold of a/1", record: `
 			0    a/1 takes lease=3000
 			100  b/2 send PEXPIRE nobody=y
 			101  b/2 exec PEXPIRE -> a/1 1 30101

@@ -1,7 +1,6 @@
 package judges
 
 import (
-	"cmp"
 	"slices"
 
 	"lockstep/model"
@@ -18,17 +17,14 @@ func judgeMisdelete(r *run) []Finding {
 			if c.By == nil || !c.Before.Held() || c.By.Script == model.RoleForceUnlock || forced(c) || c.MadeFor(c.Before.Owner) || r.broughtBack(c) {
 				continue
 			}
-			by := c.By.Threads
+			by := senderOf(c.By)
 			switch owner := model.ProcessOf(c.Before.Owner); {
-			case owner == "" && (len(by) == 0 || r.begunBy(c) == c.By.Process):
+			case owner == "" && (len(by.Threads) == 0 || r.begunBy(c) == c.By.Process):
 				continue // a value of an unknown thread, perhaps of the one that sent the request
-			case len(by) > 0:
-			case owner == c.By.Process || c.By.Command == model.SegmentCommand:
+			case len(by.Threads) == 0 && (owner == c.By.Process || c.By.Command == model.SegmentCommand):
 				continue // perhaps the owner itself, or a server that does other work
-			default:
-				by = []string{c.By.Process}
 			}
-			d := Misdelete{Verb: cmp.Or(string(c.By.Script), c.By.Command), Command: c.By.Command, Threads: by, SentNs: c.By.AtNs, Levels: c.After.Count, Owner: c.Before.Owner}
+			d := Misdelete{By: by, SentNs: c.By.AtNs, Levels: c.After.Count, Owner: c.Before.Owner}
 			switch {
 			case c.After.Owner != c.Before.Owner:
 				d.Change = HoldEnded
@@ -42,8 +38,8 @@ func judgeMisdelete(r *run) []Finding {
 				continue // only the queue moved, or nobody knows by whom the hold was prolonged
 			}
 			f := Finding{Judge: model.JudgeMisdelete, Verdict: Broken, AtNs: c.AtNs, Facts: model.Facts{Lock: lock}, Detail: d}
-			if len(c.By.Threads) > 0 {
-				f.Thread = by[0]
+			if len(by.Threads) > 0 {
+				f.Thread = by.Threads[0]
 			}
 			if call := c.Call(); call != nil {
 				f.Thread = call.Caller

@@ -22,7 +22,7 @@ func judgeTidy(r *run) []Finding {
 	// A hold without a lease stays, and so do its keys.
 	held := r.Record.Params.Endless && slices.ContainsFunc(r.Locks, func(lock string) bool { return r.StateAt(lock, trace.Never).Held() })
 	for _, e := range r.Record.Events {
-		if e.Kind != model.KindLeft || slices.Contains(r.Record.Params.Kept, e.Key) || e.Key != "" && held {
+		if e.Kind != model.KindLeft || slices.Contains(r.Record.Params.Kept, e.Key) || e.Key != "" && held || e.Goroutine != nil && e.Goroutine.Unopened {
 			continue
 		}
 		out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLeftover}, Excuses: r.clockSteps(0, e.AtNs),

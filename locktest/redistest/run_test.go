@@ -80,6 +80,34 @@ func TestOnFiveServers(t *testing.T) {
 	locktest.Run(t, s, locktest.Options{Runs: 20})
 }
 
+// An Open that waits for ever is told once if its process lives, and not at all if the process crashed meanwhile: nobody can
+// end it then. Goroutines of a client that was opened are left over in any case.
+func TestAnOpenThatDoesNotReturn(t *testing.T) {
+	const never, goroutine = "Open of process a had not returned", "there still was a goroutine"
+	for _, c := range []struct {
+		fault, want string
+		without     []string
+	}{
+		{"{at: 1ms, crash: a}", "", []string{never, goroutine}},
+		{"{at: 1ms, partition: a, for: 9s}", never, []string{goroutine}},
+		{"{at: 5s, crash: a}", goroutine, []string{never}},
+	} {
+		dir := t.TempDir()
+		scenario := "lockstep: 1\nname: one\nlocks: [waits in Open for its first answer]\nnetwork: {latency: 1ms}\nprocesses: {a: {}, b: {}}\n" +
+			"steps: {a/1: [{sleep: 1s}], b/1: [{at: 6s}, {lock: x}, {unlock: x}]}\nfaults: [" + c.fault + "]\n"
+		if err := os.WriteFile(filepath.Join(dir, "one.yaml"), []byte(scenario), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text, _ := outcome(t, dir, "waits in Open for its first answer", []string{judged + "_SCENARIOS=one.yaml"}, "-test.run=TestJudged/scenario")
+		mustContain(t, text, c.want, "/scenario/one")
+		for _, out := range c.without {
+			if strings.Contains(text, out) {
+				t.Errorf("%s: %q is in\n%s", c.fault, out, text)
+			}
+		}
+	}
+}
+
 // The tests that must fail run in a process of their own: this binary, with the name of
 // the subject in the environment.
 const judged = "LOCKSTEP_TEST_SUBJECT"
@@ -548,6 +576,8 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"renews unsaid":                                  {"renews unsaid cannot be judged: it is not Renewed, and a command that no call sent (EVAL, sent at ", "prolonged a hold; set Renewed: true"},
 		"State panics":                                   {"State panics cannot be judged: its State panicked: locktest: there is no server 3; they count from 0, and the subject has 1 server", "secondServer"},
 		"State shows an end":                             {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
+		"State shows no end":                             {"State shows no end cannot be judged: its State shows a hold that begins at 0.", " and has the Expires 0s, which was over then; Expires is the time since the start at which the hold ends, or negative"},
+		"uses an unknown command, and no State fits":     {"cannot be judged: a server of the world met LCS, which it does not simulate and the real one has"},
 		"dials a host name":                              {"dials a host name cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
 		"asks nobody":                                    {"asks nobody cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
 		"dials a server that is not there":               {"dials a server that is not there cannot be judged: its client dials nobody:2379, where no server is, and nothing comes to the servers of the world; it must dial the addresses of Process.Addr"},
@@ -586,6 +616,33 @@ func (l *gated) Lock(ctx context.Context) error {
 		defer func() { <-l.gate }()
 		return l.TryLock(ctx)
 	})
+}
+
+// onlyClient is a client of all processes of all worlds.
+var (
+	onlyOnce   sync.Once
+	onlyClient *redis.Client
+)
+
+// unclosed is a client that leaves its connections open when its process ends, as one that others use does.
+type unclosed struct{ anyClient }
+
+func (unclosed) Close() error { return nil }
+
+// Go itself ends a program whose client outlives a world. The table of refusals has the words of Go, and names the cause.
+func TestAClientInAPackageVariable(t *testing.T) {
+	const words = "fatal error: receive on synctest channel from outside bubble"
+	text, passed := outcome(t, t.TempDir(), "keeps its client in a package variable", nil, "-lockstep.runs=5")
+	if passed || !strings.Contains(text, words) {
+		t.Errorf("the test passed: %v, with\n%s\nwant %q", passed, text, words)
+	}
+	page, err := os.ReadFile("../../docs/first-hour.md")
+	if err != nil || !strings.Contains(string(page), "| `"+words+"` |") {
+		t.Errorf("docs/first-hour.md has no row %q: %v", words, err)
+	}
+	if text, passed := outcome(t, t.TempDir(), "is not asked for traffic", nil, "-lockstep.runs=5"); !passed || strings.Contains(text, "bubble") {
+		t.Errorf("a client that each Open makes anew: passed %v, with\n%s", passed, text)
+	}
 }
 
 // Simulated time passes while a goroutine waits for the channel that stands in the place of a mutex.
@@ -875,6 +932,28 @@ func init() {
 			return open(p)
 		}
 	})
+	add("keeps its client in a package variable", func(s *locktest.Subject) {
+		s.Open = func(p *locktest.Process) (locktest.Client, error) {
+			onlyOnce.Do(func() { onlyClient = redis.NewClient(redistest.Options(p, 0)) })
+			return unclosed{anyClient{onlyClient, func(rdb *redis.Client, name string) locktest.Lock { return &setnx{rdb: rdb, name: name} }}}, nil
+		}
+	})
+	add("waits in Open for its first answer", func(s *locktest.Subject) {
+		open := s.Open
+		s.Open = func(p *locktest.Process) (locktest.Client, error) {
+			answered := make(chan struct{})
+			rdb := redistest.NewClient(p, 0)
+			p.OnClose(func() { _ = rdb.Close() })
+			go func() {
+				if rdb.Ping(context.Background()).Err() == nil {
+					close(answered)
+				}
+				select {}
+			}()
+			<-answered
+			return open(p)
+		}
+	})
 	add("never opens", func(s *locktest.Subject) {
 		s.Open = func(*locktest.Process) (locktest.Client, error) { select {} }
 	})
@@ -960,6 +1039,20 @@ func init() {
 	wrong[chancy.Name] = chancy
 	add("State panics", func(s *locktest.Subject) { s.State = secondServer })
 	add("State shows an end", func(s *locktest.Subject) { s.Lease = 0 })
+	add("State shows no end", func(s *locktest.Subject) {
+		s.State = func(at locktest.Snapshot, lock string) *locktest.State {
+			if state := redistest.Value(nil)(at, lock); state != nil {
+				return &locktest.State{Owner: state.Owner}
+			}
+			return nil
+		}
+	})
+	add("uses an unknown command, and no State fits", func(s *locktest.Subject) {
+		open(func(rdb *redis.Client, name string) locktest.Lock {
+			return &unsimulated{setnx{rdb: rdb, name: name}}
+		})(s)
+		s.State = redistest.Value(func(lock string) string { return "another:" + lock })
+	})
 	add("dials a host name", func(s *locktest.Subject) {
 		s.Open = func(*locktest.Process) (locktest.Client, error) { // nothing listens on that port
 			return anyClient{redis.NewClient(&redis.Options{Addr: "localhost:1", MaxRetries: -1}), func(rdb *redis.Client, name string) locktest.Lock { return &setnx{rdb: rdb, name: name} }}, nil

@@ -51,6 +51,14 @@ func (l *setnx) take(ctx context.Context, value string) (bool, error) {
 
 func (l *setnx) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
 
+// unsimulated is a lock that also sends a command which real servers know, and simulated ones do not.
+type unsimulated struct{ setnx }
+
+func (l *unsimulated) Lock(ctx context.Context) error {
+	l.rdb.Do(ctx, "LCS", l.name, l.name)
+	return l.setnx.Lock(ctx)
+}
+
 // retry tries to take a lock until it succeeds or fails, or ctx ends.
 func retry(ctx context.Context, try func(context.Context) (bool, error)) error {
 	for {

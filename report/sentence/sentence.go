@@ -3,6 +3,7 @@
 package sentence
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -115,7 +116,11 @@ func detail(f judges.Finding) string {
 		if d.Change == judges.HoldCounted {
 			did = "changed to " + counted.Of(d.Levels, "level")
 		}
-		return fmt.Sprintf("%s of %s (%s, sent at %s) %s the hold of %s on %s at %s", d.Verb, named(d.Threads), d.Command, at(d.SentNs), did, d.Owner, lock, when)
+		sent := "sent at " + at(d.SentNs)
+		if len(d.By.Threads) > 0 {
+			sent = d.By.Command + ", " + sent
+		}
+		return fmt.Sprintf("%s (%s) %s the hold of %s on %s at %s", sender(d.By), sent, did, d.Owner, lock, when)
 	case judges.Unplaceable:
 		if d.Closed {
 			return d.Lock + ": " + d.Reason.Refused.Op.Text(at) + ", but the lock was closed"
@@ -197,7 +202,7 @@ func detail(f judges.Finding) string {
 			still = "there still was key " + d.Key
 		case d.Channel != "":
 			still = "there still was channel " + d.Channel
-		case d.Goroutine != nil && d.Goroutine.Closes != "":
+		case d.Goroutine != nil && d.Goroutine.Closes+d.Goroutine.Opens != "":
 			still = Goroutine(d.Goroutine)
 		case d.Goroutine != nil:
 			still = "there still was " + Goroutine(d.Goroutine)
@@ -254,14 +259,21 @@ var answers = map[model.Outcome]string{
 	model.Failed:    "failed to give up",
 }
 
-// Goroutine describes a goroutine that is left over: a noun with its place, or a clause about a Close
+// Goroutine describes a goroutine that is left over: a noun with its place, or a clause about a Close or an Open
 // that has not returned.
 func Goroutine(g *model.Goroutine) string {
+	unreturned := ""
 	switch {
-	case g.Closes != "" && g.Stands != "":
-		return "Close of the client of process " + g.Closes + " had not returned; it stood in " + g.Stands
 	case g.Closes != "":
-		return "Close of the client of process " + g.Closes + " had not returned"
+		unreturned = "Close of the client of process " + g.Closes + " had not returned"
+	case g.Opens != "":
+		unreturned = "Open of process " + g.Opens + " had not returned"
+	}
+	switch {
+	case unreturned != "" && g.Stands != "":
+		return unreturned + "; it stood in " + g.Stands
+	case unreturned != "":
+		return unreturned
 	case g.Stands != "":
 		return "a goroutine, which stood in " + g.Stands + " and had been started by " + g.Started
 	}
@@ -273,12 +285,12 @@ func returned(call model.Action, outcome model.Outcome, ns int64) string {
 	return fmt.Sprintf("its %s had returned %s at %s", call, outcome, at(ns))
 }
 
-// named lists the threads of a command.
-func named(threads []string) string {
-	if len(threads) == 0 {
-		return "somebody"
+// sender names a command by its role and its threads, or by its word and its process if its threads are unknown.
+func sender(s judges.Sender) string {
+	if len(s.Threads) == 0 {
+		return s.Command + " of " + s.Process
 	}
-	return strings.Join(threads, ", ")
+	return cmp.Or(string(s.Role), s.Command) + " of " + strings.Join(s.Threads, ", ")
 }
 
 // ending writes how the hold of somebody had ended, as a clause.
@@ -292,7 +304,7 @@ func ending(e judges.Ending, whose string) string {
 	case model.LossForced:
 		return ": " + e.Thread + " had forced it open at " + when
 	case model.LossEnded:
-		return fmt.Sprintf(": %s of %s had ended it at %s", e.Command, named(e.Threads), when)
+		return fmt.Sprintf(": %s had ended it at %s", sender(e.By), when)
 	case model.LossExpired:
 		text := ": its lease had ended at " + when
 		for _, h := range e.Before {

@@ -106,6 +106,30 @@ func TestAnOverlapSaysWhoseHoldIsMissing(t *testing.T) {
 	}
 }
 
+// A command without a role has its word in its place. If its threads are unknown, its role is a guess, and the command
+// has its word and its process.
+func TestASentenceNamesACommand(t *testing.T) {
+	for _, c := range []struct {
+		by               judges.Sender
+		ended, misdelete string
+	}{
+		{judges.Sender{Role: model.RoleUnlock, Command: "DEL", Process: "b", Threads: []string{"b/1", "b/2"}}, "unlock of b/1, b/2 had", "unlock of b/1, b/2 (DEL, sent at 2.000s) ended"},
+		{judges.Sender{Command: "DEL", Process: "b", Threads: []string{"b/1"}}, "DEL of b/1 had", "DEL of b/1 (DEL, sent at 2.000s) ended"},
+		{judges.Sender{Role: model.RoleAcquire, Command: "DEL", Process: "b"}, "DEL of b had", "DEL of b (sent at 2.000s) ended"},
+		{judges.Sender{Command: "DEL", Process: "b"}, "DEL of b had", "DEL of b (sent at 2.000s) ended"},
+	} {
+		facts := model.Facts{Lock: "orders", Thread: "a/1"}
+		overlap := judges.Overlap{Earlier: "a/1", Later: "b/1", Answer: model.Granted, Ending: judges.Ending{Cause: model.LossEnded, AtNs: 1e9, By: c.by}}
+		if got, want := sentence.Finding(judges.Finding{Facts: facts, Detail: overlap}), "since 0.000s: "+c.ended+" ended it at 1.000s"; !strings.HasSuffix(got, want) {
+			t.Errorf("%+v: got %q, want %q at its end", c.by, got, want)
+		}
+		did := judges.Misdelete{By: c.by, SentNs: 2e9, Change: judges.HoldEnded, Owner: "a/1"}
+		if got, want := sentence.Finding(judges.Finding{Facts: facts, AtNs: 3e9, Detail: did}), c.misdelete+" the hold of a/1 on orders at 3.000s"; got != want {
+			t.Errorf("%+v: got %q, want %q", c.by, got, want)
+		}
+	}
+}
+
 // Lengths of time have milliseconds, as instants have. Short ones have microseconds.
 func TestLengthsOfTimeAreRounded(t *testing.T) {
 	for bound, want := range map[int64]string{9_000_993_986: "9.001s", 9_000_400_000: "9s", 31_098_000_000: "31.098s", 99_999_400: "99.999ms", 2_000_400: "2ms"} {

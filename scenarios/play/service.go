@@ -161,6 +161,7 @@ type held struct {
 
 // shouldWork reports whether a call worked. It reports ok if the call should have: a single try of a free lock is
 // granted, unless it races with other acquires, and an unlock or an extension of a hold of its thread has an effect, whatever it answers.
+// The effect is a change that a request of its process made: a lease may also end during a call that does nothing.
 func shouldWork(r *trace.Run, o *trace.Call, holds []held) (worked, ok bool) {
 	switch o.Action {
 	case model.ActTryLock:
@@ -171,7 +172,9 @@ func shouldWork(r *trace.Run, o *trace.Call, holds []held) (worked, ok bool) {
 		worked = o.Outcome == model.Released || o.Outcome == model.StillHeld || o.Outcome == model.Extended
 		there := r.StateAt(o.Lock, o.AtNs).Owner == o.Caller
 		if o.Outcome == model.Unknown { // a library need not tell
-			worked = slices.ContainsFunc(r.ChangesWithin(o.Lock, o.AtNs, o.ReturnedNs()), func(c *trace.Change) bool { return c.Before.Owner == o.Caller })
+			worked = slices.ContainsFunc(r.ChangesWithin(o.Lock, o.AtNs, o.ReturnedNs()), func(c *trace.Change) bool {
+				return c.Before.Owner == o.Caller && c.By != nil && c.By.Process == o.Process
+			})
 		}
 		return worked, (there || o.Outcome != model.Unknown) &&
 			slices.ContainsFunc(holds, func(h held) bool { return h.who == o.Caller && h.from <= o.AtNs && o.AtNs <= h.to })

@@ -3,10 +3,13 @@ package play_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"lockstep/lockimpl"
+	"lockstep/model"
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/scenariotest"
@@ -68,6 +71,61 @@ func fails(t *testing.T, locks, unlocks bool) *subject.Subject {
 		return failing{c, locks, unlocks}, err
 	}
 	return &l
+}
+
+// doubtful is a client whose unlocks have an unknown outcome, after a pause. If works is set, they give the lock up first.
+type doubtful struct {
+	lockimpl.Client
+	works bool
+}
+
+func (c doubtful) GetLock(name string) (lockimpl.Lock, error) {
+	l, err := c.Client.GetLock(name)
+	return doubtfulLock{l, c.works}, err
+}
+
+type doubtfulLock struct {
+	object
+	works bool
+}
+
+func (l doubtfulLock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
+	if l.works {
+		if _, err := l.object.Unlock(ctx, o); err != nil {
+			return lockimpl.Released, err
+		}
+	}
+	time.Sleep(2 * time.Second)
+	return lockimpl.Released, fmt.Errorf("%w: the pool has no connection", lockimpl.ErrUnknownOutcome)
+}
+
+// A lease that ends during an unlock which does nothing is no effect of that unlock.
+func TestAnUnlockOfUnknownOutcomeWorkedIfItEndedTheHold(t *testing.T) {
+	const one = `
+lockstep: 1
+name: one
+locks: [setnx-cad]
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: {name: x, lease: 1s}}, {unlock: x}]
+  b/1: [{at: 500ms}, {lock: {name: x, lease: 5s}}, {unlock: x}]
+`
+	for _, works := range []bool{false, true} {
+		l := *scenariotest.Lock(t, "setnx-cad")
+		open := l.Open
+		l.Open = func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
+			c, err := open(p, o)
+			return doubtful{c, works}, err
+		}
+		v := play.Run(sim.NewHost(t), scenariotest.Parse(t, one), &l, 1)
+		useless := v.Service.Useless()
+		if works && len(useless) > 0 {
+			t.Errorf("unlocks that work: %s", sentence.Useless(useless[0]))
+		}
+		if !works && (len(useless) != 1 || useless[0].Action != model.ActUnlock || useless[0].Asked == 0) {
+			t.Errorf("unlocks that do nothing while the lease ends: useless are %v; want the unlocks", useless)
+		}
+	}
 }
 
 // A run in which no call was ever granted says nothing of the lock, whatever the judges find.
