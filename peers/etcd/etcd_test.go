@@ -49,7 +49,7 @@ func TestOneSession(t *testing.T) {
 		"story.two-threads-of-one-process-at-once.mutual-exclusion", "story.unlock-sent-again-in-the-next-hold.mutual-exclusion",
 		"mutual-exclusion.bug.acquire.agreed", "mutual-exclusion.bug.acquire.hold-ended-by-another",
 		"misdelete.bug.unlock.agreed", "misdelete.bug.unlock.hold-ended-by-another", "lease.bug.acquire.hold-ended-by-another", "misdelete.bug.unlock.unheard-grant",
-		"linearizable.bug.acquire.agreed", "linearizable.bug.acquire.late-request-of-acquire", "linearizable.bug.acquire.unheard-grant", "linearizable.bug.acquire.lease-ended", "fencing.bug.acquire.agreed",
+		"linearizable.bug.acquire.agreed", "linearizable.bug.acquire.late-request-of-acquire", "linearizable.bug.acquire.unheard-grant", "linearizable.bug.acquire.lease-ended", "linearizable.bug.unlock.unlock-without-effect", "fencing.bug.acquire.agreed",
 		// A key that an acquire or an unlock left stays as long as the session of the process.
 		"story.lost-answer-to-the-acquire.liveness", "story.acquire-that-is-granted-twice.liveness",
 		"liveness.bug.acquire.agreed", "liveness.bug.acquire.late-request-of-acquire", "liveness.bug.acquire.unheard-grant", "liveness.bug.acquire.unlock-without-effect", "tidy.bug.acquire.unheard-grant",
