@@ -8,7 +8,8 @@ import (
 )
 
 // judgeFIFO finds new holds that were given out of turn: the server had executed the first try of
-// another thread before, and that thread was still waiting, within its own wait.
+// another thread before, and that thread was still waiting, within its own wait. If State shows a queue, a
+// thread has its turn from the place there, since a call may ask for other things first.
 func judgeFIFO(r *run) []Finding {
 	if !r.Record.Params.Fair {
 		return nil
@@ -73,7 +74,14 @@ func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change)
 		return false
 	}
 	first := x.First(model.RoleAcquire)
-	if first == nil || first.Executed.AtNs >= tried.Executed.AtNs {
+	switch {
+	case first == nil:
+		return false
+	case r.Record.Params.PerGrant && slices.ContainsFunc(r.Changes(x.Lock), func(c *trace.Change) bool { return len(c.After.Queue) > 0 }):
+		if r.ticket(x, c) >= r.ticket(y, c) {
+			return false
+		}
+	case first.Executed.AtNs >= tried.Executed.AtNs:
 		return false
 	}
 	if x.ReturnedNs() <= c.AtNs || x.WaitsUntilNs() <= c.AtNs || r.diedAt(x.Caller) <= c.AtNs || r.LeaveNs <= c.AtNs {
@@ -91,6 +99,20 @@ func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change)
 		}
 	}
 	return true
+}
+
+// ticket returns the number of the change, up to one that began a hold, with which the thread of a call got its place in
+// the queue during the call, or the lock; the number of changes if there is none.
+func (r *run) ticket(o *trace.Call, upTo *trace.Change) int {
+	for i, c := range r.Changes(o.Lock) {
+		if c.AtNs >= o.AtNs && (c.After.Owner == o.Caller || slices.Contains(entered(c.Before.Queue, c.After.Queue), o.Caller)) {
+			return i
+		}
+		if c == upTo {
+			break
+		}
+	}
+	return len(r.Changes(o.Lock))
 }
 
 func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding {

@@ -1651,3 +1651,34 @@ func TestAHolderThatAsksAgain(t *testing.T) {
 			finds: "liveness bug: a/2 waited for l from 9.000s to 62.000s while nobody believed to hold it; the bound is 1s"},
 	})
 }
+
+// The turn of a waiter is that of its place in the queue, where State shows one.
+func TestATurnBeginsInTheQueue(t *testing.T) {
+	fair := anybodys
+	fair.Fair = true
+	record := func(queue string) string {
+		return `
+		0    a/1 takes lease=8000 -> a/1 1 8001
+		100  b/1 invoke lock
+		100  b/1 send acquire
+		101  b/1 exec acquire
+		102  b/1 deliver acquire
+		200  c/1 waits lock -> a/1 1 8001` + queue + `
+		300  b/1 send acquire
+		301  b/1 exec acquire nth=2 -> a/1 1 8001` + queue + `,b/1
+		302  b/1 deliver acquire nth=2
+		400  a/1 releases -> c/1 1 8401` + strings.Replace(queue, "c/1", "b/1", 1) + `
+		403  c/1 return granted
+		500  c/1 releases -> b/1 1 8501
+		503  b/1 return granted
+		600  b/1 releases
+		9000 server leave`
+	}
+	testJudged(t, []judged{
+		{rule: "a look before it takes a place", lock: fair, record: record(" queue=c/1")},
+		{rule: "no queue is shown", lock: fair, record: strings.NewReplacer(" queue=c/1,b/1", "", " queue=c/1", "", " queue=b/1", "").Replace(record(" queue=c/1")),
+			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"},
+		{rule: "a place before", lock: fair, record: strings.NewReplacer(" queue=c/1,b/1", " queue=b/1,c/1").Replace(strings.Replace(record(" queue=c/1"), "101  b/1 exec acquire", "101  b/1 exec acquire -> a/1 1 8001 queue=b/1", 1)),
+			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"},
+	})
+}
