@@ -1622,8 +1622,7 @@ func TestAnAnswerIsAboutTheHoldThatTheCallMet(t *testing.T) {
 	})
 }
 
-// Whoever holds a lock that can be entered again need not wait for itself. Where it cannot, a thread that does not unlock may keep
-// the others of its process waiting, behind a mutex of theirs.
+// Whoever holds a lock that can be entered again need not wait for itself.
 func TestAHolderThatAsksAgain(t *testing.T) {
 	again, plain := anybodys, anybodys
 	again.Idempotent = true
@@ -1634,21 +1633,9 @@ func TestAHolderThatAsksAgain(t *testing.T) {
 		8100 a/1 gets -> a/1 1 16101
 		8102 a/1 releases
 		9000 server leave`
-	behind := func(who string) string {
-		return strings.ReplaceAll(`
-		0     a/1 takes lease=8000
-		100   WHO invoke lock lease=8000
-		8001  server expire -> free
-		62000 server leave`, "WHO", who)
-	}
 	testJudged(t, []judged{
-		{rule: "a holder waits for its own lease", lock: again, record: waits, finds: "liveness bug: a/1 waited for l from 0.100s to 8.100s while the servers held it for a/1; the bound is 1s"},
+		{rule: "a holder waits for its own lease", lock: again, record: waits, finds: "liveness bug: a/1 waited for l from 0.100s to 8.101s while the servers held it for a/1; the bound is 1s"},
 		{rule: "a lock need not let its holder enter again", lock: plain, record: waits},
-		{rule: "a thread that has not unlocked keeps its process waiting", lock: plain, record: behind("a/2")},
-		{rule: "and itself", lock: plain, record: behind("a/1")},
-		{rule: "but no other process", lock: plain, record: behind("b/1"), finds: "liveness bug: b/1 waited for l from 8.001s to 62.000s while nobody believed to hold it; the bound is 1s"},
-		{rule: "until it unlocks", lock: plain, record: behind("a/2") + "\n9000 a/1 invoke unlock\n9001 a/1 return not_held",
-			finds: "liveness bug: a/2 waited for l from 9.000s to 62.000s while nobody believed to hold it; the bound is 1s"},
 	})
 }
 

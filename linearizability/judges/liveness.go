@@ -17,7 +17,7 @@ func judgeLiveness(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		occupied, kept, disturbed := r.occupied(lock), r.kept(lock), r.disturbances(lock)
-		busy := map[string]spans{} // by process
+		busy := inOrder(r.reasons(nil, occupied, kept))
 		for _, o := range r.CallsOn(lock) {
 			if f, ok := r.stuck(lock, o); ok {
 				out = append(out, f)
@@ -26,12 +26,9 @@ func judgeLiveness(r *run) []Finding {
 			if o.Action != model.ActLock && o.Action != model.ActTryLockTimed {
 				continue
 			}
-			keep, ok := busy[o.Process]
+			keep := busy
 			if slices.ContainsFunc(kept, func(k keeping) bool { return k.own(r, o) }) {
 				keep = inOrder(r.reasons(o, occupied, kept))
-			} else if !ok {
-				keep = inOrder(r.reasons(o, occupied, kept))
-				busy[o.Process] = keep
 			}
 			if f, ok := r.forgotten(lock, o, keep, disturbed); ok {
 				out = append(out, f)
@@ -70,13 +67,12 @@ type keeping struct {
 	span
 	owner    string // "": an unknown thread
 	believed bool   // the owner was told of it
-	local    bool   // it keeps only the threads of the owner's process waiting
 }
 
 // own reports whether it is no reason for a call to wait, since the caller has the hold itself: it was told of it, and may
 // enter again, or the servers gave it the lock during the call.
 func (k keeping) own(r *run, o *trace.Call) bool {
-	if k.owner != o.Caller || k.local || k.from >= o.ReturnedNs() {
+	if o == nil || k.owner != o.Caller || k.from >= o.ReturnedNs() {
 		return false
 	}
 	return k.from >= o.AtNs || k.believed && r.enters()
@@ -86,46 +82,26 @@ func (k keeping) own(r *run, o *trace.Call) bool {
 func (r *run) enters() bool { return !r.Record.Params.Uncounted || r.Record.Params.Idempotent }
 
 // kept returns the times in which threads believed to hold the lock, were being served, or had it without being told.
-// A mutex in front of the lock may keep a process waiting for a thread that was granted the lock, until it unlocks.
 func (r *run) kept(lock string) []keeping {
 	out := append(r.served(lock), r.unheard(lock)...)
 	for _, b := range r.beliefs(lock) {
 		out = append(out, keeping{span: span{b.from, r.keptUntil(b)}, owner: b.who, believed: true})
 	}
-	if r.enters() {
-		return out
-	}
-	for i, o := range r.CallsOn(lock) {
-		if !o.Action.Acquires() || o.Outcome != model.Granted {
-			continue
-		}
-		to := r.diedAt(o.Caller)
-		for _, u := range r.CallsOn(lock)[i+1:] {
-			if u.Caller == o.Caller && u.Action == model.ActUnlock {
-				to = min(to, u.AtNs)
-				break
-			}
-		}
-		if o.ReturnedNs() < to {
-			out = append(out, keeping{span: span{o.ReturnedNs(), to}, owner: o.Caller, local: true})
-		}
-	}
 	return out
 }
 
-// reasons returns the times in which a call has a reason to wait.
+// reasons returns the times in which a call has a reason to wait, or, for nil, a call of somebody who has no hold.
 func (r *run) reasons(o *trace.Call, occupied []span, kept []keeping) []span {
 	all := slices.Clone(occupied)
 	for _, k := range kept {
-		switch {
-		case k.own(r, o):
-			for _, m := range o.Sent { // an answer may say that it has the lock
-				if m.RepliedNs > k.from {
-					all = append(all, span{max(m.AtNs, k.from), m.RepliedNs})
-				}
-			}
-		case !k.local || model.ProcessOf(k.owner) == o.Process:
+		if !k.own(r, o) {
 			all = append(all, k.span)
+			continue
+		}
+		for _, m := range o.Sent { // an answer may say that it has the lock
+			if m.RepliedNs > k.from && m.AtNs < k.to {
+				all = append(all, span{max(m.AtNs, k.from), min(m.RepliedNs, k.to)})
+			}
 		}
 	}
 	return all
