@@ -665,6 +665,13 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 			20002 a/1 deliver renew
 			20002 a/1 return ` + answer + "\n"
 	}
+	const extendsLate = `
+			31000 a/1 invoke extend
+			31000 a/1 send renew
+			31001 a/1 exec renew `
+	const told = `
+			31002 a/1 deliver renew
+			31002 a/1 return extended`
 	const refused = `
 			0     a/1 takes
 			20000 a/1 invoke extend
@@ -730,14 +737,32 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 			31002 a/1 return extended
 			60000 server leave`,
 			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},
-		{rule: "and begins another", lock: extendable, record: `
+		{rule: "and goes on with the hold, which nobody else had meanwhile", lock: extendable, record: `
 			0     a/1 takes
 			30002 server expire -> free
-			31000 a/1 invoke extend
-			31000 a/1 send renew
-			31001 a/1 exec renew -> a/1 1 61001
-			31002 a/1 deliver renew
-			31002 a/1 return extended
+			` + extendsLate + `-> a/1 1 61001` + told + `
+			32000 a/1 releases
+			60000 server leave`},
+		{rule: "another had the lock meanwhile", lock: extendable, record: `
+			0     a/1 takes
+			30002 server expire -> free
+			30100 b/1 takes
+			30200 b/1 releases
+			` + extendsLate + `-> a/1 1 61001` + told + `
+			32000 a/1 releases
+			60000 server leave`,
+			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},
+		{rule: "its owner had given the hold up", lock: extendable, record: `
+			0     a/1 takes
+			20000 a/1 releases
+			` + extendsLate + `-> a/1 1 61001` + told + `
+			32000 a/1 releases
+			60000 server leave`,
+			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},
+		{rule: "the owner's hold is another one", lock: extendable, record: `
+			0     a/1 takes
+			30002 server expire -> free
+			` + extendsLate + `-> a/1 1 61001 value=another` + told + `
 			32000 a/1 releases
 			60000 server leave`,
 			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},
