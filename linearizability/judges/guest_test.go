@@ -120,6 +120,7 @@ func TestAPartThatIsLeft(t *testing.T) {
 	)
 	onTwo, onThree := onSeveral, onSeveral
 	onTwo.Parts, onThree.Parts = 2, 3
+	tooLate := strings.Replace(left("\n3 a/1 return failed"), "1     a/1 exec acquire\n			2     a/1 deliver acquire", "", 1) + "\n"
 	const forgotten = "linearizable bug: l: b/1 acquire\nliveness bug: b/1 waited for l"
 	testJudged(t, []judged{
 		{rule: "what takes it back is held up", lock: onTwo, record: left(takenBack)},
@@ -141,6 +142,9 @@ func TestAPartThatIsLeft(t *testing.T) {
 			1203  b/1 return busy
 			40000 server leave`},
 		{rule: "a request may come when its call is over", lock: onTwo, record: strings.Replace(left("\n3 a/1 return failed"), "1     a/1 exec acquire\n			2     a/1 deliver acquire", "1     a/1 hit 2 acquire", 1) + "\n			50 a/1 exec acquire"},
+		{rule: "a server that stalls may hold a request until its call is over", lock: onTwo, record: tooLate + "1 server fault 1 server stall for 49ms\n50 a/1 exec acquire"},
+		{rule: "the network alone leaves no part", lock: onTwo, record: tooLate + "50 a/1 exec acquire", finds: forgotten},
+		{rule: "nor does a stall after the request", lock: onTwo, record: tooLate + "50 a/1 exec acquire\n51 server fault 1 server stall for 49ms", finds: forgotten},
 		{rule: "one of three parts keeps nobody waiting", lock: onThree, record: left(takenBack), finds: forgotten},
 		{rule: "two of three do", lock: onThree, record: left(strings.Replace(takenBack, "100   a/1", "52    a/1 send unlock\n53    a/1 hit 2 unlock\n100   a/1", 1))},
 		{rule: "a crash leaves one, too", lock: onTwo, record: left("\n2 server fault 1 crash of a")},
