@@ -22,20 +22,18 @@ type Namer struct {
 	host    *sim.Host
 	defects []Defect
 	verdict play.Verdict
-	// replays caches the rerun for each set of removed excuses. named caches the
-	// defect of each judge's findings there. A replay has replays of its own.
+	// replays caches the rerun for each set of removed excuses. A replay has replays of its own.
 	replays map[string]*Namer
-	named   map[[2]string]Named
 }
 
 // NewNamer returns a namer of the findings of a run. The first of the defects that fits
 // a finding names it.
 func NewNamer(h *sim.Host, v play.Verdict, defects []Defect) *Namer {
-	return &Namer{host: h, defects: defects, verdict: v, replays: map[string]*Namer{}, named: map[[2]string]Named{}}
+	return &Namer{host: h, defects: defects, verdict: v, replays: map[string]*Namer{}}
 }
 
 // Name returns the known defect of a finding of the run. If a replay without its excuses
-// convicts the finding, its defect is that of the judge's findings in the replay.
+// convicts the finding, its defect is that of the findings like it in the replay.
 func (n *Namer) Name(f judges.Finding) Named {
 	if f.Convicted {
 		return n.convicted(f)
@@ -79,17 +77,11 @@ func (n *Namer) explain(c *defect.Case) Named {
 }
 
 func (n *Namer) convicted(f judges.Finding) Named {
-	excuses := play.ExcuseKey(f.Excuses)
-	key := [2]string{excuses, f.Judge}
-	named, ok := n.named[key]
-	if !ok {
-		named = n.replay(f).all(f.Judge)
-		if named.Cause != nil {
-			cause := *named.Cause
-			cause.InReplay = true
-			named.Cause = &cause
-		}
-		n.named[key] = named
+	named := n.replay(f).all(f)
+	if named.Cause != nil {
+		cause := *named.Cause
+		cause.InReplay = true
+		named.Cause = &cause
 	}
 	return named
 }
@@ -110,7 +102,7 @@ func (n *Namer) Parting(f judges.Finding) (p judges.Parting, fault model.FaultSp
 	if f.Convicted {
 		again := n.replay(f)
 		i := slices.IndexFunc(again.verdict.Findings, func(g judges.Finding) bool {
-			return g.Judge == f.Judge && g.Class == judges.ClassBug
+			return g.Class == judges.ClassBug && g.Alike(f)
 		})
 		if i < 0 {
 			return p, fault, false
@@ -124,12 +116,12 @@ func (n *Namer) Parting(f judges.Finding) (p judges.Parting, fault model.FaultSp
 	return p, n.verdict.Played.Record.Params.Fault(p.Fault), ok
 }
 
-// all names all bugs of a judge. It returns the name of the last one, or no name if any
+// all names all bugs like a finding. It returns the name of the last one, or no name if any
 // of them has none.
-func (n *Namer) all(judge string) (named Named) {
-	for _, f := range n.verdict.Findings {
-		if f.Judge == judge && f.Class == judges.ClassBug {
-			if named = n.Name(f); named.ID == "" {
+func (n *Namer) all(f judges.Finding) (named Named) {
+	for _, g := range n.verdict.Findings {
+		if g.Class == judges.ClassBug && g.Alike(f) {
+			if named = n.Name(g); named.ID == "" {
 				return Named{}
 			}
 		}

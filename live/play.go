@@ -89,7 +89,7 @@ func judged(ctx context.Context, sc *scenarios.Scenario, l *subject.Subject, o O
 	}
 	o.Report("judging")
 	j := s.judge()
-	play.Convict(sc, &j, nil, func(less *scenarios.Scenario, _ []model.Excuse, _ []string) judges.Judgement {
+	play.Convict(sc, &j, nil, func(less *scenarios.Scenario, _ []model.Excuse, _ []judges.Finding) judges.Judgement {
 		o.Report("playing it once more, without a fault that excuses a finding")
 		_, again, e := judged(ctx, less, l, o)
 		if e != nil {

@@ -290,6 +290,41 @@ func TestAValueOfAGoroutineOfACallBelongsToItsThread(t *testing.T) {
 	}
 }
 
+// A hold that a call left, and of which its thread was never told, belongs to the call of its process that finds it with
+// the same value, as a session's.
+func TestAHoldThatACallLeftBelongsToTheCallThatFindsIt(t *testing.T) {
+	for _, c := range []struct {
+		rule    string
+		outcome model.Outcome // of the call that wrote the value
+		lasts   time.Duration // of that call
+		asks    string
+		want    []string
+	}{
+		{"its thread was not told", model.Unknown, 10 * ms, "set shared", []string{"a/2", ""}},
+		{"its thread was told", model.Granted, 10 * ms, "set shared", []string{"a/1", ""}},
+		{"its thread waits for an answer", model.Unknown, 3000 * ms, "set shared", []string{"a/1", ""}},
+		{"the other call has another value", model.Unknown, 10 * ms, "asks", []string{"a/1", ""}},
+		{"the other call has a hold of its own", model.Unknown, 10 * ms, "set own", []string{"a/1", "a/2", ""}},
+	} {
+		_, holders := lineageWorld(t, 2, func(th *Thread, _ chan<- string) {
+			if th.Number() == 2 {
+				th.Sleep(20 * ms)
+				lockCall(th, func(context.Context) { mustDial(th, 1).talk(c.asks + "\n") })
+				return
+			}
+			_, _ = th.Call(Operation{Action: model.ActLock, Lock: "word", WaitNs: -1}, func(context.Context) (model.Outcome, error) {
+				mustDial(th, 1).talk("set shared\n")
+				time.Sleep(c.lasts)
+				return c.outcome, nil
+			})
+			th.Sleep(2000 * ms)
+		})
+		if holders = slices.Compact(holders); !slices.Equal(holders, c.want) {
+			t.Errorf("%s: the holders are %q, want %q", c.rule, holders, c.want)
+		}
+	}
+}
+
 // Requests that a thread's client sends outside its calls belong to no call, even while the thread
 // is in one.
 func TestAGoroutineThatKeepsSendsInNoCall(t *testing.T) {

@@ -296,22 +296,26 @@ func (o *Owners) Granted(by Writer, lock string, values ...string) bool {
 // granted is called when a call of t on a lock that began with the event of that index returned with a grant. If that
 // shows whose value it is, the record names the thread from the beginning. A program of the call that made the free
 // lock held, and answered with the value, gave the hold to the call, whoever had the value before. A call that sent
-// nothing got the hold from a goroutine that another call of its process began.
+// nothing got the hold from a goroutine that another call of its process began, and one that found a hold that
+// another call of its process had left got that one.
 func (w *World) granted(t *Thread, op int, lock string, invoked int) {
 	var values []string
-	if held := w.held[lock]; held.Held() {
+	if held := w.held[lock]; held.Held() && w.owners != nil {
 		if held.Owner == t.name {
 			return
 		}
 		m := w.began[lock]
 		if m != nil && m.op == op && m.author.Thread == t.name && !m.author.Guessed && slices.Contains(shown(m.reply), held.Value) {
-			w.give(t, lock, m)
+			w.give(t, lock)
 			return
 		}
-		if m != nil && m.author.in != nil && held.Owner == m.author.Thread && model.ProcessOf(held.Owner) == t.p.cfg.Name && !slices.ContainsFunc(w.rec.Events[invoked:], func(e model.Event) bool {
-			return e.Kind == model.KindSend && e.Op == op || e.Kind == model.KindState && e.Lock == lock && e.State.Owner == t.name
-		}) {
-			w.give(t, lock, m)
+		sent, own := false, false
+		for _, e := range w.rec.Events[invoked:] {
+			sent = sent || e.Kind == model.KindSend && e.Op == op
+			own = own || e.Kind == model.KindState && e.Lock == lock && e.State.Owner == t.name
+		}
+		if !own && model.ProcessOf(held.Owner) == t.p.cfg.Name && (!sent && m != nil && m.author.in != nil && held.Owner == m.author.Thread || sent && w.left(t.p, lock, op)) {
+			w.give(t, lock)
 			return
 		}
 		values = append(values, held.Owner)
@@ -326,8 +330,28 @@ func (w *World) granted(t *Thread, op int, lock string, invoked int) {
 	}
 }
 
-// give gives the present hold of a lock to a thread, from the request m on, which made the free lock held.
-func (w *World) give(t *Thread, lock string, m *message) {
+// left reports whether the owner of the present hold of a lock, a thread of p, was never told of it, and waits for no answer. If a
+// request wrote its value, the call of that number may have found it only with a request that has the value, too.
+func (w *World) left(p *Process, lock string, op int) bool {
+	held, waits := w.held[lock], map[int]bool{}
+	told, knows := false, w.owners.writers[held.Value] == ""
+	for _, e := range w.rec.Events {
+		switch {
+		case e.Kind == model.KindState && e.Lock == lock && e.State.Value != held.Value:
+			told = false
+		case e.Kind == model.KindSend && e.Op == op:
+			knows = knows || slices.Contains(e.Args, held.Value)
+		case e.Kind == model.KindSend:
+			waits[e.Op] = true
+		case e.Kind == model.KindReturn && e.ThreadName() == held.Owner:
+			told = told || e.Lock == lock && e.Outcome == model.Granted
+		}
+	}
+	return knows && !told && !slices.ContainsFunc(p.threads, func(t *Thread) bool { return t.name == held.Owner && t.call != nil && waits[t.call.op] })
+}
+
+// give gives the present hold of a lock to a thread, from its beginning on.
+func (w *World) give(t *Thread, lock string) {
 	held := *w.held[lock]
 	w.owners.threads[valueKey(lock, held.Value)] = t.name
 	for i := len(w.rec.Events) - 1; i >= 0; i-- {
@@ -335,11 +359,12 @@ func (w *World) give(t *Thread, lock string, m *message) {
 		if e.Kind != model.KindState || e.Lock != lock {
 			continue
 		}
-		own := *e.State
-		own.Owner = t.name
-		if e.State = &own; e.Msg == m.id {
+		if e.State.Value != held.Value {
 			break
 		}
+		own := *e.State
+		own.Owner = t.name
+		e.State = &own
 	}
 	held.Owner, w.held[lock] = t.name, &held
 }

@@ -47,8 +47,8 @@ func (r *run) placed(o *trace.Call) bool {
 	lock, who := o.Lock, o.Caller
 	switch o.Outcome {
 	case model.Extended:
-		// A hold that the extension itself begins is another one.
-		return r.lostAfter(o) || slices.ContainsFunc(r.HoldsOf(lock, who, r.lastHeard(o), to), func(h *trace.Hold) bool { return h.Began.Call() != o })
+		// A hold that the extension itself begins is another one, unless nobody had the lock in between.
+		return r.lostAfter(o) || slices.ContainsFunc(r.HoldsOf(lock, who, r.lastHeard(o), to), func(h *trace.Hold) bool { return h.Began.Call() != o || r.resumes(h) })
 	case model.Granted:
 		return len(r.HoldsOf(lock, who, r.lastHeard(o), to)) > 0 || r.lostAfter(o) || r.returnedWith(o) != nil
 	case model.Busy:
@@ -63,6 +63,18 @@ func (r *run) placed(o *trace.Call) bool {
 		return r.knowsNoHold(o) || r.FreeWithin(lock, who, from, to) && !r.gaveUp(o, from, to)
 	}
 	return true
+}
+
+// resumes reports whether a hold goes on with the one that its owner had before: it has the same value, no request
+// ended that one, and nobody had the lock in between.
+func (r *run) resumes(h *trace.Hold) bool {
+	var last *trace.Hold
+	for _, x := range r.HoldsOf(h.Lock, h.Owner, 0, h.FromNs()) {
+		if x != h {
+			last = x
+		}
+	}
+	return last != nil && last.Ended.By == nil && last.Value == h.Value && !r.HeldWithin(h.Lock, last.ToNs(), h.FromNs(), h.Owner)
 }
 
 // during returns the first and the last instant of a call, each as far apart as the clocks of a live run

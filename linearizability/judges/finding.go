@@ -2,6 +2,7 @@ package judges
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"time"
 
@@ -162,6 +163,17 @@ func classed(params model.Params, found []Finding) (out []Finding) {
 			cmp.Compare(a.AtNs, b.AtNs))
 	})
 	return out
+}
+
+// Alike reports whether two findings say the same of the same thread and lock, at whatever instant and for
+// whatever reason.
+func (f Finding) Alike(g Finding) bool {
+	return f.Judge == g.Judge && f.Form == g.Form && f.Lock == g.Lock && f.Thread == g.Thread && reflect.TypeOf(f.Detail) == reflect.TypeOf(g.Detail)
+}
+
+// HasBugLike reports whether a finding like f is a bug of the run.
+func (j Judgement) HasBugLike(f Finding) bool {
+	return slices.ContainsFunc(j.Findings, func(g Finding) bool { return g.Class == ClassBug && g.Alike(f) })
 }
 
 // Has reports whether the promise of a judge is broken in the run, and whether that is a bug.

@@ -120,6 +120,7 @@ func TestAPartThatIsLeft(t *testing.T) {
 	)
 	onTwo, onThree := onSeveral, onSeveral
 	onTwo.Parts, onThree.Parts = 2, 3
+	tooLate := strings.Replace(left("\n3 a/1 return failed"), "1     a/1 exec acquire\n			2     a/1 deliver acquire", "", 1) + "\n"
 	const forgotten = "linearizable bug: l: b/1 acquire\nliveness bug: b/1 waited for l"
 	testJudged(t, []judged{
 		{rule: "what takes it back is held up", lock: onTwo, record: left(takenBack)},
@@ -141,6 +142,9 @@ func TestAPartThatIsLeft(t *testing.T) {
 			1203  b/1 return busy
 			40000 server leave`},
 		{rule: "a request may come when its call is over", lock: onTwo, record: strings.Replace(left("\n3 a/1 return failed"), "1     a/1 exec acquire\n			2     a/1 deliver acquire", "1     a/1 hit 2 acquire", 1) + "\n			50 a/1 exec acquire"},
+		{rule: "a server that stalls may hold a request until its call is over", lock: onTwo, record: tooLate + "1 server fault 1 server stall for 49ms\n50 a/1 exec acquire"},
+		{rule: "the network alone leaves no part", lock: onTwo, record: tooLate + "50 a/1 exec acquire", finds: forgotten},
+		{rule: "nor does a stall after the request", lock: onTwo, record: tooLate + "50 a/1 exec acquire\n51 server fault 1 server stall for 49ms", finds: forgotten},
 		{rule: "one of three parts keeps nobody waiting", lock: onThree, record: left(takenBack), finds: forgotten},
 		{rule: "two of three do", lock: onThree, record: left(strings.Replace(takenBack, "100   a/1", "52    a/1 send unlock\n53    a/1 hit 2 unlock\n100   a/1", 1))},
 		{rule: "a crash leaves one, too", lock: onTwo, record: left("\n2 server fault 1 crash of a")},
@@ -665,6 +669,13 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 			20002 a/1 deliver renew
 			20002 a/1 return ` + answer + "\n"
 	}
+	const extendsLate = `
+			31000 a/1 invoke extend
+			31000 a/1 send renew
+			31001 a/1 exec renew `
+	const told = `
+			31002 a/1 deliver renew
+			31002 a/1 return extended`
 	const refused = `
 			0     a/1 takes
 			20000 a/1 invoke extend
@@ -730,14 +741,32 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 			31002 a/1 return extended
 			60000 server leave`,
 			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},
-		{rule: "and begins another", lock: extendable, record: `
+		{rule: "and goes on with the hold, which nobody else had meanwhile", lock: extendable, record: `
 			0     a/1 takes
 			30002 server expire -> free
-			31000 a/1 invoke extend
-			31000 a/1 send renew
-			31001 a/1 exec renew -> a/1 1 61001
-			31002 a/1 deliver renew
-			31002 a/1 return extended
+			` + extendsLate + `-> a/1 1 61001` + told + `
+			32000 a/1 releases
+			60000 server leave`},
+		{rule: "another had the lock meanwhile", lock: extendable, record: `
+			0     a/1 takes
+			30002 server expire -> free
+			30100 b/1 takes
+			30200 b/1 releases
+			` + extendsLate + `-> a/1 1 61001` + told + `
+			32000 a/1 releases
+			60000 server leave`,
+			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},
+		{rule: "its owner had given the hold up", lock: extendable, record: `
+			0     a/1 takes
+			20000 a/1 releases
+			` + extendsLate + `-> a/1 1 61001` + told + `
+			32000 a/1 releases
+			60000 server leave`,
+			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},
+		{rule: "the owner's hold is another one", lock: extendable, record: `
+			0     a/1 takes
+			30002 server expire -> free
+			` + extendsLate + `-> a/1 1 61001 value=another` + told + `
 			32000 a/1 releases
 			60000 server leave`,
 			finds: "linearizable bug: l: a/1 renew (31.000s..31.002s) answered renewed, but the lock was free"},

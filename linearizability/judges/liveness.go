@@ -635,14 +635,14 @@ func (r *run) partsLeft(lock string) []disturbance {
 			again := func(d *trace.Command) bool {
 				return d.Script == m.Script && d.Command == m.Command && slices.Equal(d.Args, m.Args)
 			}
-			if len(m.Hits) > 0 && m.Executed != nil && m.Executed.AtNs > x.ReturnedNs() {
+			heldUpTo := func(ns int64) bool {
+				return len(m.Hits) > 0 || slices.ContainsFunc(r.Faults, func(t trace.Fault) bool { return t.Spec.Interrupts() && t.FromNs <= ns && m.AtNs <= t.ToNs })
+			}
+			if m.Executed != nil && m.Executed.AtNs > x.ReturnedNs() && heldUpTo(m.Executed.AtNs) {
 				left = append(left, disturbance{from: x.AtNs, at: m.Executed.AtNs, what: Disturbance{Kind: DisturbedLateRequest}})
 			}
 			takesBack := x.Action == model.ActUnlock || len(done) > 0 && done[0].AtNs < m.AtNs && !slices.ContainsFunc(done, again)
-			late := len(m.Hits) > 0 || m.Lost != nil || slices.ContainsFunc(r.Faults, func(t trace.Fault) bool {
-				return t.Spec.Interrupts() && t.FromNs <= m.EndNs() && m.AtNs <= t.ToNs
-			})
-			if takesBack && late {
+			if takesBack && (m.Lost != nil || heldUpTo(m.EndNs())) {
 				d := disturbance{from: m.AtNs, at: m.AtNs, what: Disturbance{Kind: DisturbedUnknown}}
 				if m.Executed != nil {
 					d.at = m.Executed.AtNs

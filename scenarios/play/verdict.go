@@ -274,11 +274,15 @@ func met(e scenarios.Expectation, w Word, j judges.Judgement) bool {
 // convict turns a limit into a bug if it remains when the same decisions are replayed
 // without its excuses. It returns the replays that convicted a finding, by ExcuseKey. asked is
 // that of Convict.
-func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, j *judges.Judgement, asked []string) map[string]Played {
+func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, j *judges.Judgement, asked []judges.Finding) map[string]Played {
 	played := map[string]Played{}
-	Convict(sc, j, asked, func(less *scenarios.Scenario, excuses []model.Excuse, asked []string) judges.Judgement {
+	Convict(sc, j, asked, func(less *scenarios.Scenario, excuses []model.Excuse, asked []judges.Finding) judges.Judgement {
 		replay := replayWithout(h, sc, less, l, p, excuses)
-		again := judges.JudgeBy(asked, trace.New(replay.Record), Rules(less))
+		var names []string
+		for _, f := range asked {
+			names = append(names, f.Judge)
+		}
+		again := judges.JudgeBy(names, trace.New(replay.Record), Rules(less))
 		again.Findings = faithful(replay.Record, again.Findings)
 		// A finding of the replay may have an excuse of its own.
 		convict(h, less, l, replay, &again, asked)
@@ -295,28 +299,25 @@ func convict(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, p Played, 
 	return convicted
 }
 
-// Convict is for the judgement of a run of sc. It turns a limit into a bug if it remains in
+// Convict is for the judgement of a run of sc. It turns a limit into a bug if a finding like it is a bug in
 // the run of less, which is sc without the excuses of the limit. again plays and judges that
-// run. A replay is asked only whether it breaks some judges as a bug: if asked is not nil,
-// Convict finds out only which of these judges have a bug.
-func Convict(sc *scenarios.Scenario, j *judges.Judgement, asked []string, again func(less *scenarios.Scenario, excuses []model.Excuse, asked []string) judges.Judgement) {
+// run. A replay is asked only about the findings that may be convicted by it: if asked is not nil,
+// Convict finds out only which findings like these are bugs.
+func Convict(sc *scenarios.Scenario, j *judges.Judgement, asked []judges.Finding, again func(less *scenarios.Scenario, excuses []model.Excuse, asked []judges.Finding) judges.Judgement) {
 	matters := func(f judges.Finding) bool {
-		return f.Class == judges.ClassLimit && (asked == nil || slices.Contains(asked, f.Judge))
+		return f.Class == judges.ClassLimit && (asked == nil || slices.ContainsFunc(asked, f.Alike))
 	}
-	inDoubt := map[string][]string{} // the judges with a limit that matters, by the key of its excuses
+	inDoubt := map[string][]judges.Finding{} // the limits that matter, by the key of their excuses
 	for _, f := range j.Findings {
 		if matters(f) {
 			key := ExcuseKey(f.Excuses)
-			inDoubt[key] = append(inDoubt[key], f.Judge)
+			inDoubt[key] = append(inDoubt[key], f)
 		}
 	}
 	replays := map[string]judges.Judgement{}
 	for i := range j.Findings {
 		f := &j.Findings[i]
-		if !matters(*f) {
-			continue
-		}
-		if _, bug := j.Has(f.Judge); bug && asked != nil {
+		if !matters(*f) || asked != nil && j.HasBugLike(*f) {
 			continue
 		}
 		without := removeExcuses(sc, f.Excuses)
@@ -329,7 +330,7 @@ func Convict(sc *scenarios.Scenario, j *judges.Judgement, asked []string, again 
 			replay = again(without, f.Excuses, inDoubt[key])
 			replays[key] = replay
 		}
-		if _, bug := replay.Has(f.Judge); bug {
+		if replay.HasBugLike(*f) {
 			f.Class = judges.ClassBug
 			f.Convicted = true
 		}
