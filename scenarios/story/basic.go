@@ -122,7 +122,7 @@ var plainest = []Story{
   b/1: [{at: {0.2}}, {try_lock: {name: orders, want: [busy, unknown]}}]`,
 	},
 	{
-		Name: "second-lock-of-the-holder",
+		Name:  "second-lock-of-the-holder",
 		About: "A thread that has the lock takes it again, and nothing fails. It must be granted at once.",
 		applies: func(l Lock) string {
 			if l.Idempotent {
