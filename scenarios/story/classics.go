@@ -149,13 +149,13 @@ var classics = slices.Concat([]Story{
 	}),
 	requestsOf(2, 3, Story{
 		Name: "other-holder-before-request-%d-after-a-lost-one", applies: leased,
-		About:     "The first request of an acquire is lost, and request %d comes when another has the lock. It must not end that hold.",
+		About:     "The connection ends with the first request of an acquire, and request %d comes when another has the lock. It must not end that hold.",
 		processes: "{a: {}, b: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
-  b/1: [{at: {0.6}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]`,
+  b/1: [{at: {0.1}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]`,
 		eachServer: `
-  - {servers: [{server}], when: {process: a, direction: request, script: acquire, nth: 1}, do: drop}
+  - {servers: [{server}], when: {process: a, direction: request, script: acquire, nth: 1}, do: reset}
   - {servers: [{server}], when: {process: a, direction: request, script: acquire{after}}, do: hold, until: {granted: b/1}}`,
 	}),
 	[]Story{{
