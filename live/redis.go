@@ -384,7 +384,6 @@ for _, key in ipairs(redis.call('KEYS', ARGV[2])) do
   elseif kind == 'hash' then value = redis.call('HGETALL', key)
   elseif kind == 'list' then value = redis.call('LRANGE', key, 0, -1)
   elseif kind == 'set' then value = redis.call('SORT', key, 'ALPHA')
-  elseif kind == 'set' then value = redis.call('SORT', key, 'ALPHA')
   elseif kind == 'zset' then value = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end
   out[#out + 1] = {key, kind, redis.call('PEXPIRETIME', key), value}
 end

@@ -115,8 +115,8 @@ type Goroutine struct {
 	Started string // the function that started it
 	Closes  string // the process whose client it closes; "": it closes none
 	Opens   string // the process whose client it makes; "": it makes none
-	// Unopened: an Open did not return, and the goroutine waits for it, or may belong to it, or makes the client of a
-	// process that crashed meanwhile. Nobody can close such a client.
+	// Unopened reports that an Open did not return, and that the goroutine waits for it, or may belong to it, or runs it
+	// in a process that has crashed. Nobody can close the client of such a process.
 	Unopened bool
 	Calls    bool // it is that of a thread, whose last call has not returned
 }

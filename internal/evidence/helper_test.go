@@ -8,13 +8,14 @@ import (
 	"lockstep/cli/frame"
 	"lockstep/cli/frame/frametest"
 	"lockstep/cli/livetest"
+	"lockstep/internal/longtest"
 	"lockstep/scenarios/subject"
 	_ "lockstep/scenarios/subject/builtin"
 	"lockstep/sim"
 )
 
 // means are the means of the program under test. A test that changes them sets them back.
-var means = frame.Means{Shrinking: 60, Others: []frame.Other{{Name: "redislock"}, {Name: "chubby", OnlySimulated: true}}}
+var means = frame.Means{Shrinking: longtest.Limit(60), Others: []frame.Other{{Name: "redislock"}, {Name: "chubby", OnlySimulated: true}}}
 
 // testProgram returns the program that the tests call.
 func testProgram() frame.Program {

@@ -11,6 +11,14 @@ import (
 // Asked reports whether the environment asks for long tests.
 func Asked() bool { return os.Getenv("LOCKSTEP_LONG") == "1" }
 
+// Limit returns a limit that short tests set, and 0, for none of their own, if long tests are asked for.
+func Limit(limit int) int {
+	if Asked() {
+		return 0
+	}
+	return limit
+}
+
 // Only skips the test unless long tests are asked for.
 func Only(t testing.TB) {
 	t.Helper()

@@ -41,7 +41,7 @@ type Ending struct {
 	Before []Harm          // of LossExpired: the earlier effects of faults on the hold
 }
 
-// Sender says which command changed a hold, and for whom it was.
+// Sender names the command that changed a hold and the threads for which the client sent it.
 type Sender struct {
 	Role    model.Role // "": it has none
 	Command string     // its name

@@ -25,6 +25,7 @@ func judgeFIFO(r *run) []Finding {
 func (r *run) outrun(lock string) []Finding {
 	var out []Finding
 	ops := r.CallsOn(lock)
+	queues := r.Record.Params.PerGrant && slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool { return len(c.After.Queue) > 0 })
 	for _, c := range r.Changes(lock) {
 		y := r.taker(c)
 		if y == nil || !c.Started() || r.Record.Params.PerGrant && r.answered(y) != c {
@@ -44,7 +45,7 @@ func (r *run) outrun(lock string) []Finding {
 			}
 		}
 		for _, x := range ops {
-			if r.overtaken(x, y, tried, c) {
+			if r.overtaken(x, y, tried, c, queues) {
 				out = append(out, r.overtaking(lock, x, y, c))
 				break
 			}
@@ -68,20 +69,14 @@ func (r *run) taker(c *trace.Change) *trace.Call {
 	return nil
 }
 
-// overtaken reports whether x was waiting when y, which had tried later, got the lock.
-func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change) bool {
+// overtaken reports whether x was waiting when y, which had tried later, got the lock. If queues is set, State shows a queue,
+// and y must have got its place there later.
+func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change, queues bool) bool {
 	if x == y || x.Caller == y.Caller || x.Action != model.ActLock && x.Action != model.ActTryLockTimed {
 		return false
 	}
 	first := x.First(model.RoleAcquire)
-	switch {
-	case first == nil:
-		return false
-	case r.Record.Params.PerGrant && slices.ContainsFunc(r.Changes(x.Lock), func(c *trace.Change) bool { return len(c.After.Queue) > 0 }):
-		if r.ticket(x, c) >= r.ticket(y, c) {
-			return false
-		}
-	case first.Executed.AtNs >= tried.Executed.AtNs:
+	if first == nil || !queues && first.Executed.AtNs >= tried.Executed.AtNs {
 		return false
 	}
 	if x.ReturnedNs() <= c.AtNs || x.WaitsUntilNs() <= c.AtNs || r.diedAt(x.Caller) <= c.AtNs || r.LeaveNs <= c.AtNs {
@@ -98,7 +93,7 @@ func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change)
 			return false
 		}
 	}
-	return true
+	return !queues || r.ticket(x, c) < r.ticket(y, c)
 }
 
 // ticket returns the number of the change, up to one that began a hold, with which the thread of a call got its place in

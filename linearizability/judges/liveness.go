@@ -69,7 +69,7 @@ type keeping struct {
 	believed bool   // the owner was told of it
 }
 
-// own reports whether it is no reason for a call to wait, since the caller has the hold itself: it was told of it, and may
+// own reports whether the hold is the caller's own, and so no reason for its call to wait: the caller was told of it and may
 // enter again, or the servers gave it the lock during the call.
 func (k keeping) own(r *run, o *trace.Call) bool {
 	if o == nil || k.owner != o.Caller || k.from >= o.ReturnedNs() {

@@ -1,8 +1,11 @@
 package redistest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+
+	"lockstep/internal/longtest"
 )
 
 // What a subject says wrongly is refused, or told with the failure that it makes, beside what the run shows.
@@ -18,7 +21,7 @@ func TestMistakesOfASubjectAreTold(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=8")
+			text, passed := outcome(t, t.TempDir(), name, nil, fmt.Sprint("-lockstep.runs=", longtest.Size(t, 8, 20)))
 			if passed {
 				t.Errorf("it passed:\n%s", text)
 			}

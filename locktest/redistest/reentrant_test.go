@@ -2,12 +2,14 @@ package redistest_test
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"lockstep/internal/longtest"
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
 )
@@ -98,7 +100,7 @@ func TestLevelsThatAreWrong(t *testing.T) {
 		"gives up all levels":         {"gives up all levels breaks hold-count: "},
 		"forgets the levels in State": {"breaks hold-count: ", "hint: State.Count must be the number of levels"},
 	} {
-		text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=20", "-lockstep.profile=full", "-lockstep.faults=none")
+		text, passed := outcome(t, t.TempDir(), name, nil, fmt.Sprint("-lockstep.runs=", longtest.Size(t, 20, 40)), "-lockstep.profile=full", "-lockstep.faults=none")
 		if passed {
 			t.Errorf("it passed:\n%s", text)
 		}

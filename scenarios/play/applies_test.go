@@ -84,6 +84,20 @@ func TestAScenarioThatALockDoesNotOfferDoesNotApply(t *testing.T) {
 	}
 }
 
+// misfit says why a scenario with a fault does not apply to a lock; "": it does.
+func misfit(t *testing.T, l *subject.Subject, fault string) string {
+	t.Helper()
+	text := "lockstep: 1\nname: s\nlocks: [" + l.Name + "]\nprocesses: {a: {}}\nsteps: {a/1: [lock: x]}\nfaults: [" + fault + "]\n"
+	sc, err := scenarios.Parse("s.yaml", []byte(text), scenarios.AnyLock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := play.Applies(sc, l); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
 // A rule that answers a command with an error names none that Redis never refuses.
 func TestARefusalOfWhatIsNeverRefusedDoesNotApply(t *testing.T) {
 	l := scenariotest.Lock(t, "setnx-cad")
@@ -93,16 +107,7 @@ func TestARefusalOfWhatIsNeverRefusedDoesNotApply(t *testing.T) {
 		"{when: {command: EXEC}, do: error, with: BUSY}":  "",
 		"{when: {process: a}, do: error, with: BUSY}":     "",
 	} {
-		text := "lockstep: 1\nname: s\nlocks: [setnx-cad]\nprocesses: {a: {}}\nsteps: {a/1: [lock: x]}\nfaults: [" + rule + "]\n"
-		sc, err := scenarios.Parse("s.yaml", []byte(text), scenarios.AnyLock)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		if err := play.Applies(sc, l); err != nil {
-			got = err.Error()
-		}
-		if got != want {
+		if got := misfit(t, l, rule); got != want {
 			t.Errorf("%s: %q, want %q", rule, got, want)
 		}
 	}
@@ -147,16 +152,7 @@ func TestAStepOfAClockThatAServerDoesNotHaveDoesNotApply(t *testing.T) {
 		", servers: [1, 2]": "s.yaml:6: the fault does not apply: server 2 of little has no wall clock",
 		", servers: 1":      "",
 	} {
-		text := "lockstep: 1\nname: s\nlocks: [little]\nprocesses: {a: {}}\nsteps: {a/1: [lock: x]}\nfaults: [{at: 1s, server: wall_clock, step: 1s" + servers + "}]\n"
-		sc, err := scenarios.Parse("s.yaml", []byte(text), scenarios.AnyLock)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := ""
-		if err := play.Applies(sc, l); err != nil {
-			got = err.Error()
-		}
-		if got != want {
+		if got := misfit(t, l, "{at: 1s, server: wall_clock, step: 1s"+servers+"}"); got != want {
 			t.Errorf("%q: %q, want %q", servers, got, want)
 		}
 	}
