@@ -1972,6 +1972,23 @@ func TestLiveness(t *testing.T) {
 			102  b/1 lost acquire reply dropped
 			300  a/1 releases
 			9000 server leave`},
+		{rule: "nor is a late request that was refused", lock: anybodys, finds: "liveness bug: b/1 waited for l from 0.400s to 9.000s while nobody believed to hold it; the bound is 1.001s", record: `
+			0    a/1 takes
+			100  b/1 invoke lock
+			100  b/1 send acquire
+			101  b/1 hit 1 acquire request delay
+			300  a/1 releases
+			399  b/1 exec acquire
+			400  b/1 deliver acquire
+			9000 server leave`},
+		{rule: "a lost one is, too", lock: anybodys, record: `
+			0    a/1 takes
+			100  b/1 invoke lock
+			100  b/1 send acquire
+			101  b/1 hit 1 acquire request
+			300  a/1 releases
+			399  b/1 lost acquire request dropped
+			9000 server leave`},
 		{rule: "nor for a channel, once a call has asked for something", lock: ourLock, finds: "liveness bug: a/1 waited for l from 0.000s",
 			record: strings.NewReplacer("nobody=y", "nobody=y listens=start", "0    a/1 invoke lock", "0    a/1 invoke lock\n0 a/1 send acquire\n0 a/1 exec acquire\n0 a/1 deliver acquire",
 				"5002 a/1 exec acquire", "5002 a/1 exec acquire nth=2", "5003 a/1 deliver acquire", "5003 a/1 deliver acquire nth=2").Replace(connects)},

@@ -166,6 +166,36 @@ func (l *woken) Unlock(ctx context.Context) error {
 	return err
 }
 
+// listening is a woken that waits for a message as long as the lease lasts. It is hasty if it asks for the lock before
+// the server has said that it listens.
+type listening struct{ woken }
+
+func (l *listening) Lock(ctx context.Context) error {
+	sub := l.rdb.Subscribe(ctx, l.channel())
+	defer sub.Close()
+	if !l.hasty {
+		if _, err := sub.Receive(ctx); err != nil {
+			return err
+		}
+	}
+	messages := sub.Channel()
+	for {
+		if ok, err := l.TryLock(ctx); ok || err != nil {
+			return err
+		}
+		left, err := l.rdb.PTTL(ctx, l.name).Result()
+		if err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return locktest.ErrBusy
+		case <-messages:
+		case <-time.After(max(left, time.Millisecond)):
+		}
+	}
+}
+
 // inTurn is a lock whose calls take turns in their process, or only those that lock.
 type inTurn struct {
 	*watched
@@ -296,6 +326,11 @@ var classics = []struct {
 	{unrenewed("listens after the message", each(func(l setnx) locktest.Lock { return &woken{l, true} })),
 		unrenewed("asks again once it listens", each(func(l setnx) locktest.Lock { return &woken{l, false} })),
 		"release-after-request-2-of-a-waiter", "breaks liveness: b/1 waited for "},
+	{unrenewed("asks before it listens", each(func(l setnx) locktest.Lock { return &listening{woken{l, true}} })),
+		unrenewed("asks when it listens", each(func(l setnx) locktest.Lock { return &listening{woken{l, false}} })),
+		"release-before-request-1-of-a-waiter", "breaks liveness: b/1 waited for "},
+	{standingSubject("takes the lock apart from its queue", true), standingSubject("takes the lock with its queue", false),
+		"first-waiter-late-at-request-2", "breaks mutual-exclusion: c/1 was granted "},
 	{turns("lets an unlock wait for a waiter of its process", true), turns("lets waiters of a process take turns", false),
 		"two-threads-of-one-process-at-once", "breaks liveness: "},
 	{unrenewed("grants a process what it has", perProcess(rand.Text, func(l setnx, mine string) locktest.Lock { return &owned{l, mine} })),

@@ -148,6 +148,29 @@ var classics = slices.Concat([]Story{
   - {servers: [{server}], when: {process: b, direction: request, script: acquire{after}}, from: {1}, do: hold, until: {granted: c/1}}`,
 	}),
 	requestsOf(2, 3, Story{
+		Name: "first-waiter-late-at-request-%d", applies: leased,
+		About:     "The holder dies, and two waiters find its lease over. Request %d with which the one that waited first takes the lock comes when the other has it.",
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders}]
+  b/1: [{at: {0.9}}, {lock: orders}, {sleep: {0.4}}, {unlock: orders}]
+  c/1: [{at: {0.8}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.1}, crash: a}`,
+		eachServer: `
+  - {servers: [{server}], when: {process: c, direction: request, script: acquire{after}}, from: {1}, do: hold, until: {granted: b/1}}`,
+	}),
+	requestsOf(1, 4, Story{
+		Name: "release-before-request-%d-of-a-waiter", applies: always,
+		About:     "Request %d of a waiter is late, and the holder releases the lock before it comes. The waiter must get the lock all the same.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {at: {0.06<500ms}}, {unlock: orders}]
+  b/1: [{at: {0.05<450ms}}, {lock: orders}, {sleep: {0.05}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: b, direction: request, script: acquire, nth: {request}}, do: delay, for: {0.03<200ms}}`,
+	}),
+	requestsOf(2, 3, Story{
 		Name: "other-holder-before-request-%d-after-a-lost-one", applies: leased,
 		About:     "The connection ends with the first request of an acquire, and request %d comes when another has the lock. It must not end that hold.",
 		processes: "{a: {}, b: {}}",
