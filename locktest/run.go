@@ -441,7 +441,7 @@ func (r *runner) misfit(v play.Verdict) string {
 		return "its Lock returns without an error, and its Token then reports that the hold has none; Token must return the token that the lock was granted with, or the lock must have no method Token"
 	}
 	if v.Scenario.Name == story.Basic[0].Name {
-		if why := overAtOnce(v.Played.Record); why != "" {
+		if why := wrongExpires(v.Played.Record); why != "" {
 			return why
 		}
 		if why := r.otherLease(v.Played.Record); why != "" {
@@ -451,20 +451,32 @@ func (r *runner) misfit(v play.Verdict) string {
 	return r.renewsUnsaid(v.Played.Record)
 }
 
-// overAtOnce says that a hold of a run, in which nothing fails, was over when it began; "": none was. A hold that
-// goes on after its end may be that of a server which ends holds at its ticks.
-func overAtOnce(rec *model.Record) string {
-	last := map[string]*model.LockState{}
+// wrongExpires says that a hold of a run, in which nothing fails, was over when it began, or that its end comes nearer as time
+// goes on; "": none does. A hold that goes on after its end may be that of a server which ends holds at its ticks.
+func wrongExpires(rec *model.Record) string {
+	const meaning = "Expires is the time since the start at which the hold ends, or negative if it has no end"
+	last := map[string]model.Event{}
 	for _, e := range rec.Events {
 		if e.Kind != model.KindState {
 			continue
 		}
-		now := time.Duration(e.AtNs)
-		if s := e.State; s.Held() && (!last[e.Lock].Held() || last[e.Lock].Owner != s.Owner) && s.ExpiresMs >= 0 && s.ExpiresMs < now.Milliseconds() {
-			return fmt.Sprintf("its State shows a hold that begins at %.3fs and has the Expires %v, which was over then; Expires is the time since the start at which the hold ends, or negative if it has no end",
-				now.Seconds(), time.Duration(s.ExpiresMs)*time.Millisecond)
+		before, s := last[e.Lock], e.State
+		last[e.Lock] = e
+		if !s.Held() || s.ExpiresMs < 0 {
+			continue
 		}
-		last[e.Lock] = e.State
+		now, ends := time.Duration(e.AtNs), time.Duration(s.ExpiresMs)*time.Millisecond
+		if !before.State.Held() || before.State.Owner != s.Owner {
+			if s.ExpiresMs < now.Milliseconds() {
+				return fmt.Sprintf("its State shows a hold that begins at %.3fs and has the Expires %v, which was over then; %s", now.Seconds(), ends, meaning)
+			}
+			continue
+		}
+		since, sooner := now-time.Duration(before.AtNs), time.Duration(before.State.ExpiresMs)*time.Millisecond-ends
+		if since > 100*time.Millisecond && (since-sooner).Abs() <= time.Millisecond {
+			return fmt.Sprintf("its State shows the Expires %v at %.3fs, and %v at %.3fs, as if it were the rest of the lease; %s",
+				ends+sooner, (now - since).Seconds(), ends, now.Seconds(), meaning)
+		}
 	}
 	return ""
 }
