@@ -103,8 +103,8 @@ func (r *run) lostAfter(o *trace.Call) bool {
 	from, to := r.during(o)
 	for _, h := range r.HoldsOf(o.Lock, o.Caller, from, to) {
 		switch end := h.Ended; {
-		case end == nil || end.AtNs > to:
-			// The call did not lose it.
+		case end == nil || end.AtNs > to || r.takenBack(o, h.Began):
+			// The call did not lose it, or has asked again since.
 		case end.Fault > 0 || end.By != nil:
 			return true
 		case slices.ContainsFunc(r.disturbing(o.Process), func(x span) bool { return x.from <= to && x.to >= from }):

@@ -142,7 +142,7 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 			if others && h.Do != "half_open" {
 				continue
 			}
-			if first.AtNs <= h.AtNs && h.AtNs <= c.AtNs {
+			if x.AtNs <= h.AtNs && h.AtNs <= c.AtNs {
 				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Cause: faultIs(r.Fault(h.Fault).Text)})
 			}
 		}

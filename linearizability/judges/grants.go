@@ -123,7 +123,7 @@ func (r *run) keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []give
 
 // returnedWith returns the grant that a granted call reported to its thread, for a lock whose
 // threads know holds only by their grants. It is the latest grant before the return, even if it has
-// ended by then. If there is none, because the server lost a part of the hold meanwhile, it is the
+// ended by then, but not one that the call took back before it asked again. If there is none, because the server lost a part of the hold meanwhile, it is the
 // first grant after the return. It returns nil for other calls.
 func (r *run) returnedWith(o *trace.Call) *trace.Change {
 	if !r.Record.Params.PerGrant || o.Outcome != model.Granted {
@@ -131,11 +131,19 @@ func (r *run) returnedWith(o *trace.Call) *trace.Change {
 	}
 	var known *trace.Change
 	for _, c := range r.changes(o) {
-		if c.Started() && c.After.Owner == o.Caller && (known == nil || c.AtNs <= o.ReturnedNs()) {
+		if c.Started() && c.After.Owner == o.Caller && (known == nil || c.AtNs <= o.ReturnedNs()) && !r.takenBack(o, c) {
 			known = c
 		}
 	}
 	return known
+}
+
+// takenBack reports whether an acquire ended a hold that it had got, and asked again before it returned.
+func (r *run) takenBack(o *trace.Call, grant *trace.Change) bool {
+	end := r.EndOf(grant)
+	return end != nil && end.Call() == o && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool {
+		return m.Script == model.RoleAcquire && m.AtNs > end.AtNs && m.Executed != nil && m.Executed.AtNs <= o.ReturnedNs()
+	})
 }
 
 // undone returns the commands with which an acquire gave back grants that reached no replica.

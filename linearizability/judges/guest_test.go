@@ -1187,6 +1187,18 @@ func TestAnAcquireMayCleanUpAfterItself(t *testing.T) {
 			4     b/1 exec acquire nth=1 -> free
 			5     b/1 return granted
 			40000 server leave`, finds: "lease bug: b/1 was granted l at 0.003s, and the same call ended that hold at 0.004s"},
+		{rule: "of a hold that it took back before it asked again it does not tell", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 30002
+			2     b/1 hit 1 acquire reply
+			10    b/1 send acquire
+			11    b/1 exec acquire nth=2 -> free
+			20    b/1 send acquire
+			21    b/1 exec acquire nth=3
+			22    b/1 deliver acquire nth=3
+			22    b/1 return granted
+			40000 server leave`, finds: "linearizable bug: l: b/1 acquire (0.000s..0.022s) answered granted, but the lock was free"},
 	})
 }
 

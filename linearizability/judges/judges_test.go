@@ -1236,6 +1236,17 @@ func skewed(by time.Duration) model.Params {
 }
 
 func TestFIFO(t *testing.T) {
+	const held = `
+			0    b/1 invoke lock
+			1    b/1 send acquire
+			1    b/1 hit 1 acquire request
+			2    b/1 lost acquire request dropped
+			10   b/1 send acquire
+			11   b/1 exec acquire nth=2
+			12   c/1 takes lease=9000
+			20   c/1 releases
+			25   b/1 gets
+			9000 server leave`
 	const anew = `
 			0    a/1 takes -> a/1 1 30001
 			100  c/1 invoke lock
@@ -1258,6 +1269,8 @@ func TestFIFO(t *testing.T) {
 			1100 b/1 waits try_lock
 			1101 b/1 return busy
 			9000 server leave`},
+		{rule: "a fault that met an earlier request of its call is an excuse", lock: fairLock, finds: " fifo limit (waiter away when its turn came): c/1 was granted l at 0.013s before b/1", record: held},
+		{rule: "one that met an earlier call is none", lock: fairLock, finds: " fifo bug: c/1 was granted l at 0.013s before b/1", record: strings.Replace(held, "2    b/1 lost", "2    b/1 return unknown\n2    b/1 invoke lock\n2    b/1 lost", 1)},
 		{rule: "order on the plain lock is not promised", record: overtaken},
 		{rule: "nor on a bare one", lock: bareLock, record: overtaken},
 		{rule: "a fair one that waives it", record: evicted,
