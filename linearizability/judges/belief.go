@@ -212,19 +212,15 @@ func (r *run) believedUntil(thread string, sentNs, lease int64) int64 {
 	return min(r.goneAt(thread), sentNs+lease)
 }
 
-// extensionSent returns when the first command of an extension that ran left its process.
-// Of several servers, any may be the one whose lease ends first.
+// extensionSent returns when the first renewal that ran during an extension left its process. It may be in no call,
+// since it prolongs what the holds of a process have in common. Of several servers, any may be the one whose lease ends first.
 func (r *run) extensionSent(o *trace.Call) int64 {
-	at := int64(math.MaxInt64)
-	for _, m := range o.Sent {
-		if m.Executed != nil && m.Script == model.RoleRenew {
-			at = min(at, m.AtNs)
+	for _, m := range r.CommandsFrom(o.Process) {
+		if m.AtNs >= o.AtNs && m.AtNs <= o.ReturnedNs() && m.Executed != nil && m.Script == model.RoleRenew && (m.Call == o || m.SpeaksFor(o.Caller)) {
+			return m.AtNs
 		}
 	}
-	if at == math.MaxInt64 {
-		return o.AtNs
-	}
-	return at
+	return o.AtNs
 }
 
 // leaseOf returns the lease that an acquire asks for, 0: none.

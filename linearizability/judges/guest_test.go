@@ -676,6 +676,19 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 	const told = `
 			31002 a/1 deliver renew
 			31002 a/1 return extended`
+	// A renewal in no call prolongs the hold until 50.001 s, and the extension then looks.
+	const looks = `
+			0     a/1 takes
+			20000 a/1 invoke extend
+			20000 a/1 send renew call=n
+			20001 a/1 exec renew -> a/1 1 50001
+			20002 a/1 deliver renew
+			20005 a/1 send renew call=y
+			20006 a/1 exec renew nth=2
+			20007 a/1 deliver renew nth=2
+			20007 a/1 return extended
+			45000 a/1 releases
+			60000 server leave`
 	const refused = `
 			0     a/1 takes
 			20000 a/1 invoke extend
@@ -734,6 +747,9 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 			60000 server leave`,
 			finds: "mutual-exclusion bug: b/1 was granted l at 31.002s while a/1 believed to hold it since 0.002s: its lease had ended at 30.002s\n" +
 				"lease bug: a/1 extended its hold on l from 20.000s on, and the hold ends at 30.001s; a lease is 30s"},
+		{rule: "its lease counts from the renewal that ran for it in no call", lock: extendable, record: looks},
+		{rule: "but not from one that was sent before it", lock: extendable, record: strings.NewReplacer("20000 a/1 invoke extend", "", "20005 a/1", "20005 a/1 invoke extend\n20005 a/1").Replace(looks),
+			finds: "lease bug: a/1 extended its hold on l from 20.005s on, and the hold ends at 50.001s; a lease is 30s"},
 		{rule: "an extension of a hold that is gone", lock: extendable, record: `
 			0     a/1 takes
 			30002 server expire -> free

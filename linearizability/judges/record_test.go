@@ -30,7 +30,7 @@ import (
 // deadlines= (also: none) names others, or says when (b/1:500); without an arrow nothing changed. exec, deliver, hit and lost
 // speak of the thread's latest command of that name, or of its nth (nth=1);
 // renew belongs to no call but an extend, or with call=y to the one under way, as in recordings of
-// real clients. for=b/1 says for whom a command speaks, and nobody=y makes it a command of no call
+// real clients, and with call=n to none. for=b/1 says for whom a command speaks, and nobody=y makes it a command of no call
 // and no role. command=SEGMENT makes it a segment, and not an EVAL. Of the rest:
 //
 //	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free
@@ -332,7 +332,7 @@ func (b *recorder) add(l recordLine) {
 		}
 		e.Listens = model.Listening(l.opts["listens"])
 		e.Greets, e.Guessed = l.opts["greets"] == "y", l.opts["guessed"] == "y"
-		if call := b.open[l.who]; call != nil && (e.Script != "renew" || call.Action == model.ActExtend || l.opts["call"] == "y") {
+		if call := b.open[l.who]; call != nil && l.opts["call"] != "n" && (e.Script != "renew" || call.Action == model.ActExtend || l.opts["call"] == "y") {
 			e.Op = call.Op
 		}
 		if _, ok := l.opts["nobody"]; ok {
