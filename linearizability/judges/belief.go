@@ -70,126 +70,48 @@ func (r *run) beliefs(lock string) []belief {
 	return list
 }
 
+// believing follows the calls on a lock, and what each thread believes to hold.
+type believing struct {
+	*run
+	lock   string
+	began  []*belief
+	now    map[string]*believed
+	lapsed map[string]*believed // by thread, the belief whose latest lease has ended
+}
+
+// believed is a belief of a thread, with the ends of the levels of its hold. The latest level says when the hold
+// ends. From its call on, a release makes the level before it the latest.
+type believed struct {
+	*belief
+	levels []term
+}
+
+// term is the end of a level, and its lease.
+type term struct{ to, lease int64 }
+
+// believe returns the beliefs in a lock, in the order in which they began.
 func (r *run) believe(lock string) []belief {
-	// The latest level of a thread says when its hold ends. From its call on, a release makes the
-	// level before it the latest.
-	type term struct{ to, lease int64 }
-	type open struct {
-		b      *belief
-		levels []term
-	}
-	var out []*belief
-	now := map[string]*open{}
-	lapsed := map[string]*open{} // by thread, the belief whose latest lease has ended
+	w := &believing{run: r, lock: lock, now: map[string]*believed{}, lapsed: map[string]*believed{}}
 	type point struct {
 		at     int64
-		isCall bool
-		o      *trace.Call  // nil: told is set
-		told   *model.Event // the event that tells the thread
+		follow func()
 	}
 	var points []point
 	for _, o := range r.CallsOn(lock) {
-		points = append(points, point{at: o.AtNs, isCall: true, o: o})
+		points = append(points, point{o.AtNs, func() { w.call(o) }})
 		if o.Return != nil {
-			points = append(points, point{at: o.Return.AtNs, o: o})
+			points = append(points, point{o.Return.AtNs, func() { w.answer(o) }})
 		}
 	}
 	for _, e := range r.Told(lock) {
-		points = append(points, point{at: e.AtNs, told: e})
+		points = append(points, point{e.AtNs, func() { w.tell(e) }})
 	}
 	slices.SortStableFunc(points, func(a, b point) int { return cmp.Compare(a.at, b.at) })
-	stop := func(who string, at int64, by *trace.Call) {
-		if h := now[who]; h != nil {
-			h.b.to = min(h.b.to, at)
-			h.b.end = by
-			delete(now, who)
-		}
-	}
 	for _, p := range points {
-		if p.told != nil {
-			who := p.told.ThreadName()
-			delete(lapsed, who)
-			if h := now[who]; h != nil && p.at < h.b.to {
-				h.b.told = p.told
-				stop(who, p.at, nil)
-			}
-			continue
-		}
-		o := p.o
-		h := now[o.Caller]
-		if h != nil && h.b.to <= p.at {
-			delete(now, o.Caller) // the lease has ended
-			lapsed[o.Caller] = h
-			h = nil
-		}
-		kept := o.Action == model.ActUnlock && o.Outcome == model.Failed // its levels stay
-		if was := lapsed[o.Caller]; !p.isCall && h == nil && (o.Outcome == model.StillHeld || kept) && was != nil && len(was.levels) > 1 {
-			// The answer says that an earlier level is still held: only the lease of the latest
-			// level has ended.
-			h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: was.b.first}, levels: was.levels}
-			out = append(out, h.b)
-			now[o.Caller] = h
-		}
-		was := lapsed[o.Caller]
-		if !p.isCall {
-			delete(lapsed, o.Caller)
-		}
-		switch {
-		case p.isCall && o.Action == model.ActUnlock && h != nil && len(h.levels) == 1,
-			p.isCall && o.Action == model.ActForceUnlock:
-			stop(o.Caller, p.at, o)
-		case p.isCall && o.Action == model.ActUnlock && h != nil:
-			h.b.to = min(h.b.to, max(h.levels[len(h.levels)-2].to, p.at))
-		case p.isCall:
-		case o.Action.Acquires() && o.Outcome == model.Granted:
-			lease := r.leaseOf(o)
-			to := r.believedUntil(o.Caller, r.attemptSent(o), lease)
-			if h == nil {
-				h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: o}}
-				out = append(out, h.b)
-				now[o.Caller] = h
-			}
-			if r.Record.Params.PerGrant && r.Record.Params.Uncounted {
-				h.levels = nil // one unlock ends the hold, however often it was granted
-			}
-			h.levels = append(h.levels, term{to, lease})
-			h.b.to, h.b.lease = to, lease
-		case o.Action == model.ActUnlock && (o.Outcome == model.NotHeld || o.Outcome == model.Unknown):
-			stop(o.Caller, p.at, o)
-		case o.Action == model.ActExtend && o.Outcome == model.Extended:
-			if h == nil { // it still holds the lock
-				h = &open{b: &belief{who: o.Caller, lock: lock, from: p.at, grant: o, first: o}, levels: []term{{}}}
-				if was != nil {
-					h.b.first, h.levels = was.b.first, was.levels
-				}
-				out = append(out, h.b)
-				now[o.Caller] = h
-			}
-			lease := int64(0)
-			if r.leased() {
-				lease = int64(r.Record.Params.Watchdog)
-			}
-			to := r.believedUntil(o.Caller, r.extensionSent(o), lease)
-			for i := range h.levels {
-				h.levels[i] = term{to, lease}
-			}
-			h.b.to, h.b.lease = to, lease
-		case o.Action == model.ActExtend && h != nil:
-			h.b.doubted = true
-			stop(o.Caller, p.at, nil)
-		case o.Action == model.ActUnlock && h != nil && (o.Outcome == model.Released || o.Outcome == model.StillHeld):
-			if h.levels = h.levels[:len(h.levels)-1]; len(h.levels) == 0 {
-				stop(o.Caller, p.at, o)
-				break
-			}
-			top := h.levels[len(h.levels)-1]
-			h.b.to, h.b.lease = max(top.to, p.at), top.lease
-		case kept && h != nil:
-			h.b.to = max(h.levels[len(h.levels)-1].to, p.at)
-		}
+		p.follow()
 	}
 	var done []belief
-	for _, b := range out {
+	for _, b := range w.began {
 		b.to = min(b.to, r.LeaveNs)
 		for _, p := range r.pauses(b.who) {
 			if p.FromNs < b.to && b.to < p.ToNs {
@@ -201,6 +123,115 @@ func (r *run) believe(lock string) []belief {
 		}
 	}
 	return done
+}
+
+// begin begins a belief with an answer.
+func (w *believing) begin(o *trace.Call, levels []term) *believed {
+	h := &believed{&belief{who: o.Caller, lock: w.lock, from: o.ReturnedNs(), grant: o, first: o}, levels}
+	w.began = append(w.began, h.belief)
+	w.now[o.Caller] = h
+	return h
+}
+
+// stop ends the belief of a thread, if it has one.
+func (w *believing) stop(who string, at int64, by *trace.Call) {
+	if h := w.now[who]; h != nil {
+		h.to, h.end = min(h.to, at), by
+		delete(w.now, who)
+	}
+}
+
+// tell follows an event that tells a thread of the end of its hold.
+func (w *believing) tell(e *model.Event) {
+	who := e.ThreadName()
+	delete(w.lapsed, who)
+	if h := w.now[who]; h != nil && e.AtNs < h.to {
+		h.told = e
+		w.stop(who, e.AtNs, nil)
+	}
+}
+
+// at returns what a thread believes at an instant; nil: nothing.
+func (w *believing) at(who string, ns int64) *believed {
+	h := w.now[who]
+	if h != nil && h.to <= ns {
+		delete(w.now, who) // the lease has ended
+		w.lapsed[who] = h
+		return nil
+	}
+	return h
+}
+
+// call follows the beginning of a call. From then on a thread does not rely on what it gives up.
+func (w *believing) call(o *trace.Call) {
+	switch h := w.at(o.Caller, o.AtNs); {
+	case o.Action == model.ActForceUnlock, o.Action == model.ActUnlock && h != nil && len(h.levels) == 1:
+		w.stop(o.Caller, o.AtNs, o)
+	case o.Action == model.ActUnlock && h != nil:
+		h.to = min(h.to, max(h.levels[len(h.levels)-2].to, o.AtNs))
+	}
+}
+
+// answer follows the end of a call.
+func (w *believing) answer(o *trace.Call) {
+	at := o.ReturnedNs()
+	h, was := w.at(o.Caller, at), w.lapsed[o.Caller]
+	delete(w.lapsed, o.Caller)
+	kept := o.Action == model.ActUnlock && o.Outcome == model.Failed // its levels stay
+	if h == nil && (o.Outcome == model.StillHeld || kept) && was != nil && len(was.levels) > 1 {
+		// The answer says that an earlier level is still held: only the lease of the latest
+		// level has ended.
+		h = w.begin(o, was.levels)
+		h.first = was.first
+	}
+	switch {
+	case o.Action.Acquires() && o.Outcome == model.Granted:
+		lease := w.leaseOf(o)
+		to := w.believedUntil(o.Caller, w.attemptSent(o), lease)
+		if h == nil {
+			h = w.begin(o, nil)
+		}
+		if w.Record.Params.PerGrant && w.Record.Params.Uncounted {
+			h.levels = nil // one unlock ends the hold, however often it was granted
+		}
+		h.levels = append(h.levels, term{to, lease})
+		h.to, h.lease = to, lease
+	case o.Action == model.ActUnlock && (o.Outcome == model.NotHeld || o.Outcome == model.Unknown):
+		w.stop(o.Caller, at, o)
+	case o.Action == model.ActExtend && o.Outcome == model.Extended:
+		w.extended(o, h, was)
+	case o.Action == model.ActExtend && h != nil:
+		h.doubted = true
+		w.stop(o.Caller, at, nil)
+	case o.Action == model.ActUnlock && h != nil && (o.Outcome == model.Released || o.Outcome == model.StillHeld):
+		if h.levels = h.levels[:len(h.levels)-1]; len(h.levels) == 0 {
+			w.stop(o.Caller, at, o)
+			break
+		}
+		top := h.levels[len(h.levels)-1]
+		h.to, h.lease = max(top.to, at), top.lease
+	case kept && h != nil:
+		h.to = max(h.levels[len(h.levels)-1].to, at)
+	}
+}
+
+// extended follows an extension that succeeded: the thread holds the lock, whatever it believed.
+func (w *believing) extended(o *trace.Call, h, was *believed) {
+	if h == nil {
+		h = w.begin(o, []term{{}})
+		if was != nil {
+			h.first, h.levels = was.first, was.levels
+		}
+	}
+	lease := int64(0)
+	if w.leased() {
+		lease = int64(w.Record.Params.Watchdog)
+	}
+	to := w.believedUntil(o.Caller, w.extensionSent(o), lease)
+	for i := range h.levels {
+		h.levels[i] = term{to, lease}
+	}
+	h.to, h.lease = to, lease
 }
 
 // believedUntil returns when a belief ends that nothing else ends before: when the process of the thread is
