@@ -45,116 +45,132 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 	if !slices.ContainsFunc(changes, func(c *trace.Change) bool { return len(c.After.Queue) > 0 || len(c.After.Deadlines) > 0 }) {
 		return nil // the lock has no queue, or it was always empty
 	}
-	var out []Finding
-	told := map[string]int{} // by thread, the call that was reported
-	torn := false
-	open := map[string]*trace.Call{} // by thread, the acquiring call that it is in
-	last := map[string]*trace.Call{} // by thread, its last acquiring call
-	moving := map[string]int{}       // by thread, how many of its commands have not arrived
-	now := new(model.LockState)      // the state on the server
-	differ := false                  // the queue and the deadlines have different members
-	var parted *trace.Change         // when they became different
-	// stood has, by thread, the changes that gave it its places in the queue, unless it asked again since for the
-	// same place.
-	stood := map[string][]*trace.Change{}
-	look := func(at int64) {
-		if at >= r.LeaveNs {
-			return
-		}
-		settled := true
-		for _, who := range now.Queue {
-			if moving[who] > 0 {
-				settled = false
-				if !leaving {
-					continue
-				}
-			}
-			call := 1
-			if o := last[who]; o != nil && leaving {
-				call = o.Op
-			}
-			if open[who] != nil || told[who] == call || r.goneAt(who) <= at {
-				continue
-			}
-			if r.Record.Params.PerGrant && last[who] == nil {
-				continue // a value, and nobody knows which thread waits with it
-			}
-			if r.Record.Params.Waits > 0 && len(stood[who]) == places(now, who) && !slices.ContainsFunc(stood[who], func(c *trace.Change) bool { return !givenUp(c) }) {
-				continue // the liveness judge knows how long they may hold up others
-			}
-			told[who] = call
-			o := last[who]
-			f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Facts: model.Facts{Form: model.FormGhost, Lock: lock, Thread: who},
-				Detail: Ghost{}}
-			for _, c := range stood[who] {
-				f.Excuses = append(f.Excuses, r.byHand(c)...)
-			}
-			if o != nil {
-				f.Ops = []OpRef{refOf(o)}
-				f.Detail = Ghost{Call: o.Action, Outcome: answerOf(o), ReturnNs: o.ReturnedNs()}
-				f.Excuses = append(f.Excuses, r.couldNotLeave(o)...)
-				for _, c := range stood[who] {
-					if c.Call() != nil && c.Call() != o {
-						f.Excuses = append(f.Excuses, r.couldNotLeave(c.Call())...) // an earlier call put it there
-					}
-				}
-			}
-			out = append(out, f)
-		}
-		if differ && !torn && settled {
-			torn = true
-			queue, deadlines := membersOf(now)
-			out = append(out, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: r.byHand(parted), Facts: model.Facts{Form: model.FormTornQueue, Lock: lock},
-				Detail: TornQueue{Queue: queue, Deadlines: deadlines}})
-		}
-	}
+	q := &queueing{run: r, lock: lock, leaving: leaving, now: new(model.LockState), told: map[string]int{}, open: map[string]*trace.Call{},
+		last: map[string]*trace.Call{}, moving: map[string]int{}, stood: map[string][]*trace.Change{}}
 	executed := int64(-1) // the instant of a command whose change comes next
 	for i := range r.Record.Events {
 		e := &r.Record.Events[i]
 		m := r.Command(e.Msg)
 		if executed >= 0 && e.Kind != model.KindState {
-			look(executed)
+			q.look(executed)
 			executed = -1
 		}
 		switch {
 		case e.Kind == model.KindState && e.Lock == lock:
-			c := changes[0]
-			now, changes = c.After, changes[1:]
-			for _, who := range entered(c.Before.Queue, now.Queue) {
-				stood[who] = append(stood[who], c)
-			}
-			for _, who := range entered(now.Queue, c.Before.Queue) {
-				if all := stood[who]; len(all) > 0 {
-					own := slices.IndexFunc(all, func(e *trace.Change) bool { return e.Call() != nil && e.Call() == c.Call() })
-					stood[who] = slices.Delete(all, max(own, 0), max(own, 0)+1)
-				}
-			}
-			differed := differ
-			if differ = r.Record.Params.Deadlines && isTorn(now); differ && !differed {
-				parted = c
-			}
-			look(e.AtNs)
+			q.change(changes[0])
+			changes = changes[1:]
 		case e.Kind == model.KindInvoke && e.Lock == lock && e.Action.Acquires():
-			open[e.ThreadName()] = r.Call(e.Op)
+			q.open[e.ThreadName()] = r.Call(e.Op)
 		case e.Kind == model.KindReturn && e.Lock == lock && e.Action.Acquires():
-			delete(open, e.ThreadName())
-			last[e.ThreadName()] = r.Call(e.Op)
-			look(e.AtNs)
+			delete(q.open, e.ThreadName())
+			q.last[e.ThreadName()] = r.Call(e.Op)
+			q.look(e.AtNs)
 		case m == nil || m.Op == 0 || !slices.Contains(m.Locks, lock):
 		case e.Kind == model.KindSend:
-			moving[r.Call(m.Op).Caller]++
+			q.moving[r.Call(m.Op).Caller]++
 		case e.Kind == model.KindExec, e.Kind == model.KindLost && e.Dir == "request":
 			who := r.Call(m.Op).Caller
-			moving[who]--
+			q.moving[who]--
 			executed = e.AtNs
-			if o := open[who]; e.Kind == model.KindExec && o != nil && o.Op == m.Op && m.Script == model.RoleAcquire {
-				if !r.Record.Params.PerGrant {
-					delete(stood, who) // it stands there because of this call, whatever put it there
-				}
+			if o := q.open[who]; e.Kind == model.KindExec && o != nil && o.Op == m.Op && m.Script == model.RoleAcquire && !r.Record.Params.PerGrant {
+				delete(q.stood, who) // it stands there because of this call, whatever put it there
 			}
 		}
 	}
-	return out
+	return q.found
+}
+
+// queueing follows who stands in the queue of a lock, and who waits.
+type queueing struct {
+	*run
+	lock    string
+	leaving bool
+	found   []Finding
+	told    map[string]int         // by thread, the call that was reported
+	open    map[string]*trace.Call // by thread, the acquiring call that it is in
+	last    map[string]*trace.Call // by thread, its last acquiring call
+	moving  map[string]int         // by thread, how many of its commands have not arrived
+	now     *model.LockState       // the state on the server
+	differ  bool                   // the queue and the deadlines have different members
+	parted  *trace.Change          // when they became different
+	torn    bool                   // that was reported
+	// stood has, by thread, the changes that gave it its places in the queue, unless it asked again since for the
+	// same place.
+	stood map[string][]*trace.Change
+}
+
+// change follows a change of the state.
+func (q *queueing) change(c *trace.Change) {
+	q.now = c.After
+	for _, who := range entered(c.Before.Queue, q.now.Queue) {
+		q.stood[who] = append(q.stood[who], c)
+	}
+	for _, who := range entered(q.now.Queue, c.Before.Queue) {
+		if all := q.stood[who]; len(all) > 0 {
+			own := slices.IndexFunc(all, func(e *trace.Change) bool { return e.Call() != nil && e.Call() == c.Call() })
+			q.stood[who] = slices.Delete(all, max(own, 0), max(own, 0)+1)
+		}
+	}
+	differed := q.differ
+	if q.differ = q.Record.Params.Deadlines && isTorn(q.now); q.differ && !differed {
+		q.parted = c
+	}
+	q.look(c.AtNs)
+}
+
+// look finds what is wrong with the queue at an instant.
+func (q *queueing) look(at int64) {
+	if at >= q.LeaveNs {
+		return
+	}
+	settled := true
+	for _, who := range q.now.Queue {
+		if q.moving[who] > 0 {
+			settled = false
+			if !q.leaving {
+				continue
+			}
+		}
+		call, o := 1, q.last[who]
+		if o != nil && q.leaving {
+			call = o.Op
+		}
+		switch {
+		case q.open[who] != nil || q.told[who] == call || q.goneAt(who) <= at:
+		case q.Record.Params.PerGrant && o == nil:
+			// It is a value, and nobody knows which thread waits with it.
+		case q.Record.Params.Waits > 0 && len(q.stood[who]) == places(q.now, who) && !slices.ContainsFunc(q.stood[who], func(c *trace.Change) bool { return !givenUp(c) }):
+			// The liveness judge knows how long the places may hold up others.
+		default:
+			q.told[who] = call
+			q.found = append(q.found, q.ghost(who, o, at))
+		}
+	}
+	if q.differ && !q.torn && settled {
+		q.torn = true
+		queue, deadlines := membersOf(q.now)
+		q.found = append(q.found, Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Excuses: q.byHand(q.parted), Facts: model.Facts{Form: model.FormTornQueue, Lock: q.lock},
+			Detail: TornQueue{Queue: queue, Deadlines: deadlines}})
+	}
+}
+
+// ghost returns the finding about a thread that stands in the queue after its last acquire; nil: it made none.
+func (q *queueing) ghost(who string, o *trace.Call, at int64) Finding {
+	f := Finding{Judge: model.JudgeTidy, Verdict: Broken, AtNs: at, Facts: model.Facts{Form: model.FormGhost, Lock: q.lock, Thread: who}, Detail: Ghost{}}
+	for _, c := range q.stood[who] {
+		f.Excuses = append(f.Excuses, q.byHand(c)...)
+	}
+	if o != nil {
+		f.Ops = []OpRef{refOf(o)}
+		f.Detail = Ghost{Call: o.Action, Outcome: answerOf(o), ReturnNs: o.ReturnedNs()}
+		f.Excuses = append(f.Excuses, q.couldNotLeave(o)...)
+		for _, c := range q.stood[who] {
+			if c.Call() != nil && c.Call() != o {
+				f.Excuses = append(f.Excuses, q.couldNotLeave(c.Call())...) // an earlier call put it there
+			}
+		}
+	}
+	return f
 }
 
 // givenUp reports whether a request that made a change had been given up.
