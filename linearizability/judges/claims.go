@@ -68,6 +68,28 @@ func (x *claimed) ending(who string, e Ending) {
 	}
 }
 
+// unplaceable adds the claims about an answer that the servers do not allow.
+func (x *claimed) unplaceable(d Unplaceable) {
+	refused := d.Reason.Refused
+	if refused == nil {
+		return
+	}
+	op := refused.Op
+	answer := model.Outcome(op.Outcome)
+	if answer == model.AnswerRenewed { // the word of a history
+		answer = model.Extended
+	}
+	x.answered(x.f.Thread, answer, *op.ReturnNs)
+	state := Claim{Kind: ClaimFree, FromNs: op.CallNs, ToNs: max(d.RanNs, *op.ReturnNs)}
+	switch s := refused.State; {
+	case s.Owner != "":
+		state.Kind, state.Thread, state.Levels = ClaimHeld, s.Owner, s.Count
+	case d.Closed:
+		state.Kind = ClaimClosed
+	}
+	x.add(state)
+}
+
 // Claims returns what a finding says of the servers and of answers. Its sentence says the same.
 func (f Finding) Claims() []Claim {
 	x := &claimed{f: f}
@@ -89,24 +111,7 @@ func (f Finding) Claims() []Claim {
 			x.at(ClaimHeld, d.Owner, at)
 		}
 	case Unplaceable:
-		refused := d.Reason.Refused
-		if refused == nil {
-			break
-		}
-		op := refused.Op
-		answer := model.Outcome(op.Outcome)
-		if answer == model.AnswerRenewed { // the word of a history
-			answer = model.Extended
-		}
-		x.answered(who, answer, *op.ReturnNs)
-		state := Claim{Kind: ClaimFree, FromNs: op.CallNs, ToNs: max(d.RanNs, *op.ReturnNs)}
-		switch s := refused.State; {
-		case s.Owner != "":
-			state.Kind, state.Thread, state.Levels = ClaimHeld, s.Owner, s.Count
-		case d.Closed:
-			state.Kind = ClaimClosed
-		}
-		x.add(state)
+		x.unplaceable(d)
 	case Miscount:
 		x.add(Claim{Kind: ClaimCounted, Thread: who, FromNs: at, Levels: d.Counted})
 	case Overtaken:

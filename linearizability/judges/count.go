@@ -20,104 +20,128 @@ func judgeHoldCount(r *run) []Finding {
 
 // miscounts follows calls and changes in the order in which they happened.
 func (r *run) miscounts(lock string) []Finding {
-	type tally struct {
-		levels int
-		// own is what levels would be without the failovers. A lock that writes the number of its levels, and does
-		// not count up or down on the server, undoes with its next call what a failover did.
-		own int
-		// unheard is how many of the levels its owner need not know of, after calls of unknown outcome. Where
-		// threads know holds only by their grants, its unlocks may count these levels or not.
-		unheard int
-		open    bool
-		wrong   bool
-		truth   int64 // when a failover last set the server's count
-		last    *trace.Call
-	}
-	tallies := map[string]*tally{}
-	of := func(who string) *tally {
-		if tallies[who] == nil {
-			tallies[who] = &tally{}
-		}
-		return tallies[who]
-	}
-	var out []Finding
-	state := new(model.LockState)
-	look := func(who string, at int64) {
-		t := of(who)
-		count := trace.Levels(state, who)
-		if t.open || t.wrong || t.last == nil || t.levels-t.unheard <= count && count <= t.levels || r.Record.Params.PerGrant && t.truth > 0 && t.own-t.unheard <= count && count <= t.own || r.diedAt(who) <= at || r.LeaveNs <= at {
-			return
-		}
-		t.wrong = true // later differences have the same cause
-		out = append(out, Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at, Ops: []OpRef{refOf(t.last)}, Excuses: r.memoryLost(lock), Facts: model.Facts{Lock: lock, Thread: who},
-			Detail: Miscount{After: t.last.Action, Counted: count, Levels: t.levels}})
-	}
-	uncounted := map[int]bool{} // calls that returned before their effect
+	w := &counting{run: r, lock: lock, tallies: map[string]*tally{}, uncounted: map[int]bool{}, state: new(model.LockState)}
 	changes := r.Changes(lock)
-	next := 0
 	for _, e := range r.EventsOf(lock) {
 		switch e.Kind {
 		case model.KindState:
-			c := changes[next]
-			next++
-			state = c.After
-			if c.Ended() && (forced(c) || !c.MadeFor(c.Before.Owner)) {
-				t := of(c.Before.Owner) // it expired, or somebody removed it or took it away
-				t.levels, t.own, t.unheard = 0, 0, 0
-			}
-			o := c.Call()
-			late := r.Record.Params.PerGrant && o != nil && o.Return != nil && o.ReturnedNs() < c.AtNs
-			if late && c.Started() {
-				t := of(c.After.Owner) // nobody tells the owner of a hold that a late request takes
-				t.levels, t.own, t.unheard = c.After.Count, c.After.Count, c.After.Count
-			}
-			if c.Fault > 0 && c.After.Held() {
-				// The count that a failover left is right.
-				t := of(c.After.Owner)
-				t.levels, t.truth = c.After.Count, c.AtNs
-			}
-			if o != nil {
-				if n := c.Gain(o.Caller); (uncounted[o.Op] || late && !c.Started()) && n != 0 { // more than a place in the queue
-					delete(uncounted, o.Op)
-					t := of(o.Caller)
-					t.own = max(0, t.own+n)
-					if t.levels = max(0, t.levels+n); r.Record.Params.PerGrant {
-						t.unheard = min(t.unheard+max(n, 0), t.levels)
-					}
-				}
-			}
-			for _, who := range []string{c.Before.Owner, c.After.Owner} {
-				if who != "" {
-					look(who, e.AtNs)
-				}
-			}
+			w.change(changes[0])
+			changes = changes[1:]
 		case model.KindInvoke:
-			t := of(e.ThreadName())
+			t := w.of(e.ThreadName())
 			t.open, t.last = true, r.Call(e.Op)
 		case model.KindReturn:
-			o := r.Call(e.Op)
-			t := of(o.Caller)
-			t.open = false
-			if o.Outcome == model.Waiting {
-				continue
-			}
-			n, counted := r.settledLevels(o)
-			t.own = max(0, t.own+n)
-			if t.truth > 0 && slices.ContainsFunc(r.effects(o), func(c *trace.Change) bool { return c.AtNs <= t.truth }) {
-				n, counted = 0, true // already in the count that the failover left, or undone
-			}
-			if !counted {
-				uncounted[o.Op] = true
-			}
-			t.levels = max(0, t.levels+n)
-			if r.Record.Params.PerGrant && o.Outcome == model.Unknown && (n > 0 || n == 0 && o.Action == model.ActUnlock) {
-				t.unheard++
-			}
-			t.unheard = min(t.unheard, t.levels)
-			look(o.Caller, e.AtNs)
+			w.answer(r.Call(e.Op))
 		}
 	}
-	return out
+	return w.found
+}
+
+// counting follows the levels of the threads on a lock.
+type counting struct {
+	*run
+	lock      string
+	found     []Finding
+	tallies   map[string]*tally // by thread
+	uncounted map[int]bool      // calls that returned before their effect
+	state     *model.LockState
+}
+
+// tally has the levels of a thread.
+type tally struct {
+	levels int
+	// own is what levels would be without the failovers. A lock that writes the number of its levels, and does
+	// not count up or down on the server, undoes with its next call what a failover did.
+	own int
+	// unheard is how many of the levels its owner need not know of, after calls of unknown outcome. Where
+	// threads know holds only by their grants, its unlocks may count these levels or not.
+	unheard int
+	open    bool
+	wrong   bool
+	truth   int64 // when a failover last set the server's count
+	last    *trace.Call
+}
+
+func (w *counting) of(who string) *tally {
+	if w.tallies[who] == nil {
+		w.tallies[who] = &tally{}
+	}
+	return w.tallies[who]
+}
+
+// counts reports whether the tally allows a number of levels. Where threads know holds by their grants, it may be the
+// number that a failover undid.
+func (t *tally) counts(levels int, perGrant bool) bool {
+	return t.levels-t.unheard <= levels && levels <= t.levels || perGrant && t.truth > 0 && t.own-t.unheard <= levels && levels <= t.own
+}
+
+// look compares the levels of a thread with those that the server counts.
+func (w *counting) look(who string, at int64) {
+	t, count := w.of(who), trace.Levels(w.state, who)
+	if t.open || t.wrong || t.last == nil || t.counts(count, w.Record.Params.PerGrant) || w.diedAt(who) <= at || w.LeaveNs <= at {
+		return
+	}
+	t.wrong = true // later differences have the same cause
+	w.found = append(w.found, Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at, Ops: []OpRef{refOf(t.last)}, Excuses: w.memoryLost(w.lock), Facts: model.Facts{Lock: w.lock, Thread: who},
+		Detail: Miscount{After: t.last.Action, Counted: count, Levels: t.levels}})
+}
+
+// change follows a change of the state.
+func (w *counting) change(c *trace.Change) {
+	w.state = c.After
+	if c.Ended() && (forced(c) || !c.MadeFor(c.Before.Owner)) {
+		t := w.of(c.Before.Owner) // it expired, or somebody removed it or took it away
+		t.levels, t.own, t.unheard = 0, 0, 0
+	}
+	o := c.Call()
+	late := w.Record.Params.PerGrant && o != nil && o.Return != nil && o.ReturnedNs() < c.AtNs
+	if late && c.Started() {
+		t := w.of(c.After.Owner) // nobody tells the owner of a hold that a late request takes
+		t.levels, t.own, t.unheard = c.After.Count, c.After.Count, c.After.Count
+	}
+	if c.Fault > 0 && c.After.Held() {
+		// The count that a failover left is right.
+		t := w.of(c.After.Owner)
+		t.levels, t.truth = c.After.Count, c.AtNs
+	}
+	if o != nil {
+		if n := c.Gain(o.Caller); (w.uncounted[o.Op] || late && !c.Started()) && n != 0 { // more than a place in the queue
+			delete(w.uncounted, o.Op)
+			t := w.of(o.Caller)
+			t.own = max(0, t.own+n)
+			if t.levels = max(0, t.levels+n); w.Record.Params.PerGrant {
+				t.unheard = min(t.unheard+max(n, 0), t.levels)
+			}
+		}
+	}
+	for _, who := range []string{c.Before.Owner, c.After.Owner} {
+		if who != "" {
+			w.look(who, c.AtNs)
+		}
+	}
+}
+
+// answer follows the end of a call.
+func (w *counting) answer(o *trace.Call) {
+	t := w.of(o.Caller)
+	t.open = false
+	if o.Outcome == model.Waiting {
+		return
+	}
+	n, counted := w.settledLevels(o)
+	t.own = max(0, t.own+n)
+	if t.truth > 0 && slices.ContainsFunc(w.effects(o), func(c *trace.Change) bool { return c.AtNs <= t.truth }) {
+		n, counted = 0, true // already in the count that the failover left, or undone
+	}
+	if !counted {
+		w.uncounted[o.Op] = true
+	}
+	t.levels = max(0, t.levels+n)
+	if w.Record.Params.PerGrant && o.Outcome == model.Unknown && (n > 0 || n == 0 && o.Action == model.ActUnlock) {
+		t.unheard++
+	}
+	t.unheard = min(t.unheard, t.levels)
+	w.look(o.Caller, o.ReturnedNs())
 }
 
 // settledLevels returns the number of levels that a call has added to its owner when it returns. It

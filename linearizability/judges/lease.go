@@ -451,19 +451,10 @@ func (r *run) disturbing(process string) []span {
 // lateRenewals finds renewals that were sent after the release of the last level had
 // returned, or for an acquire that had returned without a grant.
 func (r *run) lateRenewals(lock string) []Finding {
-	type known struct {
-		at     int64
-		levels int
-		own    int         // levels by its own calls, whatever happened to the hold
-		open   *trace.Call // the call that may change the levels
-		lost   bool        // the hold is gone, and no call has returned since
-		since  LateRenewal // the reason why the thread has no hold
-		last   *trace.Call
-	}
-	owners := map[string]*known{}
-	of := func(who string) *known {
+	owners := map[string]*renewed{}
+	of := func(who string) *renewed {
 		if owners[who] == nil {
-			owners[who] = &known{}
+			owners[who] = &renewed{}
 		}
 		return owners[who]
 	}
@@ -472,14 +463,13 @@ func (r *run) lateRenewals(lock string) []Finding {
 		forms = r.renewalForms()
 	}
 	var out []Finding
-	told := map[string]bool{}
 	changes := r.Changes(lock)
 	for _, e := range r.EventsOf(lock) {
 		switch {
 		case e.Kind == model.KindState:
 			c := changes[0]
 			changes = changes[1:]
-			if c.Ended() && (!c.MadeFor(c.Before.Owner)) {
+			if c.Ended() && !c.MadeFor(c.Before.Owner) {
 				k := of(c.Before.Owner)
 				k.levels, k.lost = 0, true
 			}
@@ -487,36 +477,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 			of(e.ThreadName()).open = r.Call(e.Op)
 		case e.Kind == model.KindReturn:
 			o := r.Call(e.Op)
-			k := of(o.Caller)
-			k.open, k.last = nil, o
-			switch {
-			case o.Outcome == model.Granted:
-				k.own++
-			case o.Outcome == model.NotHeld:
-				k.own = 0
-			case o.Action == model.ActUnlock:
-				k.own = max(0, k.own-1)
-			}
-			// The thread does not learn that its hold is lost from a failed attempt, from
-			// an unlock that ran before the loss, or from an unlock without an answer that
-			// gave up one level of several.
-			k.lost = k.lost && (o.Action.Acquires() && o.Outcome != model.Granted || o.Outcome == model.StillHeld ||
-				o.Outcome == model.Unknown && k.own > 0)
-			switch {
-			case o.Outcome == model.Granted:
-				k.levels++
-			case o.Action == model.ActUnlock && (o.Outcome == model.Released || o.Outcome == model.StillHeld):
-				k.levels = max(0, k.levels-1)
-			case o.Action == model.ActUnlock && (o.Outcome == model.NotHeld || o.Outcome == model.Unknown || o.Outcome == model.Failed):
-				k.levels = max(0, k.levels-1)
-				if o.Outcome == model.NotHeld {
-					k.levels = 0
-				}
-			}
-			if k.levels == 0 {
-				k.at = e.AtNs
-				k.since = LateRenewal{Call: o.Action, Outcome: answerOf(o), ReturnNs: e.AtNs}
-			}
+			of(o.Caller).answer(o)
 		case e.Kind == model.KindSend && e.AtNs < r.LeaveNs && r.Command(e.Msg).Script == model.RoleRenew && e.Command != model.SegmentCommand:
 			m := r.Command(e.Msg) // a part of a stream does not say which session it renews, or whether it renews one
 			for j, l := range m.Locks {
@@ -525,15 +486,14 @@ func (r *run) lateRenewals(lock string) []Finding {
 				}
 				who := m.Owners[j]
 				k := of(who)
-				if k.levels > 0 || k.lost || k.open != nil || told[who] || r.renewsAnother(lock, who, m) || forms != nil && !forms[m.Form()] {
+				if k.levels > 0 || k.lost || k.open != nil || k.told || r.renewsAnother(lock, who, m) || forms != nil && !forms[m.Form()] {
 					continue
 				}
-				told[who] = true
-				verdict := Broken
-				if k.at > 0 && e.AtNs-k.at <= int64(r.Record.Params.Uncertainty) {
-					verdict = Undecided // the decision to send it may be older than the return of the release
+				k.told = true
+				f := Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLateRenewal, Lock: lock, Thread: who}, Detail: k.since}
+				if at := k.since.ReturnNs; at > 0 && e.AtNs-at <= int64(r.Record.Params.Uncertainty) {
+					f.Verdict = Undecided // the decision to send it may be older than the return of the release
 				}
-				f := Finding{Judge: model.JudgeLease, Verdict: verdict, AtNs: e.AtNs, Facts: model.Facts{Form: model.FormLateRenewal, Lock: lock, Thread: who}, Detail: k.since}
 				if k.last != nil {
 					f.Ops = []OpRef{refOf(k.last)}
 				}
@@ -542,6 +502,47 @@ func (r *run) lateRenewals(lock string) []Finding {
 		}
 	}
 	return out
+}
+
+// renewed has what a thread knows of a hold that is renewed.
+type renewed struct {
+	levels int
+	own    int         // levels by its own calls, whatever happened to the hold
+	open   *trace.Call // the call that may change the levels
+	lost   bool        // the hold is gone, and no call has returned since
+	since  LateRenewal // the reason why the thread has no hold
+	last   *trace.Call
+	told   bool // a late renewal was found
+}
+
+// answer follows the end of a call.
+func (k *renewed) answer(o *trace.Call) {
+	k.open, k.last = nil, o
+	unlocked := o.Action == model.ActUnlock
+	switch {
+	case o.Outcome == model.Granted:
+		k.own++
+	case o.Outcome == model.NotHeld:
+		k.own = 0
+	case unlocked:
+		k.own = max(0, k.own-1)
+	}
+	// The thread does not learn that its hold is lost from a failed attempt, from
+	// an unlock that ran before the loss, or from an unlock without an answer that
+	// gave up one level of several.
+	k.lost = k.lost && (o.Action.Acquires() && o.Outcome != model.Granted || o.Outcome == model.StillHeld ||
+		o.Outcome == model.Unknown && k.own > 0)
+	switch {
+	case o.Outcome == model.Granted:
+		k.levels++
+	case unlocked && o.Outcome == model.NotHeld:
+		k.levels = 0
+	case unlocked && slices.Contains([]model.Outcome{model.Released, model.StillHeld, model.Unknown, model.Failed}, o.Outcome):
+		k.levels = max(0, k.levels-1)
+	}
+	if k.levels == 0 {
+		k.since = LateRenewal{Call: o.Action, Outcome: answerOf(o), ReturnNs: o.ReturnedNs()}
+	}
 }
 
 // renewalForms returns the forms of the commands that prolonged a hold. Where threads know holds by their grants, a
