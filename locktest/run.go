@@ -400,6 +400,9 @@ const storySteps = sim.MostSteps
 // servers returns the servers of the lock, which learn of some mistakes in its subject.
 func (r *runner) servers() *servers { return r.lock.Servers.(*servers) }
 
+// mendCalls says how to let the calls work.
+const mendCalls = "Mend the lock, its adapter, or the options of its client, so that the call works when nothing fails"
+
 // misfit returns a mistake in the subject that the run of a story shows; "": none. Each judge would
 // accuse the lock of something else.
 func (r *runner) misfit(v play.Verdict) string {
@@ -412,6 +415,8 @@ func (r *runner) misfit(v play.Verdict) string {
 		return ""
 	}
 	sent, returned, granted, held, token := false, false, false, false, false
+	failed := "" // the first error of an acquire
+	var closed *model.Event
 	for _, e := range v.Played.Record.Events {
 		switch {
 		case e.Kind == model.KindSend:
@@ -419,9 +424,14 @@ func (r *runner) misfit(v play.Verdict) string {
 		case e.Kind == model.KindReturn && e.Outcome != model.Waiting:
 			returned = true
 			granted = granted || e.Outcome == model.Granted
+			if e.Action.Acquires() {
+				failed = cmp.Or(failed, e.Error)
+			}
 			token = token || e.Token > 0
 		case e.Kind == model.KindState && e.State.Held():
 			held = true
+		case e.Kind == model.KindState && e.State != nil && e.State.ClosedMs != 0 && closed == nil:
+			closed = &e
 		}
 	}
 	switch {
@@ -446,6 +456,14 @@ func (r *runner) misfit(v play.Verdict) string {
 		}
 		if why := r.otherLease(v.Played.Record); why != "" {
 			return why
+		}
+		switch {
+		case returned && !granted && failed != "":
+			return fmt.Sprintf("in the story %s, in which nothing fails, no call was granted the lock; the first error is %q. %s", v.Scenario.Name, failed, mendCalls)
+		case len(v.Service.Useless()) > 0:
+			return fmt.Sprintf("in the story %s, in which nothing fails, %s. %s", v.Scenario.Name, sentence.Useless(v.Service.Useless()[0]), mendCalls)
+		case closed != nil:
+			return fmt.Sprintf("its State says Closed at %.3fs, and nothing had failed; a lock is Closed if nobody can have it for a while because its last holder failed", time.Duration(closed.AtNs).Seconds())
 		}
 	}
 	return r.renewsUnsaid(v.Played.Record)

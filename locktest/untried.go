@@ -11,6 +11,7 @@ import (
 
 	"lockstep/explore"
 	"lockstep/explore/draw"
+	"lockstep/internal/counted"
 	"lockstep/internal/foreign"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -96,7 +97,7 @@ func (x *tested) unjudged() (why []string) {
 	switch {
 	case text == "":
 		for _, k := range x.service.Useless() {
-			why = append(why, sentence.Useless(k)+". What such a call would break was not tried; mend the adapter, or the options of its client, so that the call works when nothing fails")
+			why = append(why, sentence.Useless(k)+". What such a call would break was not tried. "+mendCalls)
 		}
 	case x.service.Granted == 0:
 		why = append(why, text+". A lock that grants nothing breaks no promise; mend the lock, its adapter, or the options of its client, so that it is granted when nothing fails")
@@ -125,6 +126,12 @@ func (r *runner) untried() (lines []string) {
 		lines = append(lines, "a hand-over: nobody asked for a lock after the hold of another was over, before the first fault of a run")
 	case x.service.Asked == 0:
 		lines = append(lines, "an acquire without a fault: none ended before the first fault of its run")
+	}
+	if found, gone := x.service.Contended, x.service.Impatient; found > 0 && 10*gone >= 9*found {
+		lines = append(lines, fmt.Sprintf("waiters: of %s that found the lock held, %d returned without it before the hold was over (the first: %q); Lock must wait until its context ends", counted.Of(found, "Lock"), gone, cmp.Or(x.service.Impatience, "busy")))
+	}
+	for _, k := range x.service.Untold() {
+		lines = append(lines, fmt.Sprintf("what the calls of %s say: %d worked, and none returned nil; the first error is %q, after which no judge asks what the call did", k.Action, k.Worked, k.Text))
 	}
 	if x.drawn.Threads == 1 {
 		lines = append(lines, fmt.Sprintf("several threads in one process: drawn schedules had one thread per process, as the profile %s has; Options.Profile orderly and full draw more", r.plan.Profile))

@@ -2,6 +2,8 @@ package redistest_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -39,6 +41,24 @@ func (l *misspelt) Unlock(ctx context.Context) error {
 	return l.endless.Unlock(ctx)
 }
 
+// wrapping is a setnx whose Unlock never returns nil.
+type wrapping struct{ setnx }
+
+func (l *wrapping) Unlock(ctx context.Context) error {
+	return fmt.Errorf("unlock: %w", l.setnx.Unlock(ctx))
+}
+
+// once is a setnx whose Lock does not wait.
+type once struct{ setnx }
+
+func (l *once) Lock(ctx context.Context) error {
+	ok, err := l.TryLock(ctx)
+	if err == nil && !ok {
+		err = errors.New("failed to acquire the lock")
+	}
+	return err
+}
+
 // kept is an endless lock whose holder can ask for another lease.
 type kept struct {
 	endless
@@ -65,6 +85,8 @@ func init() {
 		}
 		wrong[name] = s
 	}
+	wrong["never says that it freed"] = unrenewed("never says that it freed", each(func(l setnx) locktest.Lock { return &wrapping{l} }))
+	wrong["tries once"] = unrenewed("tries once", each(func(l setnx) locktest.Lock { return &once{l} }))
 	add("asks in vain", func(l endless) locktest.Lock { return &misspelt{l, true, false} })
 	add("frees nothing", func(l endless) locktest.Lock { return &misspelt{l, false, true} })
 	add("grants and frees", func(l endless) locktest.Lock { return &misspelt{l, false, false} })
@@ -77,12 +99,12 @@ func init() {
 func TestATestThatShowsNothingFails(t *testing.T) {
 	for name, want := range map[string][]string{
 		"asks in vain": {
-			"asks in vain cannot be judged: no call was ever granted the lock: none of ", "; the first error of lock is \"outcome unknown: ERR unknown command 'STE'",
-			"A lock that grants nothing breaks no promise; mend the lock, its adapter, or the options of its client",
+			"asks in vain cannot be judged: in the story one-after-the-other, in which nothing fails, no call was granted the lock; the first error is \"outcome unknown: ERR unknown command 'STE'",
+			"Mend the lock, its adapter, or the options of its client",
 		},
 		"frees nothing": {
-			"frees nothing cannot be judged: nobody ever got the lock after the hold of another was over: none of ",
-			"; the first error of unlock is \"outcome unknown: ERR unknown command 'DLE'", "Unlock, or the end of the lease, must free the lock for others",
+			"frees nothing cannot be judged: in the story one-after-the-other, in which nothing fails, no unlock ever worked: none of 1 that ended before a fault did",
+			"; the first error is \"outcome unknown: ERR unknown command 'DLE'",
 		},
 		"keeps every hold": {"keeps every hold breaks ", "keeps every hold cannot be judged: nobody ever got the lock after the hold of another was over: none of "},
 		"grants and frees": nil,
@@ -114,6 +136,8 @@ func TestAPassSaysWhatItDidNotTry(t *testing.T) {
 			"extended-hold, late-extension, other-holder-before-request-1-of-an-extension, ", "other-holder-before-request-3-of-an-extension: the lock has no Extend\n",
 		},
 		"says why it has no State": {"not tried: what the servers hold: there is no State (nobody can read the server), so these judges were not asked: misdelete, ", "mutual-exclusion\n"},
+		"never says that it freed": {"not tried: what the calls of unlock say: ", " worked, and none returned nil; the first error is \"outcome unknown: unlock: %!w(<nil>)\", after which no judge asks what the call did\n"},
+		"tries once":               {"not tried: waiters: of ", " that found the lock held, ", " returned without it before the hold was over (the first: \"outcome unknown: failed to acquire the lock\"); Lock must wait until its context ends\n"},
 		"is not asked for traffic": {"not tried: traffic: Subject.Promises switches the judge off (it asks often)\n"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -20,6 +20,11 @@ type Service struct {
 	// HandedOver are those of them that were granted.
 	Followers  int `json:"followers,omitempty"`
 	HandedOver int `json:"handed_over,omitempty"`
+	// Contended are the calls of Lock that came while another thread held the lock, and Impatient are those of them that
+	// ended without the lock before the hold did. Impatience is the error of the first one; "": it had none.
+	Contended  int    `json:"contended,omitempty"`
+	Impatient  int    `json:"impatient,omitempty"`
+	Impatience string `json:"impatience,omitempty"`
 	// Threads is the largest number of threads of one process.
 	Threads int `json:"threads,omitempty"`
 	// Kinds are the kinds of calls, other than those that wait for the lock, that should have worked, in the order of
@@ -30,12 +35,13 @@ type Service struct {
 	Errors []CallError `json:"errors,omitempty"`
 }
 
-// CallKind counts the calls of an action, and those of them that worked. Text is the error of the first one that
-// did not; "": it had none.
+// CallKind counts the calls of an action, those of them that worked, and those of these that said so. Text is the error
+// of the first one that did not; "": it had none.
 type CallKind struct {
 	Action model.Action `json:"action"`
 	Asked  int          `json:"asked"`
 	Worked int          `json:"worked,omitempty"`
+	Told   int          `json:"told,omitempty"`
 	Text   string       `json:"text,omitempty"`
 }
 
@@ -62,6 +68,9 @@ func (s *Service) Add(o Service) {
 	s.Failed += o.Failed
 	s.Followers += o.Followers
 	s.HandedOver += o.HandedOver
+	s.Contended += o.Contended
+	s.Impatient += o.Impatient
+	s.Impatience = cmp.Or(s.Impatience, o.Impatience)
 	s.Threads = max(s.Threads, o.Threads)
 	for _, k := range o.Kinds {
 		s.count(k)
@@ -69,6 +78,11 @@ func (s *Service) Add(o Service) {
 	for _, e := range o.Errors {
 		s.note(e)
 	}
+}
+
+// Untold returns the kinds of calls that worked and never said so.
+func (s Service) Untold() []CallKind {
+	return slices.DeleteFunc(slices.Clone(s.Kinds), func(k CallKind) bool { return k.Worked == 0 || k.Told > 0 })
 }
 
 // Useless returns the kinds of calls that never worked.
@@ -85,7 +99,7 @@ func (s *Service) count(k CallKind) {
 		return
 	}
 	known := &s.Kinds[i]
-	known.Asked, known.Worked, known.Text = known.Asked+k.Asked, known.Worked+k.Worked, cmp.Or(known.Text, k.Text)
+	known.Asked, known.Worked, known.Told, known.Text = known.Asked+k.Asked, known.Worked+k.Worked, known.Told+k.Told, cmp.Or(known.Text, k.Text)
 }
 
 // note adds an error if it is the first one of its kind of call.
@@ -107,7 +121,7 @@ func serviceOf(r *trace.Run) Service {
 		var holds []held
 		for _, o := range r.CallsOn(lock) {
 			if o.Action.Acquires() && o.Outcome == model.Granted && o.ReturnedNs() < until {
-				holds = append(holds, held{o.Caller, o.AtNs, holdOver(r, lock, o)})
+				holds = append(holds, held{o.Caller, o.AtNs, o.ReturnedNs(), holdOver(r, lock, o)})
 			}
 		}
 		byLock[lock] = holds
@@ -125,6 +139,13 @@ func serviceOf(r *trace.Run) Service {
 			if !ended {
 				continue
 			}
+			if i := slices.IndexFunc(holds, func(h held) bool { return h.who != o.Caller && h.granted <= o.AtNs && o.AtNs < h.to }); i >= 0 && o.Action == model.ActLock {
+				s.Contended++
+				if o.Outcome != model.Granted && o.ReturnedNs() < holds[i].to {
+					s.Impatient++
+					s.Impatience = cmp.Or(s.Impatience, o.Return.Error)
+				}
+			}
 			s.Asked++
 			switch o.Outcome {
 			case model.Granted:
@@ -136,10 +157,15 @@ func serviceOf(r *trace.Run) Service {
 	}
 	for _, o := range r.Calls {
 		if o.Return != nil && o.ReturnedNs() < until {
-			if worked, ok := shouldWork(r, o, byLock[o.Lock]); ok && worked {
-				s.count(CallKind{Action: o.Action, Asked: 1, Worked: 1})
-			} else if ok {
-				s.count(CallKind{Action: o.Action, Asked: 1, Text: o.Return.Error})
+			if worked, ok := shouldWork(r, o, byLock[o.Lock]); ok {
+				k := CallKind{Action: o.Action, Asked: 1, Text: o.Return.Error}
+				if worked {
+					k.Worked = 1
+				}
+				if worked && o.Outcome != model.Unknown {
+					k.Told = 1
+				}
+				s.count(k)
 			}
 		}
 	}
@@ -153,10 +179,10 @@ func serviceOf(r *trace.Run) Service {
 	return s
 }
 
-// held is the hold of a thread by its calls: from the call that was granted until the hold is over.
+// held is the hold of a thread by its calls: from the call that was granted, at the instant granted, until the hold is over.
 type held struct {
-	who      string
-	from, to int64
+	who               string
+	from, granted, to int64
 }
 
 // shouldWork reports whether a call worked. It reports ok if the call should have: a single try of a free lock is
