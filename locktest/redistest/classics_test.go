@@ -1,6 +1,7 @@
 package redistest_test
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -60,6 +61,7 @@ func (l *prolonging) Extend(ctx context.Context) error {
 type numbered struct {
 	setnx
 	hasty bool
+	fades bool // the counter has an end: a bug
 	token uint64
 }
 
@@ -68,6 +70,9 @@ func (l *numbered) TryLock(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	n, err := l.rdb.Incr(ctx, counter(l.name)).Uint64()
+	if err == nil && l.fades {
+		err = l.rdb.PExpire(ctx, counter(l.name), 3*lease).Err()
+	}
 	if err == nil && !l.hasty && time.Since(l.asked) > lease*9/10 {
 		err = errors.New("the lease is nearly over")
 	}
@@ -79,8 +84,8 @@ func (l *numbered) Lock(ctx context.Context) error { return retry(ctx, l.TryLock
 
 func (l *numbered) Token() (uint64, bool) { return l.token, l.token > 0 }
 
-func numberedSubject(name string, hasty bool) locktest.Subject {
-	s := unrenewed(name, each(func(l setnx) locktest.Lock { return &numbered{setnx: l, hasty: hasty} }))
+func numberedSubject(name string, hasty, fades bool) locktest.Subject {
+	s := unrenewed(name, each(func(l setnx) locktest.Lock { return &numbered{setnx: l, hasty: hasty, fades: fades} }))
 	s.Kept = func(lock string) []string { return []string{counter(lock)} }
 	return s
 }
@@ -221,7 +226,24 @@ func (l *inTurn) Unlock(ctx context.Context) error {
 	return l.watched.Unlock(ctx)
 }
 
-// owned is a setnx that grants the lock to whoever has the value of its holder.
+// unchanged is a setnx whose handle has one value for all its holds.
+type unchanged struct {
+	setnx
+	mine string
+}
+
+func (l *unchanged) TryLock(ctx context.Context) (bool, error) {
+	ok, err := l.take(ctx, l.mine)
+	if ok {
+		l.value = l.mine
+	}
+	return ok, err
+}
+
+func (l *unchanged) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
+
+// owned is a setnx that grants the lock to whoever has the value of its holder. Without a value of its own it draws one for
+// each try.
 type owned struct {
 	setnx
 	mine string
@@ -233,9 +255,10 @@ if redis.call("set", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return 1 end
 return 0`
 
 func (l *owned) TryLock(ctx context.Context) (bool, error) {
-	n, err := l.rdb.Eval(ctx, takeOrHave, []string{l.name}, l.mine, lease.Milliseconds()).Int()
+	value := cmp.Or(l.mine, rand.Text())
+	n, err := l.rdb.Eval(ctx, takeOrHave, []string{l.name}, value, lease.Milliseconds()).Int()
 	if n == 1 {
-		l.value = l.mine
+		l.value = value
 	}
 	return n == 1, err
 }
@@ -334,7 +357,7 @@ var classics = []struct {
 	{turns("lets an unlock wait for a waiter of its process", true), turns("lets waiters of a process take turns", false),
 		"two-threads-of-one-process-at-once", "breaks liveness: "},
 	{unrenewed("grants a process what it has", perProcess(rand.Text, func(l setnx, mine string) locktest.Lock { return &owned{l, mine} })),
-		unrenewed("grants a handle what it has", each(func(l setnx) locktest.Lock { return &owned{l, rand.Text()} })),
+		unrenewed("grants a try what it has", each(func(l setnx) locktest.Lock { return &owned{l, ""} })),
 		"two-threads-of-one-process-at-once", "breaks mutual-exclusion: a/2 was granted "},
 	{unrenewed("reads and deletes", each(func(l setnx) locktest.Lock { return &twoSteps{l} })),
 		unrenewed("reads and deletes at once", each(func(l setnx) locktest.Lock { return &l })),
@@ -342,7 +365,12 @@ var classics = []struct {
 	{unrenewed("extends without a transaction", each(func(l setnx) locktest.Lock { return &prolonging{l, true} })),
 		unrenewed("extends with a transaction", each(func(l setnx) locktest.Lock { return &prolonging{l, false} })),
 		"other-holder-before-request-3-of-an-extension", "breaks mutual-exclusion: a/1 extended its hold "},
-	{numberedSubject("draws its token after its lease", true), numberedSubject("gives up a hold that is nearly over", false),
+	{numberedSubject("forgets its last token", false, true), numberedSubject("keeps its last token", false, false),
+		"token-after-a-long-time", "breaks fencing: b/1 was told the token 1 "},
+	{unrenewed("has one value for all holds", each(func(l setnx) locktest.Lock { return &unchanged{l, rand.Text()} })),
+		unrenewed("has a value for each hold", each(func(l setnx) locktest.Lock { return &l })),
+		"unlock-given-up-that-comes-in-the-next-hold", "breaks mutual-exclusion: b/1 was granted "},
+	{numberedSubject("draws its token after its lease", true, false), numberedSubject("gives up a hold that is nearly over", false, false),
 		"other-holder-after-request-1-of-an-acquire", "breaks fencing: b/1 was told the token 2 "},
 	{renewedSubject("tells of its first hold", func(l *watched) locktest.Lock { l.tell = true; return &tellingOnce{watched: l} }),
 		renewedSubject("tells of each hold", func(l *watched) locktest.Lock { l.tell = true; return telling{l} }),

@@ -89,6 +89,25 @@ var classics = slices.Concat([]Story{
   - {when: {process: a, direction: reply, script: unlock, nth: 1}, do: reset}
   - {when: {process: a, direction: request, script: unlock, after: 1}, do: hold, until: {granted: a/2}}`,
 	},
+	{
+		Name: "unlock-given-up-that-comes-in-the-next-hold", applies: leased,
+		// The first hold loads the scripts of the lock.
+		About:     "The request of an unlock comes when its thread has given the call up and has the lock again. It must not end that hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {unlock: orders}, {at: {0.01}}, {lock: orders}, {at: {0.02}}, {unlock: orders}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]
+  b/1: [{at: {1.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: request, script: unlock}, from: {0.02}, do: hold, until: {granted: a/1}}`,
+	},
+	{
+		Name: "token-after-a-long-time", applies: fenced,
+		About:     "Nobody has the lock for thirty leases. The next token must be greater than the last one all the same.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {30}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
 },
 	requestsOf(1, 5, Story{
 		Name: "release-after-request-%d-of-a-waiter", applies: always,

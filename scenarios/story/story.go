@@ -46,6 +46,7 @@ type Lock struct {
 	// Watched, Extends, Tries and Forces report whether the lock tells its holder of a loss,
 	// extends a hold by a call, has a try that does not wait, and can be freed by anybody.
 	Watched, Extends, Tries, Forces bool
+	Fenced                          bool // whether a hold has a token
 }
 
 // Of returns the facts about a lock in a world with that watchdog timeout.
@@ -54,7 +55,7 @@ func Of(l *subject.Subject, watchdog time.Duration) Lock {
 	told := Lock{
 		Name: l.Name, Lease: t.Watchdog, Renewed: !l.NoWatchdog, RenewEvery: t.RenewalPeriod, Servers: l.Servers.Count(), Key: l.Keys(LockName)[0],
 		Reentrant: !l.Uncounted && !l.NonReentrant, Idempotent: l.Idempotent, Leases: !l.Lacks.Leases,
-		Watched: l.Watched, Extends: l.Extends, Tries: !l.Lacks.SingleTry, Forces: !l.Lacks.ForceUnlock,
+		Watched: l.Watched, Extends: l.Extends, Tries: !l.Lacks.SingleTry, Forces: !l.Lacks.ForceUnlock, Fenced: l.Fenced,
 	}
 	if l.Endless {
 		told.Lease = 0
@@ -98,6 +99,14 @@ func tries(l Lock) string {
 func extends(l Lock) string {
 	if !l.Extends {
 		return "the lock has no Extend"
+	}
+	return ""
+}
+
+// fenced is the applies of a story about tokens.
+func fenced(l Lock) string {
+	if !l.Fenced {
+		return "the lock has no tokens"
 	}
 	return ""
 }
