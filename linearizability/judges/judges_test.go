@@ -643,9 +643,17 @@ func TestMisdelete(t *testing.T) {
 			0    a/1 takes lease=3000
 			100  b/1 renews -> a/1 1 30101
 			9000 server leave`},
-		{rule: "a part of a stream does not say whose session it renews", record: `
+		{rule: "a renewal for another's hold, by a part of a stream", finds: "misdelete bug: renew of b/1 (SEGMENT, sent at 0.100s) prolonged the hold of a/1", record: `
 			0    a/1 takes lease=3000
 			100  b/1 send renew command=SEGMENT
+			101  b/1 exec renew -> a/1 1 5001
+			5002 server expire -> free
+			9000 server leave`},
+		{rule: "it may be that of another stream which ran at the same time", record: `
+			0    a/1 takes lease=3000
+			100  a/1 send renew command=SEGMENT
+			100  b/1 send renew command=SEGMENT
+			101  a/1 exec renew
 			101  b/1 exec renew -> a/1 1 5001
 			5002 server expire -> free
 			9000 server leave`},

@@ -32,7 +32,7 @@ func judgeMisdelete(r *run) []Finding {
 				d.Change = HoldCounted
 			case c.After.ExpiresMs < c.Before.ExpiresMs && c.After.ExpiresMs >= 0:
 				d.Change = HoldShortened
-			case c.After.ExpiresMs != c.Before.ExpiresMs && c.By.Command != model.SegmentCommand: // else another stream, or the server
+			case c.After.ExpiresMs != c.Before.ExpiresMs && r.prolongs(c):
 				d.Change = HoldProlonged
 			default:
 				continue // only the queue moved, or nobody knows by whom the hold was prolonged
@@ -52,6 +52,20 @@ func judgeMisdelete(r *run) []Finding {
 		}
 	}
 	return out
+}
+
+// prolongs reports whether the command of a change is known to have prolonged the hold. A part of a stream is if it renews
+// for a thread of another process, none of the owner's commands ran at the same time, and the servers do not recover,
+// after which they may prolong holds by themselves.
+func (r *run) prolongs(c *trace.Change) bool {
+	if c.By.Command != model.SegmentCommand {
+		return true
+	}
+	owner := model.ProcessOf(c.Before.Owner)
+	return c.By.Script == model.RoleRenew && len(c.By.Threads) > 0 && c.By.Process != owner && !r.recovering(c.AtNs) &&
+		!slices.ContainsFunc(r.CommandsFrom(owner), func(m *trace.Command) bool {
+			return m.Executed != nil && c.AtNs-millisecond <= m.Executed.AtNs && m.Executed.AtNs <= c.AtNs
+		})
 }
 
 // begunBy returns the process whose request began the hold that a change met; "": none did.
