@@ -378,9 +378,7 @@ func (w *World) collectConn(c *conn) {
 	}
 	if shut && !c.gone {
 		c.gone = true
-		// The end of a connection arrives after what was written before it.
-		at := max(w.now()+w.latency(c.p, "close"), c.lastOut)
-		w.sched.addTo(c.outLine, at, ClassDelivery, func() { w.disconnect(c) }, nil)
+		w.closeBehind(c, "close")
 	}
 	if !deadline.IsZero() && set != s.planned && !shut {
 		s.planned = set
