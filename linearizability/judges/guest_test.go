@@ -1718,10 +1718,29 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 		600  b/1 releases
 		9000 server leave`
 	}
+	const earlier = `
+		0    a/1 takes lease=8000 -> a/1 1 8001
+		150  c/1 invoke lock
+		150  c/1 send acquire
+		151  c/1 exec acquire -> a/1 1 8001 queue=c/1
+		160  c/1 return unknown
+		300  b/1 waits lock -> a/1 1 8001 queue=c/1,b/1
+		320  c/1 invoke lock
+		320  c/1 send acquire
+		321  c/1 exec acquire nth=2
+		400  a/1 releases -> c/1 1 8401 queue=b/1
+		403  c/1 return granted
+		500  c/1 releases -> b/1 1 8501
+		503  b/1 return granted
+		600  b/1 releases
+		9000 server leave`
 	testJudged(t, []judged{
 		{rule: "a look before it takes a place", lock: fair, record: record(" queue=c/1")},
 		{rule: "no queue is shown", lock: fair, record: strings.NewReplacer(" queue=c/1,b/1", "", " queue=c/1", "", " queue=b/1", "").Replace(record(" queue=c/1")),
 			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"},
+		{rule: "a place from an earlier call", lock: fair, record: earlier, finds: "tidy bug: c/1 stands in the queue of l at 0.160s"},
+		{rule: "a new place", lock: fair, record: strings.Replace(earlier, "acquire nth=2", "acquire nth=2 -> a/1 1 8001 queue=b/1,c/1", 1),
+			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.301s and still waited\ntidy bug"},
 		{rule: "a place before", lock: fair, record: strings.NewReplacer(" queue=c/1,b/1", " queue=b/1,c/1").Replace(strings.Replace(record(" queue=c/1"), "101  b/1 exec acquire", "101  b/1 exec acquire -> a/1 1 8001 queue=b/1", 1)),
 			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"},
 	})
