@@ -119,6 +119,58 @@ func (l lonely) Lock(ctx context.Context) error {
 	return err
 }
 
+// endsRenewals is a watched whose Unlock ends the renewals of the last hold of its process, whoever calls it.
+type endsRenewals struct{ lonely }
+
+func (l endsRenewals) Lock(ctx context.Context) error {
+	err := l.watched.Lock(ctx)
+	if err == nil {
+		l.last.Store(l.watched)
+	}
+	return err
+}
+
+func (l endsRenewals) Unlock(ctx context.Context) error {
+	if last := l.last.Load(); last != nil {
+		last.stop()
+	}
+	if l.stop == nil {
+		return locktest.ErrNotHeld
+	}
+	return l.watched.Unlock(ctx)
+}
+
+// extending is a watched with an Extend, which ends the renewals if it is hasty.
+type extending struct {
+	*watched
+	hasty bool
+}
+
+func (l extending) Extend(ctx context.Context) error {
+	if l.stop == nil {
+		return locktest.ErrNotHeld
+	}
+	if l.hasty {
+		l.stop()
+	}
+	n, err := l.lock.rdb.Eval(ctx, compareAndExpire, []string{l.lock.name}, l.lock.value, lease.Milliseconds()).Int()
+	if err == nil && n == 0 {
+		l.stop()
+		return locktest.ErrNotHeld
+	}
+	return err
+}
+
+// overwriting is a setnx that has a new value before it has the lock with it.
+type overwriting struct{ setnx }
+
+func (l *overwriting) TryLock(ctx context.Context) (bool, error) {
+	l.value = rand.Text()
+	return l.take(ctx, l.value)
+}
+
+func (l *overwriting) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
+
 // woken is a setnx whose unlock publishes a message, by which it wakes its waiters. A waiter that is hasty
 // asks how long the lease lasts, listens, and does not ask for the lock again before it waits.
 type woken struct {
@@ -354,6 +406,16 @@ var classics = []struct {
 		"release-before-request-1-of-a-waiter", "breaks liveness: b/1 waited for "},
 	{standingSubject("takes the lock apart from its queue", true), standingSubject("takes the lock with its queue", false),
 		"first-waiter-late-at-request-2", "breaks mutual-exclusion: c/1 was granted "},
+	{unrenewed("has a new value before it has the lock", each(func(l setnx) locktest.Lock { return &overwriting{l} })),
+		unrenewed("has a new value with the lock", each(func(l setnx) locktest.Lock { return &l })),
+		"try-of-the-holder", "breaks linearizable: orders: a/1 release "},
+	{renewedPerProcess("ends the renewals of another thread", func() *atomic.Pointer[watched] { return new(atomic.Pointer[watched]) },
+		func(l *watched, last *atomic.Pointer[watched]) locktest.Lock { return endsRenewals{lonely{l, last}} }),
+		renewedSubject("ends its own renewals", func(l *watched) locktest.Lock { return l }),
+		"unlock-of-another-thread-during-renewals", "breaks mutual-exclusion: b/1 was granted "},
+	{renewedSubject("ends its renewals with an extension", func(l *watched) locktest.Lock { return extending{l, true} }),
+		renewedSubject("goes on with its renewals", func(l *watched) locktest.Lock { return extending{l, false} }),
+		"extension-of-a-renewed-hold", "breaks mutual-exclusion: b/1 was granted "},
 	{turns("lets an unlock wait for a waiter of its process", true), turns("lets waiters of a process take turns", false),
 		"two-threads-of-one-process-at-once", "breaks liveness: "},
 	{unrenewed("grants a process what it has", perProcess(rand.Text, func(l setnx, mine string) locktest.Lock { return &owned{l, mine} })),

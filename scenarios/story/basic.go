@@ -181,6 +181,31 @@ var plainest = []Story{
 		eachServer: firstRenewalLost,
 	},
 	{
+		Name: "try-of-the-holder", applies: both(tries, alone),
+		About:     "The holder tries to take the lock again, and is refused. Its hold goes on as before, and its unlock ends it.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {try_lock: orders}, {sleep: {0.2}}, {unlock: orders}, {at: {0.5}}, {lock: orders}, {try_lock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.1}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}, {at: {0.6}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		Name: "unlock-of-another-thread-during-renewals", applies: renewed,
+		About:     "Another thread of the holder's process unlocks without a hold. The lease of the holder is renewed all the same.",
+		processes: "{a: {threads: 2}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  a/2: [{at: {0.2}}, {unlock: orders}]
+  b/1: [{at: {0.3}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		Name: "extension-of-a-renewed-hold", applies: both(extends, renewed),
+		About:     "The holder extends its hold, which is renewed by itself. The renewals go on.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.2}}, {extend: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.3}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
 		Name:  "hold-given-up-in-time-to-renew",
 		About: "The first renewal is lost, and the next ones would come through. The server keeps the hold, and the lock must not give it up.",
 		applies: func(l Lock) string {

@@ -95,6 +95,14 @@ func tries(l Lock) string {
 	return ""
 }
 
+// alone is the applies of a story in which the holder cannot take the lock again.
+func alone(l Lock) string {
+	if l.Reentrant || l.Idempotent {
+		return "the lock can be taken again by its holder"
+	}
+	return ""
+}
+
 // extends lets a story, in which the holder extends its hold by a call, apply to locks that have Extend.
 func extends(l Lock) string {
 	if !l.Extends {
