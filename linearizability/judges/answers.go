@@ -180,12 +180,24 @@ func (r *run) gaveUpBy(o *trace.Call, c *trace.Change) bool {
 	case !r.Record.Params.PerGrant && !r.Record.Params.Uncounted && o.Outcome != model.NotHeld:
 		return c.Call() == o && c.Ended() == (o.Outcome == model.Released) && trace.Levels(c.Before, o.Caller)-trace.Levels(c.After, o.Caller) == 1
 	}
+	if r.setEnd(o, c) {
+		return true
+	}
 	expires := (c.Before.ExpiresMs + 1) * millisecond
 	if atOnce := expires-millisecond <= c.AtNs && c.AtNs <= expires+int64(r.Record.Params.Uncertainty); c.By == nil && c.Fault == 0 && !atOnce && o.Outcome != model.NotHeld && len(o.Sent) > 0 {
 		return true // not the end of the lease: servers that agree on a request may run it after they have refused to answer it
 	}
 	// An unlock that found nothing may have come after another part of its process, such as a close, gave the hold up.
 	return c.Call() == o || o.Outcome != model.NotHeld && c.Call() == nil && c.By != nil && (c.MadeFor(o.Caller) || len(c.By.Threads) == 0 && c.By.Process == o.Process)
+}
+
+// setEnd reports whether a change is the end of a lease that a request of the call had set.
+func (r *run) setEnd(o *trace.Call, c *trace.Change) bool {
+	if c.By != nil || c.Fault > 0 || !c.Ended() {
+		return false
+	}
+	h := r.HoldsOf(o.Lock, o.Caller, c.AtNs-1, c.AtNs)
+	return len(h) > 0 && len(h[0].Moved) > 0 && h[0].Moved[len(h[0].Moved)-1].Call() == o
 }
 
 // unplaced returns the finding about an answer that the servers do not allow.

@@ -1028,6 +1028,24 @@ func TestAHoldWithoutALease(t *testing.T) {
 
 // A hold without a lease may end with the session of its owner. The server notices, and
 // nobody sends a command for it.
+func TestAnUnlockThatShortensItsLease(t *testing.T) {
+	const record = `
+			0     a/1 takes lease=8000 -> a/1 1 8001
+			100   a/1 invoke unlock
+			100   a/1 send unlock
+			101   a/1 exec unlock -> a/1 1 301
+			302   server expire -> free
+			310   b/1 takes lease=8000 -> b/1 1 8311
+			350   a/1 return released
+			400   b/1 releases
+			9000  server leave`
+	testJudged(t, []judged{
+		{rule: "the hold ends while it is under way", lock: anybodys, record: record},
+		{rule: "the lease ends by itself", lock: anybodys, record: strings.NewReplacer("a/1 1 8001", "a/1 1 301", "101   a/1 exec unlock -> a/1 1 301", "101   a/1 exec unlock").Replace(record),
+			finds: "linearizable bug: l: a/1 release (0.100s..0.350s) answered released, but the lock was held by a/1"},
+	})
+}
+
 func TestAHoldThatEndsWithASession(t *testing.T) {
 	endless := anybodys
 	endless.Endless = true
