@@ -89,7 +89,11 @@ func (c *Call) String() string {
 		return ""
 	}
 	text := fmt.Sprintf("%s %s by %s at %s", c.Action, c.Lock, c.Thread, model.At(c.CallNs))
-	if c.Outcome != "" {
+	switch c.Outcome {
+	case "":
+	case string(model.Waiting):
+		text += ", which still waited at the end"
+	default:
 		text += ", which answered " + c.Outcome
 	}
 	return text + c.Site.behind()

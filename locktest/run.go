@@ -187,6 +187,9 @@ func (r *runner) on(t *testing.T, f func(*sim.Host)) {
 		f(r.host(t))
 	})
 	if hung, ok := p.(*sim.Hung); ok {
+		if r.servers().reading.Swap(false) {
+			hung.Cause = "its State does not return; State must read the servers that it is given, such as by redistest.Keys, and ask nobody through a client"
+		}
 		r.errorf(t, "locktest: %s cannot be judged: %v\n\n%s", r.s.Name, hung, hung.LockFrames())
 		r.pointless = "a world of the lock stood still"
 	} else if p != nil {

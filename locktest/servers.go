@@ -42,7 +42,8 @@ type servers struct {
 	// tested reports that a test plays the lock, which asks for trouble once a run is over. Elsewhere a
 	// State that panics ends the program.
 	tested   bool
-	panicked string // the panic of State, with its stack; "": none
+	panicked string      // the panic of State, with its stack; "": none
+	reading  atomic.Bool // State has not returned
 	// ends is the end of a hold that State showed although the subject has no lease; 0: none.
 	ends time.Duration
 	// nameless reports that State showed a hold without an Owner. A State whose Owner is empty and whose
@@ -84,7 +85,9 @@ func (s *servers) state(at Snapshot, lock string) *model.LockState {
 			}
 		}()
 	}
+	s.reading.Store(true)
 	state := s.of.State(at, lock)
+	s.reading.Store(false)
 	s.look(state)
 	if state != nil && s.ends == 0 && s.of.Lease == 0 && state.Owner != "" && state.Expires > 0 {
 		s.ends = state.Expires

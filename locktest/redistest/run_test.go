@@ -576,6 +576,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"renews unsaid":                                  {"renews unsaid cannot be judged: it is not Renewed, and a command that no call sent (EVAL, sent at ", "prolonged a hold; set Renewed: true"},
 		"State panics":                                   {"State panics cannot be judged: its State panicked: locktest: there is no server 3; they count from 0, and the subject has 1 server", "secondServer"},
 		"State shows an end":                             {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
+		"State asks through a client":                    {"State asks through a client cannot be judged: the world stood still for ", "its State does not return; State must read the servers that it is given, such as by redistest.Keys, and ask nobody through a client"},
 		"State is Closed when it is free":                {"State is Closed when it is free cannot be judged: its State says Closed at 0.", "s, and nothing had failed; a lock is Closed if nobody can have it for a while because its last holder failed"},
 		"State shows no end":                             {"State shows no end cannot be judged: its State shows a hold that begins at 0.", " and has the Expires 0s, which was over then; Expires is the time since the start at which the hold ends, or negative"},
 		"uses an unknown command, and no State fits":     {"cannot be judged: a server of the world met LCS, which it does not simulate and the real one has"},
@@ -1012,6 +1013,18 @@ func init() {
 	add("State reads another key, and never returns nil", func(s *locktest.Subject) {
 		s.State = func(at locktest.Snapshot, lock string) *locktest.State {
 			return &locktest.State{Expires: time.Duration(redistest.Keys(at, 0).ExpiresMs("another:"+lock)) * time.Millisecond}
+		}
+	})
+	add("State asks through a client", func(s *locktest.Subject) {
+		var rdb *redis.Client
+		open := s.Open
+		s.Open = func(p *locktest.Process) (locktest.Client, error) {
+			rdb = redis.NewClient(redistest.Options(p, 0))
+			p.OnClose(func() { rdb.Close() })
+			return open(p)
+		}
+		s.State = func(_ locktest.Snapshot, lock string) *locktest.State {
+			return &locktest.State{Owner: rdb.Get(context.Background(), lock).Val()}
 		}
 	})
 	add("State is Closed when it is free", func(s *locktest.Subject) {
