@@ -125,9 +125,29 @@ func (r *run) refusable(o *trace.Call) bool {
 	if r.HeldWithin(o.Lock, from, to, self) || r.Record.Params.Parts > 1 && (r.splits(o) || r.partsLeftWithin(o.Lock, from, to)) {
 		return true
 	}
-	return r.Record.Params.Fair && slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
+	return r.Record.Params.Fair && (r.behindGhost(o) || slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
 		return x.Caller != o.Caller && (x.Action == model.ActLock || x.Action == model.ActTryLockTimed && x.WaitNs > 0) && from <= r.waitsUntil(x) && r.tried(x) <= to
-	})
+	}))
+}
+
+// behindGhost reports whether another thread stood in the queue during a call since a late request of its own had put it there.
+func (r *run) behindGhost(o *trace.Call) bool {
+	from, to := r.during(o)
+	ghosts := map[string]bool{} // that stand in the queue
+	for _, c := range r.ChangesUpTo(o.Lock, to) {
+		if c.AtNs > from && len(ghosts) > 0 {
+			return true
+		}
+		for _, who := range entered(c.After.Queue, c.Before.Queue) {
+			delete(ghosts, who)
+		}
+		for _, who := range entered(c.Before.Queue, c.After.Queue) {
+			if who != o.Caller && givenUp(c) {
+				ghosts[who] = true
+			}
+		}
+	}
+	return len(ghosts) > 0
 }
 
 // stoodBefore reports whether another thread stood in the queue of a fair lock during a call, whether it

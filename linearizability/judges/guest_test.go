@@ -1714,6 +1714,33 @@ func TestAHolderThatAsksAgain(t *testing.T) {
 	})
 }
 
+// A try of a fair lock may be refused behind a place in the queue that a late request took for nobody.
+func TestATryBehindAGhost(t *testing.T) {
+	fair := anybodys
+	fair.Fair, fair.Waits = true, 2*time.Second
+	const record = `
+		0    a/1 takes lease=8000 -> a/1 1 8001
+		100  c/1 invoke lock
+		100  c/1 send acquire
+		101  c/1 exec acquire
+		102  c/1 deliver acquire
+		110  c/1 send acquire
+		111  c/1 hit 1 acquire request delay
+		150  c/1 return unknown
+		200  c/1 exec acquire nth=2 -> a/1 1 8001 queue=c/1
+		300  a/1 releases -> free queue=c/1
+		400  b/1 invoke try_lock
+		400  b/1 send acquire
+		401  b/1 exec acquire
+		402  b/1 deliver acquire
+		402  b/1 return busy
+		9000 server leave`
+	testJudged(t, []judged{
+		{rule: "it stands there", lock: fair, record: record},
+		{rule: "it has gone", lock: fair, record: strings.Replace(record, "free queue=c/1", "free", 1), finds: "linearizable bug: l: b/1 acquire (0.400s..0.402s) answered busy"},
+	})
+}
+
 // The turn of a waiter is that of its place in the queue, where State shows one.
 func TestATurnBeginsInTheQueue(t *testing.T) {
 	fair := anybodys
