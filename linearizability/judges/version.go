@@ -4,9 +4,9 @@ import "lockstep/model"
 
 // Version is the version of the judges. It is raised by hand whenever they find something else in
 // the same record. Results name the version that wrote them.
-const Version = 15
+const Version = 16
 
 // VersionOf returns the oldest version of the judges that find the same as these ones in the records
-// of a lock with those traits. Version 15 finds clients that take a lock for callers who have left, for every lock.
+// of a lock with those traits. Version 16 lets a late request that was refused explain no wait, for every lock.
 // A new version belongs here, with the locks to which it matters.
-func VersionOf(model.Traits) int { return 15 }
+func VersionOf(model.Traits) int { return 16 }
