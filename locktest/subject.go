@@ -175,7 +175,7 @@ func (p Promises) byJudge() map[string]string {
 
 // serverJudges are the judges that ask what the server holds.
 var serverJudges = []string{
-	model.JudgeMisdelete, model.JudgeLease, model.JudgeLiveness, model.JudgeTidy, model.JudgeFIFO, model.JudgeLinearizable, model.JudgeMutualExclusion,
+	model.JudgeMisdelete, model.JudgeLease, model.JudgeLiveness, model.JudgeTidy, model.JudgeFIFO, model.JudgeHoldCount, model.JudgeLinearizable, model.JudgeMutualExclusion,
 }
 
 // Process is one process of a world. Its methods may be called by any goroutine.

@@ -211,10 +211,14 @@ func (r *run) gaveUpBy(o *trace.Call, c *trace.Change) bool {
 	return c.Call() == o || o.Outcome != model.NotHeld && c.Call() == nil && c.By != nil && (c.MadeFor(o.Caller) || len(c.By.Threads) == 0 && c.By.Process == o.Process)
 }
 
-// setEnd reports whether a change is the end of a lease that a request of the call had set.
+// setEnd reports whether a change is the end of a lease that a request of the call had set, or of the rest of a hold in
+// several parts, of which such a request had removed some.
 func (r *run) setEnd(o *trace.Call, c *trace.Change) bool {
 	if c.By != nil || c.Fault > 0 || !c.Ended() {
 		return false
+	}
+	if r.Record.Params.Parts > 1 && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.Executed != nil && m.Executed.AtNs <= c.AtNs }) {
+		return true
 	}
 	h := r.HoldsOf(o.Lock, o.Caller, c.AtNs-1, c.AtNs)
 	return len(h) > 0 && len(h[0].Moved) > 0 && h[0].Moved[len(h[0].Moved)-1].Call() == o

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -170,6 +171,20 @@ func (l *overwriting) TryLock(ctx context.Context) (bool, error) {
 }
 
 func (l *overwriting) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
+
+// stamped is a setnx whose value is the time, and whose handle keeps it after an unlock.
+type stamped struct{ setnx }
+
+func (l *stamped) TryLock(ctx context.Context) (bool, error) {
+	value := strconv.FormatInt(time.Now().UnixMilli(), 10)
+	ok, err := l.take(ctx, value)
+	if ok {
+		l.value = value
+	}
+	return ok, err
+}
+
+func (l *stamped) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
 
 // woken is a setnx whose unlock publishes a message, by which it wakes its waiters. A waiter that is hasty
 // asks how long the lease lasts, listens, and does not ask for the lock again before it waits.
@@ -416,6 +431,9 @@ var classics = []struct {
 	{renewedSubject("ends its renewals with an extension", func(l *watched) locktest.Lock { return extending{l, true} }),
 		renewedSubject("goes on with its renewals", func(l *watched) locktest.Lock { return extending{l, false} }),
 		"extension-of-a-renewed-hold", "breaks mutual-exclusion: b/1 was granted "},
+	{unrenewed("has the time for a value", each(func(l setnx) locktest.Lock { return &stamped{l} })),
+		unrenewed("has a value of chance", each(func(l setnx) locktest.Lock { return &l })),
+		"two-at-one-instant-and-an-unlock-too-many", "breaks mutual-exclusion: c/1 was granted "},
 	{turns("lets an unlock wait for a waiter of its process", true), turns("lets waiters of a process take turns", false),
 		"two-threads-of-one-process-at-once", "breaks liveness: "},
 	{unrenewed("grants a process what it has", perProcess(rand.Text, func(l setnx, mine string) locktest.Lock { return &owned{l, mine} })),

@@ -31,7 +31,7 @@ func TestGetLockPool(t *testing.T) {
 	shared := []string{
 		// An unlock in the session of the other came earlier in the run.
 		waitsOn, waitsOnInAStory, "tidy.bug.acquire.unlock-without-effect", "tidy.bug.acquire.hold-ended-by-another", "tidy.bug.acquire.delete-of-a-key",
-		"story.two-threads-of-one-process.mutual-exclusion", "story.hold-of-another-thread.mutual-exclusion",
+		"story.two-threads-of-one-process.mutual-exclusion", "story.hold-of-another-thread.mutual-exclusion", "story.try-of-the-holder.linearizable",
 		"story.two-threads-of-one-process-at-once.mutual-exclusion", "story.unlock-sent-again-in-the-next-hold.mutual-exclusion",
 		// Drawn schedules, some of which have two threads in a process, show both bugs.
 		"mutual-exclusion.bug.acquire.agreed", "mutual-exclusion.bug.acquire.unlock-without-effect", "mutual-exclusion.bug.acquire.hold-ended-by-another",

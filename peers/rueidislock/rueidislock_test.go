@@ -15,6 +15,7 @@ var neverAgain = []string{
 	"story.slow-network.liveness", "story.other-hold-before-request-2-of-an-acquire.liveness",
 	"story.other-holder-after-request-1-of-an-acquire.liveness",
 	"story.release-before-answer-1-to-a-waiter.liveness", "story.release-before-answer-2-to-a-waiter.liveness", "story.release-before-answer-3-to-a-waiter.liveness",
+	"story.release-before-request-1-of-a-waiter.liveness", "story.release-before-request-2-of-a-waiter.liveness",
 	"liveness.bug.acquire.agreed", "liveness.bug.acquire.lost-message",
 }
 
@@ -42,6 +43,6 @@ func TestOneKey(t *testing.T) {
 func TestThreeKeys(t *testing.T) {
 	locktest.Run(t, Subject(2), locktest.Options{Runs: 100, Accept: slices.Concat(neverAgain, toldLate, []string{
 		"linearizable.bug.acquire.agreed", // of the same cause
-		"story.other-hold-before-request-3-of-an-acquire.liveness", "story.other-holder-before-request-3-of-a-renewal.lease",
+		"story.other-hold-before-request-3-of-an-acquire.liveness", "story.release-before-request-3-of-a-waiter.liveness", "story.other-holder-before-request-3-of-a-renewal.lease",
 	})})
 }

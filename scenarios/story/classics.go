@@ -90,7 +90,7 @@ var classics = slices.Concat([]Story{
   - {when: {process: a, direction: request, script: unlock, after: 1}, do: hold, until: {granted: a/2}}`,
 	},
 	{
-		Name: "unlock-given-up-that-comes-in-the-next-hold", applies: leased,
+		Name: "unlock-given-up-that-comes-in-the-next-hold", applies: unrenewed, // a session that is kept alive keeps the first hold, too
 		// The first hold loads the scripts of the lock.
 		About:     "The request of an unlock comes when its thread has given the call up and has the lock again. It must not end that hold.",
 		processes: "{a: {}, b: {}}",
@@ -98,7 +98,18 @@ var classics = slices.Concat([]Story{
   a/1: [{lock: orders}, {unlock: orders}, {at: {0.01}}, {lock: orders}, {at: {0.02}}, {unlock: orders}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]
   b/1: [{at: {1.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
 		faults: `
-  - {when: {process: a, direction: request, script: unlock}, from: {0.02}, do: hold, until: {granted: a/1}}`,
+  - {when: {process: a, direction: request, script: unlock}, from: {0.02}, until: {0.9}, do: delay, for: {1.1}}`,
+	},
+	{
+		Name: "two-at-one-instant-and-an-unlock-too-many", applies: always,
+		About:     "Two ask at one instant, and the requests of the second come when the first has unlocked. The first unlocks once more, and must not end the hold of the second.",
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.02}}, {unlock: orders}, {at: {0.1}}, {unlock: orders}]
+  b/1: [{lock: orders}, {sleep: {0.2}}, {unlock: orders}]
+  c/1: [{at: {0.12}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: b, direction: request, script: acquire}, do: hold, until: {granted: a/1, ended: orders}}`,
 	},
 	{
 		Name: "token-after-a-long-time", applies: fenced,
