@@ -43,7 +43,7 @@ func TestTheVersionOfTheDrawing(t *testing.T) {
 }
 
 func TestTheVersionOfTheStories(t *testing.T) {
-	const version, want = 10, "fdc4bc5079b82be4"
+	const version, want = 10, ""
 	sum := sha256.New()
 	for seed, name := range locksOfVersions {
 		l := scenariotest.Lock(t, name)
