@@ -10,7 +10,8 @@ import (
 
 func TestScalingo(t *testing.T) {
 	locktest.Run(t, Scalingo, locktest.Options{Runs: 20, Accept: []string{
-		"story.late-answers-to-an-acquire.liveness", // a waiter goes on with a session that is over
+		// A waiter goes on with a session that is over.
+		"story.late-answers-to-an-acquire.liveness", "story.first-waiter-late-at-request-2.liveness", "liveness.bug.acquire.agreed",
 		"story.queue-that-is-deleted.linearizable",  // Unlock of the mutex does not look whether there was a key
 		"story.hold-given-up-in-time-to-renew.want", // the library has given the hold up itself, as it says
 	}})

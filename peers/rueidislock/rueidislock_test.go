@@ -16,6 +16,7 @@ var neverAgain = []string{
 	"story.other-holder-after-request-1-of-an-acquire.liveness",
 	"story.release-before-answer-1-to-a-waiter.liveness", "story.release-before-answer-2-to-a-waiter.liveness", "story.release-before-answer-3-to-a-waiter.liveness",
 	"story.release-before-request-1-of-a-waiter.liveness", "story.release-before-request-2-of-a-waiter.liveness",
+	"story.two-at-one-instant-and-an-unlock-too-many.liveness",
 	"liveness.bug.acquire.agreed", "liveness.bug.acquire.lost-message",
 }
 
