@@ -71,7 +71,7 @@ func TestDamagedRecordings(t *testing.T) {
 	for _, in := range bad.Fields(whole[begin:]) {
 		inputs = append(inputs, bad.Input{Name: in.Name, Text: whole[:begin] + in.Text + "\n"})
 	}
-	commands := []string{"replay FILE", "explain FILE", "shrink FILE", "report FILE --text", "explain FILE --json", "report FILE -o DIR", "replay FILE --json", "FILE", "explain FILE --mended"}
+	commands := []string{"replay FILE", "explain FILE", "shrink FILE", "report FILE --text", "report FILE --format perfetto", "explain FILE --json", "report FILE -o DIR", "replay FILE --json", "FILE", "explain FILE --mended"}
 	tryFiles(t, "damaged recordings", "a.lockstep", inputs, 2, commands, func(command string, a bad.Answer) error {
 		if head, _, _ := strings.Cut(a.Out, "\n"); a.Code == frame.ExitOK && command == "replay FILE" && !strings.Contains(head, ": bug (digest ") {
 			return fmt.Errorf("the bug is gone")

@@ -22,9 +22,20 @@ import (
 type reportOptions struct {
 	out                  string
 	toFile               bool // -o was given
+	format               string
 	text, mermaid, blame bool
 	runs                 int
 }
+
+// The formats of a report. All but the page go to the output if no file is named.
+const (
+	formatPage     = "page"
+	formatText     = "text"
+	formatMermaid  = "mermaid"
+	formatPerfetto = "perfetto"
+)
+
+var reportFormats = []string{formatPage, formatText, formatMermaid, formatPerfetto}
 
 func reportCommand(a *frame.App) *cobra.Command {
 	var o reportOptions
@@ -34,13 +45,14 @@ func reportCommand(a *frame.App) *cobra.Command {
 			"For a folder of results it writes an index and the page of each recording.",
 		Examples: []string{
 			"report results/misdelete/setnx-del/1.lockstep -o report.html", "report results/misdelete/setnx-del/1.lockstep --text",
-			"report results/misdelete/setnx-del/1.lockstep --mermaid",
+			"report results/misdelete/setnx-del/1.lockstep --format perfetto -o trace.json",
 		},
 	}, func(in frame.Invocation) (int, error) { return writeReport(a, in, o) })
 	f := c.Flags()
-	f.StringVarP(&o.out, "out", "o", "", "the `FILE` of the page, or the folder of the index")
-	f.BoolVar(&o.text, "text", false, "write text in place of the page")
-	f.BoolVar(&o.mermaid, "mermaid", false, "write a sequence diagram in place of the page")
+	f.StringVarP(&o.out, "out", "o", "", "the `FILE` of the report, or the folder of the index")
+	frame.OneOf(f, &o.format, "format", formatPage, reportFormats, "page, text, mermaid (a sequence diagram) or perfetto (a trace that ui.perfetto.dev opens)")
+	f.BoolVar(&o.text, formatText, false, "as --format text")
+	f.BoolVar(&o.mermaid, formatMermaid, false, "as --format mermaid")
 	f.BoolVar(&o.blame, "blame", false, "also say which decision made the failure inevitable")
 	frame.Whole(f, &o.runs, "runs", 20, quantity.BlameRuns, "with --blame: runs for each decision that is tried")
 	a.ProgressFlag(f)
@@ -51,19 +63,31 @@ func reportCommand(a *frame.App) *cobra.Command {
 func writeReport(a *frame.App, in frame.Invocation, o reportOptions) (int, error) {
 	names, given := in.Names, in.Given
 	o.toFile = given.Changed("out")
+	var formats []string
+	for _, option := range []string{"format", formatText, formatMermaid} {
+		if given.Changed(option) {
+			formats = append(formats, "--"+option)
+		}
+	}
+	switch {
+	case o.text:
+		o.format = formatText
+	case o.mermaid:
+		o.format = formatMermaid
+	}
 	switch {
 	case len(names) != 1:
 		return 0, frame.Usagef("report takes one recording or one folder of results, got %d", len(names))
-	case o.text && o.mermaid:
-		return 0, frame.Usagef("report: --text and --mermaid: give one of them")
-	case o.mermaid && o.blame:
-		return 0, frame.Usagef("report: --mermaid and --blame: a diagram has no curve")
+	case len(formats) > 1:
+		return 0, frame.Usagef("report: %s: give one of them", strings.Join(formats, " and "))
+	case o.blame && o.format != formatPage && o.format != formatText:
+		return 0, frame.Usagef("report: --blame: a report as %s has no curve", o.format)
 	case given.Changed("runs") && !o.blame:
 		return 0, frame.Usagef("report: --runs belongs to --blame")
 	}
 	if info, err := os.Stat(names[0]); err == nil && info.IsDir() {
-		if o.text || o.mermaid || o.blame {
-			return 0, frame.Usagef("report: --text, --mermaid and --blame are for a recording, and %s is a folder", names[0])
+		if o.format != formatPage || o.blame {
+			return 0, frame.Usagef("report: --format, --text, --mermaid and --blame are for a recording, and %s is a folder", names[0])
 		}
 		return reportFolder(a, names[0], o)
 	}
@@ -106,7 +130,7 @@ func (o *reportOptions) target(scenario, lock string, number uint64, file string
 	if !o.toFile {
 		o.out = fileName(fmt.Sprintf("%s-%s-%d.html", scenario, lock, number))
 	}
-	if (o.text || o.mermaid) && !o.toFile {
+	if o.format != formatPage && !o.toFile {
 		return nil, nil
 	}
 	return frame.NewTarget(o.out, file)
@@ -133,11 +157,13 @@ func reportLive(a *frame.App, file string, text []byte, o reportOptions) (int, e
 // writeRun writes a report.
 func writeRun(a *frame.App, r report.Run, v play.Verdict, o reportOptions, to *frame.Target) (int, error) {
 	var b bytes.Buffer
-	switch {
-	case o.text:
+	switch o.format {
+	case formatText:
 		b.WriteString(report.Text(r))
-	case o.mermaid:
+	case formatMermaid:
 		b.WriteString(report.Mermaid(r))
+	case formatPerfetto:
+		b.WriteString(report.Perfetto(r))
 	default:
 		if err := report.WriteHTML(&b, r, pictures(v)); err != nil {
 			return 0, err
@@ -150,7 +176,7 @@ func writeRun(a *frame.App, r report.Run, v play.Verdict, o reportOptions, to *f
 	if err := to.Replace(b.Bytes()); err != nil {
 		return 0, err
 	}
-	if !o.text && !o.mermaid && r.Blame != nil {
+	if o.format == formatPage && r.Blame != nil {
 		fmt.Fprint(a.Out, report.Wrap(r.Blame.Sentence, "", 100))
 	}
 	fmt.Fprintln(a.Out, o.out)

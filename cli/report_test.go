@@ -74,6 +74,26 @@ func TestReport(t *testing.T) {
 			t.Errorf("exit %d\n%s", code, out)
 		}
 	})
+	t.Run("as a trace", func(t *testing.T) {
+		code, out, _ := call(t, "report", "--format", "perfetto", recording)
+		if code != frame.ExitOK || !json.Valid([]byte(out)) || !strings.Contains(out, `"name":"lock orders"`) {
+			t.Errorf("exit %d\n%s", code, out)
+		}
+		if code, said, stderr := call(t, "report", recording, "--format", "perfetto", "-o", "trace.json"); code != frame.ExitOK || said != "trace.json\n" || filetest.Read(t, "trace.json") != out {
+			t.Errorf("into a file: exit %d, %q, %q", code, said, stderr)
+		}
+	})
+	t.Run("each format by its name", func(t *testing.T) {
+		for _, format := range []string{"text", "mermaid"} {
+			_, short, _ := call(t, "report", recording, "--"+format)
+			if code, out, stderr := call(t, "report", recording, "--format", format); code != frame.ExitOK || out != short || out == "" {
+				t.Errorf("%s: exit %d, %q, %q", format, code, out, stderr)
+			}
+		}
+		if code, out, stderr := call(t, "report", recording, "--format", "page"); code != frame.ExitOK || out != "misdelete-setnx-del-1.html\n" {
+			t.Errorf("page: exit %d, %q, %q", code, out, stderr)
+		}
+	})
 	t.Run("with what is to blame", func(t *testing.T) {
 		code, out, _ := call(t, "report", "--blame", "--runs", "2", recording, "-o", "blame.html")
 		if code != frame.ExitOK || !strings.Contains(out, "misdelete is broken in all of 2 runs with none of the") {
@@ -153,12 +173,17 @@ func TestReport(t *testing.T) {
 		{"into itself", []string{recording, "-o", recording}, "is the recording itself; name another file"},
 		{"into a folder", []string{recording, "-o", "r"}, "is a folder"},
 		{"text and diagram", []string{recording, "--text", "--mermaid"}, "one of them"},
+		{"two formats", []string{recording, "--text", "--format", "perfetto"}, "report: --format and --text: give one of them"},
+		{"an unknown format", []string{recording, "--format", "html"}, "known are page, text, mermaid, perfetto"},
+		{"a trace with a curve", []string{recording, "--blame", "--format", "perfetto"}, "no curve"},
+		{"a folder as a trace", []string{"r", "--format", "perfetto"}, "are for a recording"},
+		{"a trace into the recording", []string{recording, "--format", "perfetto", "-o", recording}, "is the recording itself"},
 		{"a diagram with a curve", []string{recording, "--blame", "--mermaid"}, "no curve"},
 		{"runs without blame", []string{recording, "--runs", "3"}, "belongs to --blame"},
 		{"no runs", []string{recording, "--blame", "--runs", "0"}, "from 1"},
 		{"a folder as text", []string{"r", "--text"}, "are for a recording"},
 		{"a folder without results", []string{"r/misdelete"}, "holds no results"},
-		{"an unknown option", []string{recording, "--html"}, "report knows --blame, --mermaid, --out, --quiet, --runs, --text"},
+		{"an unknown option", []string{recording, "--html"}, "report knows --blame, --format, --mermaid, --out, --quiet, --runs, --text"},
 	}
 	for _, c := range bad {
 		t.Run(c.rule, func(t *testing.T) {

@@ -303,8 +303,8 @@ func controlOf(kept play.Verdict, run *trace.Run, broke *trace.Call) *Control {
 	return c
 }
 
-// nameOf returns the name of a request. A segment has the name that its author or the server gives it.
-func nameOf(m *trace.Command) string { return cmp.Or(strings.Join(m.Asked, " "), m.Says, m.Command) }
+// nameOf returns the name of a request. A segment has the name that the server or its author gives it.
+func nameOf(m *trace.Command) string { return cmp.Or(m.Says, strings.Join(m.Asked, " "), m.Command) }
 
 // DefectText names a known defect.
 func DefectText(id string) string { return "a known defect: " + id + ", " + known.Title(id) }

@@ -99,7 +99,7 @@ type Event struct {
 	Program  bool      `json:"-"` // of KindSend and KindExec: the command carries a program that the server runs
 	Greets   bool      `json:"-"` // of KindSend and KindExec: the client's library sent the command to get to know the server, whoever waited
 	Asked    []string  `json:"-"` // of KindSend and KindExec of a SegmentCommand: the words with which its author asked for it, such as a method; nil: unknown
-	Says     string    `json:"-"` // of KindSend and KindExec of a SegmentCommand: the requests in it, as the server reads them; "": unknown
+	Says     string    `json:"-"` // of KindSend and KindExec: the request and its key, or those in a segment, as the server reads them; "": unknown
 	Guessed  bool      `json:"-"` // of KindSend: Op and Owners are those of the only call of the process that was under way, not those of the goroutine that wrote the command
 
 	Limit int `json:"-"` // of KindDefect: the number of events after which the world ended the run; 0: the harness or the lock failed

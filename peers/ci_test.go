@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"os"
@@ -37,6 +38,8 @@ var actions = map[string][]string{
 	"actions/checkout@v4":        nil,
 	"actions/setup-go@v5":        {"go-version", "go-version-file"},
 	"actions/upload-artifact@v4": {"name", "path", "if-no-files-found"},
+
+	"github/codeql-action/upload-sarif@v4": {"sarif_file"},
 }
 
 // played is the outcome of a workflow.
@@ -91,7 +94,10 @@ func playWorkflow(t *testing.T, text, dir string, env []string) played {
 			if file := s.With["go-version-file"]; file != "" {
 				filetest.Read(t, filepath.Join(dir, file))
 			}
-			for _, pattern := range strings.Fields(s.With["path"]) {
+			if s.With["sarif_file"] != "" && w.Permissions["security-events"] != "write" {
+				t.Errorf("%s may not upload a file", s.Uses)
+			}
+			for _, pattern := range strings.Fields(s.With["path"] + s.With["sarif_file"]) {
 				files := matching(t, dir, pattern)
 				if len(files) == 0 {
 					t.Errorf("nothing is uploaded of %s; the steps say:\n%s", pattern, p.text)
@@ -140,12 +146,31 @@ steps:
 expect: {setnx-del: held}
 `
 
+// unchecked is a lock whose unlock deletes the key of whoever holds it.
+const unchecked = `package shop
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+func lockOrders(ctx context.Context, rdb *redis.Client) (bool, error) {
+	return rdb.SetNX(ctx, "lock:orders", time.Now().String(), time.Minute).Result()
+}
+
+func unlockOrders(ctx context.Context, rdb *redis.Client) error {
+	return rdb.Del(ctx, "lock:orders").Err()
+}
+`
+
 // judgeWithCI runs the commands of docs/ci.md in a repository with a lock that fails.
 func judgeWithCI(t *testing.T, p *published) {
 	page := filepath.Join(p.clone, "docs", "ci.md")
 	workflows, commands := blocks(t, page, "yaml"), blocks(t, page, "sh")
-	if len(workflows) != 2 || len(commands) != 2 {
-		t.Fatalf("docs/ci.md has %d workflows and %d other commands, want 2 each", len(workflows), len(commands))
+	if len(workflows) != 3 || len(commands) != 2 {
+		t.Fatalf("docs/ci.md has %d workflows and %d other commands, want 3 and 2", len(workflows), len(commands))
 	}
 	orders := example(t, filepath.Join(p.clone, "docs", "locktest.md"))
 	module := func(t *testing.T) string {
@@ -199,6 +224,25 @@ func judgeWithCI(t *testing.T, p *published) {
 		for _, file := range []string{"lockstep-report/index.html", "lockstep-out/late-unlock/setnx-del/1.lockstep"} {
 			if !slices.Contains(w.artifacts, file) {
 				t.Errorf("%s is not uploaded: %q", file, w.artifacts)
+			}
+		}
+	})
+
+	t.Run("lockvet", func(t *testing.T) {
+		for source, want := range map[string]int{unchecked: 1, strings.Replace(unchecked, `Del(ctx, "lock:orders")`, `Get(ctx, "lock:orders")`, 1): 0} {
+			dir := module(t)
+			filetest.Write(t, filepath.Join(dir, "lock.go"), source)
+			w := playWorkflow(t, workflows[2], dir, p.env)
+			var log struct {
+				Runs []struct {
+					Results []struct{ RuleID string }
+				}
+			}
+			if err := json.Unmarshal([]byte(filetest.Read(t, filepath.Join(dir, "lockvet.sarif"))), &log); err != nil || len(log.Runs) != 1 {
+				t.Fatalf("%v in lockvet.sarif; the steps say:\n%s", err, w.text)
+			}
+			if !slices.Equal(w.artifacts, []string{"lockvet.sarif"}) || slices.Contains(w.failed, "Read the code") != (want > 0) || len(log.Runs[0].Results) != want {
+				t.Errorf("failed: %q, uploaded: %q, want %d results:\n%s\n%+v", w.failed, w.artifacts, want, w.text, log)
 			}
 		}
 	})

@@ -634,6 +634,30 @@ func TestATimelineNamesACommandByItsEffect(t *testing.T) {
 	}
 }
 
+// A request has the text that the server reads in it, or the words of its author, or its name.
+func TestATimelineNamesARequestAndItsKey(t *testing.T) {
+	for _, c := range []struct {
+		command, says string
+		asked         []string
+		want          string
+	}{
+		{model.SegmentCommand, "KV/Txn put orders if absent", []string{"KV/Txn"}, "acquire (KV/Txn put orders if absent) of a/1"},
+		{model.SegmentCommand, "", []string{"KV/Txn"}, "acquire (KV/Txn) of a/1"},
+		{model.SegmentCommand, "", nil, "acquire (9 bytes) of a/1"},
+		{"CREATE", "CREATE /orders/p-", nil, "acquire (CREATE /orders/p-) of a/1"},
+		{"CREATE", "", nil, "acquire (CREATE) of a/1"},
+	} {
+		rec := &model.Record{Params: model.Params{Lock: "any", Processes: []model.ProcessParams{{Name: "a", Threads: 1}}}}
+		e := model.Event{Kind: model.KindSend, Process: "a", Msg: 1, Conn: 1, Command: c.command, Script: model.RoleAcquire, Owners: []string{"a/1"}, Locks: []string{"orders"}, Args: []string{"9 bytes"}, Asked: c.asked, Says: c.says}
+		rec.Add(e)
+		e.Kind, e.AtNs = model.KindExec, 1
+		rec.Add(e)
+		if text := strings.Join(strings.Fields(report.Text(report.Run{Record: rec})), " "); !strings.Contains(text, c.want) {
+			t.Errorf("want %q in\n%s", c.want, text)
+		}
+	}
+}
+
 // A request for a script that the server does not know, and the request with the script, are one line. A request that
 // met the same fate and is followed by another, or by that of another call, keeps its own line.
 func TestAnUnknownScriptIsFolded(t *testing.T) {

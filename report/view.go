@@ -352,10 +352,8 @@ func (b *builder) traffic(e *model.Event) {
 		script, owners, locks = m.Script, m.Owners, m.Locks // by the effect of the command, not by its sender
 	}
 	command := e.Command
-	if len(e.Asked) > 0 {
-		command = Clip(strings.Join(e.Asked, " "), 60)
-	} else if e.Says != "" {
-		command = Clip(e.Says, 60)
+	if says := cmp.Or(e.Says, strings.Join(e.Asked, " ")); says != "" {
+		command = Clip(says, 60)
 	}
 	name := cmp.Or(string(script), command)
 	if script != "" && command != "" && !e.Program {

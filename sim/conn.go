@@ -54,24 +54,25 @@ type conn struct {
 
 	lastIn     int64 // nominal arrival of the last message, each way
 	lastOut    int64
-	severed    bool       // reset: nothing passes any more
-	gone       bool       // the client closed it, or it broke
-	ended      bool       // the server knows
-	closed     bool       // the server closed it
-	blocked    *message   // the request whose reply comes later
-	kept       bool       // blocked will have its effect although the connection has ended
-	behind     []*message // requests that arrived after blocked
-	pushed     []Push     // messages of the server that were not collected yet
-	putOff     int        // deliveries that wait for the end of a pause
-	stalled    int        // arrivals that wait for the end of a stall
-	unanswered int        // requests whose replies the client does not have
-	marked     bool       // it carried a request that may distinguish it from others
-	gathers    bool       // it carried a request that Gathers
-	line       *pipeline  // has what rules hold of its messages, if its client takes the replies in order
-	stream     *pipeline  // holds all its messages since a Request that Streams; nil: there was none
-	breaking   bool       // it has lost a message and will be reset
-	missing    bool       // it has lost a request or a reply
-	unordered  bool       // it carried a request whose answers have no place among the others
+	severed    bool                        // reset: nothing passes any more
+	gone       bool                        // the client closed it, or it broke
+	ended      bool                        // the server knows
+	closed     bool                        // the server closed it
+	blocked    *message                    // the request whose reply comes later
+	kept       bool                        // blocked will have its effect although the connection has ended
+	behind     []*message                  // requests that arrived after blocked
+	pushed     []Push                      // messages of the server that were not collected yet
+	putOff     int                         // deliveries that wait for the end of a pause
+	stalled    int                         // arrivals that wait for the end of a stall
+	unanswered int                         // requests whose replies the client does not have
+	marked     bool                        // it carried a request that may distinguish it from others
+	gathers    bool                        // it carried a request that Gathers
+	line       *pipeline                   // has what rules hold of its messages, if its client takes the replies in order
+	stream     *pipeline                   // holds all its messages since a Request that Streams; nil: there was none
+	says       func(segment string) string // of a stream: see Parts.Says
+	breaking   bool                        // it has lost a message and will be reset
+	missing    bool                        // it has lost a request or a reply
+	unordered  bool                        // it carried a request whose answers have no place among the others
 }
 
 func newSocket(p *Process, n *node) *socket {
@@ -244,7 +245,7 @@ func (w *World) collect(dirty []*socket) {
 		name := c.p.cfg.Name + "#" + strconv.Itoa(c.p.spoken)
 		c.outLine, c.inLine = name+" to server", name+" from server"
 		if c.node.stream != nil {
-			c.stream = newPipeline()
+			c.stream, c.says = newPipeline(), c.node.stream.says()
 		}
 		c.node.parts.Open(ConnID(c.id))
 		w.stirred = true

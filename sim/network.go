@@ -137,6 +137,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	}
 	words, asked := r.Own(), []string(nil)
 	if c.node.stream != nil {
+		r.Says = c.says(r.Words[0])
 		by, words = c.p.speaker(by)
 		asked = words
 	} else {

@@ -41,9 +41,14 @@ type StreamServer interface {
 func Segments(s StreamServer) Server {
 	says := s.Parts().Says
 	if says == nil {
-		says = func(string) string { return "" }
+		says = SaysWhole(func(string) string { return "" })
 	}
 	return &segments{StreamServer: s, says: says, ends: map[ConnID]*end{}}
+}
+
+// SaysWhole returns a Says of Parts whose readers read each segment by itself.
+func SaysWhole(says func(segment string) string) func() func(segment string) string {
+	return func() func(string) string { return says }
 }
 
 // Streaming returns the StreamServer from which Segments made s; nil for other servers.
@@ -57,7 +62,7 @@ func Streaming(s Server) StreamServer {
 // segments makes a StreamServer a Server that knows a single request: the bytes of a segment.
 type segments struct {
 	StreamServer
-	says   func(segment string) string
+	says   func() func(segment string) string
 	failed error // of Boot
 	wake   func()
 
@@ -109,7 +114,7 @@ func (*segments) Start(Setup) {}
 
 // Decode implements Server: the whole text is one request.
 func (s *segments) Decode(text string) (Request, string, error) {
-	return Request{Name: model.SegmentCommand, Words: []string{text}, Shown: []string{sizeOf(len(text))}, Says: s.says(text), Marks: true, Streams: true}, "", nil
+	return Request{Name: model.SegmentCommand, Words: []string{text}, Shown: []string{sizeOf(len(text))}, Marks: true, Streams: true}, "", nil
 }
 
 func sizeOf(n int) string { return fmt.Sprintf("%d bytes", n) }

@@ -260,6 +260,45 @@ func TestTurnsMakeSegmentsOfTheirOwn(t *testing.T) {
 	equal(t, "asked", joined(asked), `send ["one\n"], send ["two\n"], exec ["one\n"], exec ["two\n"]`)
 }
 
+// saying is a stream server that reads for people which segment of its connection each is.
+type saying struct{ stream }
+
+func (s *saying) Parts() Parts {
+	p := s.stream.Parts()
+	p.Says = func() func(string) string {
+		n := 0
+		return func(segment string) string {
+			n++
+			return fmt.Sprintf("%d:%s", n, strings.TrimSpace(segment))
+		}
+	}
+	return p
+}
+
+// Each connection has a reader of its own, which gets its segments in order. A record knows nothing of what it says.
+func TestAReaderReadsTheSegmentsOfOneConnection(t *testing.T) {
+	client := map[string]func(*Thread){"a": func(th *Thread) {
+		one, other := mustDial(th, 1), mustDial(th, 1)
+		defer one.Close()
+		defer other.Close()
+		for _, line := range []string{"x", "y"} {
+			_, _ = one.Write([]byte(line + "\n"))
+			one.hear()
+			_, _ = other.Write([]byte(line + "!\n"))
+			other.hear()
+		}
+	}}
+	r, plain := playStream(t, Config{}, &saying{}, client), playStream(t, Config{}, &stream{}, client)
+	var says []string
+	for _, e := range r.Record.Events {
+		if e.Kind == model.KindSend || e.Kind == model.KindExec {
+			says = append(says, string(e.Kind)+" "+e.Says)
+		}
+	}
+	equal(t, "said", joined(says), "send 1:x, exec 1:x, send 1:x!, exec 1:x!, send 2:y, exec 2:y, send 2:y!, exec 2:y!")
+	equal(t, "digest", r.Record.Digest(), plain.Record.Digest())
+}
+
 // Of two goroutines of a thread that ask for the same words, the one whose call is over continues first,
 // whichever asked first.
 func TestTurnsOfAThreadGoByItsCalls(t *testing.T) {

@@ -101,9 +101,10 @@ type Parts struct {
 	// known command, and one error.
 	Drawing func() Drawing
 
-	// Says returns a short text of the requests in a segment, for people: the name of each, and its key. It returns
-	// "" if it cannot read the segment, such as the rest of a longer one. Only a StreamServer has it.
-	Says func(segment string) string
+	// Says returns a reader of the segments that a client sends on a connection, in order. The reader returns a short
+	// text of the requests in a segment, for people: the name of each, and its key. It returns "" if it cannot read
+	// the segment. Only a StreamServer has Says.
+	Says func() func(segment string) string
 
 	// State returns the state that the server holds for a lock; nil: none.
 	State func(nowNs int64, lock string) *model.LockState
@@ -218,7 +219,8 @@ type Request struct {
 	Counts int
 	// Shown are the arguments for the record.
 	Shown []string
-	// Says is a short text of the requests in a segment, for people; "": unknown.
+	// Says is a short text for people: the name of the request and its key, or those of the requests in a segment;
+	// "": the name is enough, or unknown.
 	Says string
 	// Channels are the channels that the request names, which rules match.
 	Channels []string

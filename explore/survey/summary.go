@@ -1,9 +1,12 @@
 package survey
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+
+	"lockstep/explore/draw"
 )
 
 // Summary says how a lock kept one promise in all campaigns.
@@ -59,6 +62,55 @@ func (s Summary) Where() string {
 	default:
 		return ": " + strings.Join(s.Campaigns, ", ")
 	}
+}
+
+// A Mark stands for a campaign in a table.
+type Mark struct{ Letter, Campaign string }
+
+// letters are the letters of campaigns.
+var letters = map[string]string{
+	NoFaults: "0", string(draw.ClassNetwork): "N", string(draw.ClassCrash): "C", string(draw.ClassPause): "P", string(draw.ClassPartition): "D", string(draw.ClassClock): "T",
+	string(draw.ClassServer): "S", string(draw.ClassOperator): "O", string(draw.ClassWatchdog): "W", string(draw.ClassInterrupt): "I", Stories: "K",
+}
+
+// meanings are the words for campaigns whose names do not explain their letters.
+var meanings = map[string]string{NoFaults: "without a fault", string(draw.ClassPartition): "partition (divided)", string(draw.ClassClock): "clock (time)", Stories: "stories (known)"}
+
+// Legend returns the marks of the campaigns of a survey.
+func (s Survey) Legend() (all []Mark) {
+	for _, name := range s.campaigns() {
+		all = append(all, Mark{letters[name], cmp.Or(meanings[name], name)})
+	}
+	return all
+}
+
+// Marks returns the marks of the campaigns that Where names.
+func (s Summary) Marks() (all []Mark) {
+	campaigns := s.Campaigns
+	switch {
+	case s.Word != Bug && s.Word != Limit:
+		return nil
+	case slices.Contains(campaigns, NoFaults):
+		campaigns = []string{NoFaults}
+	}
+	for _, name := range campaigns {
+		all = append(all, Mark{letters[name], cmp.Or(meanings[name], name)})
+	}
+	return all
+}
+
+// signs are the signs of words that a table has no room for.
+var signs = map[Word]string{Held: "✓", Limit: "!", Bug: "✗", Undecided: "?", NotPromised: "–", NotJudged: "·"}
+
+// Sign returns the sign of the word.
+func (s Summary) Sign() string { return signs[s.Word] }
+
+// Short returns the word as a table has it: a promise that the lock does not make has only its sign.
+func (s Summary) Short() string {
+	if s.Word == NotPromised {
+		return s.Sign()
+	}
+	return string(s.Word)
 }
 
 // Counted is String with the number of runs that broke the promise in each campaign.

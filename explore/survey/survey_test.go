@@ -3,13 +3,18 @@ package survey
 import (
 	"bytes"
 	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
+
 	"lockstep/explore"
+	"lockstep/internal/browsertest"
 	"lockstep/internal/longtest"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -285,6 +290,85 @@ func TestASummarySaysTheWorst(t *testing.T) {
 	if s := l.Summary("fair"); s.Recording != "r" || s.Runs != 7 {
 		t.Errorf("fair: %+v", s)
 	}
+}
+
+// Every campaign has a mark of its own. A cell has those of the campaigns that its words name.
+func TestACellHasTheMarksOfItsCampaigns(t *testing.T) {
+	var s Survey
+	for _, name := range Campaigns() {
+		s.Locks = append(s.Locks, Lock{Cells: []Cell{{Promise: "fair", Faults: name, Word: Held}}})
+	}
+	named := map[string]string{}
+	for i, m := range s.Legend() {
+		if other := named[m.Letter]; len(m.Letter) != 1 || other != "" || m.Campaign == "" {
+			t.Errorf("%s has the mark %q, as %q", Campaigns()[i], m.Letter, other)
+		}
+		named[m.Letter] = m.Campaign
+	}
+	if len(named) != len(Campaigns()) {
+		t.Errorf("%d marks of %d campaigns", len(named), len(Campaigns()))
+	}
+	for _, c := range []struct {
+		sum         Summary
+		marks, text string
+	}{
+		{Summary{Word: Bug, Campaigns: []string{"pause", Stories}}, "PK", "bug"},
+		{Summary{Word: Limit, Campaigns: []string{"network"}}, "N", "limit"},
+		{Summary{Word: Bug, Campaigns: []string{NoFaults, "pause"}}, "0", "bug"},
+		{Summary{Word: Held, Campaigns: []string{NoFaults, "pause"}}, "", "held"},
+		{Summary{Word: NotPromised, Campaigns: []string{NoFaults}}, "", "–"},
+	} {
+		marks := ""
+		for _, m := range c.sum.Marks() {
+			marks += m.Letter
+		}
+		if marks != c.marks || c.sum.Short() != c.text || c.sum.Sign() == "" {
+			t.Errorf("%+v: %q, %q, %q", c.sum, c.sum.Short(), marks, c.sum.Sign())
+		}
+	}
+}
+
+// The table of promises fits on a telephone and on a screen, and none of its rows is as high as its words were.
+func TestTheTableOfPromisesFits(t *testing.T) {
+	chromium := browsertest.Start(t)
+	f, err := os.Open(filepath.Join("..", "..", "results", LocksFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	s, _, err := Read(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var html bytes.Buffer
+	if err := s.WritePage(&html); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), PageFile)
+	if err := os.WriteFile(file, html.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p := browsertest.Open(t, chromium, file)
+	for width, most := range map[int64]float64{400: 120, 1280: 90} {
+		p.Do(chromedp.EmulateViewport(width, 900))
+		p.Frame()
+		got := browsertest.Eval[[]float64](p, `(() => {
+			const table = document.querySelector(".promises"), root = document.documentElement;
+			return [table.parentElement.scrollWidth - table.parentElement.clientWidth, root.scrollWidth - root.clientWidth,
+				Math.max(...[...table.querySelectorAll("tbody tr")].map(r => r.getBoundingClientRect().height)), table.querySelectorAll("tbody tr").length];
+		})()`)
+		if got[0] > 0 || got[1] > 0 || got[2] > most || int(got[3]) != len(s.Locks) {
+			t.Errorf("%d pixels: the table is %v too wide, the page %v, the highest row is %v high, and there are %v rows of %d", width, got[0], got[1], got[2], got[3], len(s.Locks))
+		}
+		// One of the two texts of a cell is shown.
+		if hidden := browsertest.Eval[float64](p, `[...document.querySelectorAll(".promises td:not(.n)")].filter(e => !!e.querySelector(".word").offsetParent === !!e.querySelector(".sign").offsetParent).length`); hidden > 0 {
+			t.Errorf("%d pixels: %v cells show both or neither of their word and their sign", width, hidden)
+		}
+		if faint := browsertest.Eval[[]string](p, browsertest.Faint); len(faint) > 0 {
+			t.Errorf("%d pixels: %d texts are faint: %q", width, len(faint), faint[:min(len(faint), 5)])
+		}
+	}
+	p.Quiet()
 }
 
 // Runs that take too long are halved. They never come below the sample.

@@ -159,6 +159,9 @@ func (s Survey) Weathers() (all []Weather) {
 	return all
 }
 
+// marksAbout stands before the marks of campaigns.
+const marksAbout = "– stands for not promised. A letter behind bug or limit names a campaign in which the promise broke: "
+
 // weatherAbout stands before the faults of servers.
 const weatherAbout = "Compare two locks only by faults that both could meet. These are the faults of the class server:"
 
@@ -185,6 +188,10 @@ const costAbout = "Measured without a fault on a network of 1 ms one way. The cl
 func (s Survey) WriteMarkdown(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "<!-- written by: %s -->\n%s# Survey of locks\n\nWritten by `%s`.\n\n%s\n\n## Which promises hold\n\n", s.Command, s.versions().Comment(), s.Command, s.about())
+	for i, m := range s.Legend() {
+		fmt.Fprintf(b, "%s**%s** %s", map[bool]string{true: marksAbout, false: ", "}[i == 0], m.Letter, m.Campaign)
+	}
+	fmt.Fprint(b, ".\n\n")
 	names := []string{"lock", "runs"}
 	for _, p := range Promises {
 		names = append(names, p.Name)
@@ -195,9 +202,12 @@ func (s Survey) WriteMarkdown(w io.Writer) error {
 		cells := []string{fmt.Sprintf("[`%s`](#%s)", l.Name, anchor(l.Name)), strconv.Itoa(l.Judged())}
 		for _, p := range Promises {
 			sum := l.Summary(p.Name)
-			text := sum.String()
+			text := sum.Short()
 			if sum.Recording != "" {
 				text = fmt.Sprintf("[%s](%s)", text, RecordingFile(l.Name, sum.Recording))
+			}
+			for _, m := range sum.Marks() {
+				text += " " + m.Letter
 			}
 			cells = append(cells, text)
 		}
@@ -330,6 +340,7 @@ func (s Survey) WritePage(w io.Writer) error {
 	return foreign.Page(w, page, struct {
 		Survey
 		About, CostAbout string
+		MarksAbout       string
 		WeatherAbout     string
 		NeedsAbout, None string
 		NeedsHead        []string
@@ -338,7 +349,7 @@ func (s Survey) WritePage(w io.Writer) error {
 		Campaigns        []string
 		CostHead         []string
 		CostRows         [][]string
-	}{s, s.about(), costAbout, weatherAbout, needsAbout, noLock, NeedsHead, Needs, Promises, s.campaigns(), CostHead, s.costRows()})
+	}{s, s.about(), costAbout, marksAbout, weatherAbout, needsAbout, noLock, NeedsHead, Needs, Promises, s.campaigns(), CostHead, s.costRows()})
 }
 
 func (s Survey) costRows() (rows [][]string) {

@@ -45,11 +45,14 @@ type Ending struct {
 type Sender struct {
 	Role    model.Role // "": it has none
 	Command string     // its name
+	Says    string     // its name and its key, for people; "": the name is enough
 	Process string
 	Threads []string // for which it was; none: they are unknown, and its role is a guess
 }
 
-func senderOf(m *trace.Command) Sender { return Sender{m.Script, m.Command, m.Process, m.Threads} }
+func senderOf(m *trace.Command) Sender {
+	return Sender{m.Script, m.Command, m.Says, m.Process, m.Threads}
+}
 
 // Harm is the effect of a fault on a hold that ended with its lease.
 type Harm struct {

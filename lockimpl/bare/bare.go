@@ -188,6 +188,7 @@ func (l *bareLock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Relea
 func (l *bareLock) release(ctx context.Context, o lockimpl.Owner) (int64, error) {
 	switch l.c.kind {
 	case SetNXDel:
+		//lockvet:ignore delete-unchecked This is the mistake of the lock setnx-del.
 		return l.c.rdb.Del(ctx, l.name).Result()
 	case SetNXGetDel:
 		holder, err := l.c.rdb.Get(ctx, l.name).Result()
@@ -197,6 +198,7 @@ func (l *bareLock) release(ctx context.Context, o lockimpl.Owner) (int64, error)
 		if err != nil {
 			return 0, err
 		}
+		//lockvet:ignore compare-then-delete This is the mistake of the lock setnx-get-del.
 		return l.c.rdb.Del(ctx, l.name).Result()
 	default:
 		return compareAndDeleteScript.Run(ctx, l.c.rdb, []string{l.name}, l.token(o)).Int64()

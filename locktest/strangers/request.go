@@ -256,6 +256,7 @@ func (l *lock) take(ctx context.Context, value string, wait bool) (*hold, error)
 			if err != nil || !ok {
 				return false, err
 			}
+			//lockvet:ignore no-lease This is the mistake TakesInTwo.
 			return l.c.nodes[i].PExpire(ctx, l.name, lease).Result()
 		case m == NoLease:
 			return l.c.nodes[i].SetNX(ctx, l.name, value, 0).Result()

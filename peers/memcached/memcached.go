@@ -42,11 +42,13 @@ const (
 // Add is the lock whose unlock deletes the key, whoever has the lock, and whose holder relies on the
 // whole expiry.
 var Add = subject("memcached-add", "ours, on Memcached: add with an expiry, delete", lease, false, func(l *lock) error {
+	//lockvet:ignore delete-unchecked This is the mistake of the lock memcached-add.
 	return l.c.Delete(l.name)
 })
 
 // AddForever is Add with the expiry 0, which means that the item never expires.
 var AddForever = subject("memcached-add-forever", "ours, on Memcached: add without an expiry, delete", 0, false, func(l *lock) error {
+	//lockvet:ignore delete-unchecked This is the mistake of the lock memcached-add-forever.
 	return l.c.Delete(l.name)
 })
 

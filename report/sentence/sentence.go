@@ -118,7 +118,7 @@ func detail(f judges.Finding) string {
 		}
 		sent := "sent at " + at(d.SentNs)
 		if len(d.By.Threads) > 0 {
-			sent = d.By.Command + ", " + sent
+			sent = cmp.Or(d.By.Says, d.By.Command) + ", " + sent
 		}
 		return fmt.Sprintf("%s (%s) %s the hold of %s on %s at %s", sender(d.By), sent, did, d.Owner, lock, when)
 	case judges.Unplaceable:
@@ -285,10 +285,10 @@ func returned(call model.Action, outcome model.Outcome, ns int64) string {
 	return fmt.Sprintf("its %s had returned %s at %s", call, outcome, at(ns))
 }
 
-// sender names a command by its role and its threads, or by its word and its process if its threads are unknown.
+// sender names a command by its role and its threads, or by its text and its process if its threads are unknown.
 func sender(s judges.Sender) string {
 	if len(s.Threads) == 0 {
-		return s.Command + " of " + s.Process
+		return cmp.Or(s.Says, s.Command) + " of " + s.Process
 	}
 	return cmp.Or(string(s.Role), s.Command) + " of " + strings.Join(s.Threads, ", ")
 }

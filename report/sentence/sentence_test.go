@@ -117,6 +117,8 @@ func TestASentenceNamesACommand(t *testing.T) {
 		{judges.Sender{Command: "DEL", Process: "b", Threads: []string{"b/1"}}, "DEL of b/1 had", "DEL of b/1 (DEL, sent at 2.000s) ended"},
 		{judges.Sender{Role: model.RoleAcquire, Command: "DEL", Process: "b"}, "DEL of b had", "DEL of b (sent at 2.000s) ended"},
 		{judges.Sender{Command: "DEL", Process: "b"}, "DEL of b had", "DEL of b (sent at 2.000s) ended"},
+		{judges.Sender{Role: model.RoleUnlock, Command: "SEGMENT", Says: "DeleteRange orders", Process: "b", Threads: []string{"b/1"}}, "unlock of b/1 had", "unlock of b/1 (DeleteRange orders, sent at 2.000s) ended"},
+		{judges.Sender{Command: "SEGMENT", Says: "DeleteRange orders", Process: "b"}, "DeleteRange orders of b had", "DeleteRange orders of b (sent at 2.000s) ended"},
 	} {
 		facts := model.Facts{Lock: "orders", Thread: "a/1"}
 		overlap := judges.Overlap{Earlier: "a/1", Later: "b/1", Answer: model.Granted, Ending: judges.Ending{Cause: model.LossEnded, AtNs: 1e9, By: c.by}}

@@ -357,6 +357,19 @@ func onAllScreens(t *testing.T, chromium context.Context, dir string) {
 			if got := browsertest.Eval[[]string](p, browsertest.Faint); len(got) > 0 {
 				t.Errorf("%s, %s: %d texts are faint: %q", name, at, len(got), got[:min(len(got), 5)])
 			}
+			// The table of promises is as wide as the screen, or is moved beside the names of the locks.
+			if name != "results/survey.html" {
+				return
+			}
+			if got := browsertest.Eval[[]float64](p, `(e => {
+				const name = e.querySelector("tbody td"), before = name.getBoundingClientRect().left;
+				e.scrollLeft = innerWidth < 600 ? 200 : 0;
+				const moved = Math.abs(name.getBoundingClientRect().left - before);
+				e.scrollLeft = 0;
+				return [innerWidth > 1200 ? e.scrollWidth - e.clientWidth : 0, moved];
+			})(document.querySelector(".wide"))`); got[0] > 0 || got[1] > 1 {
+				t.Errorf("%s, %s: the table of promises is %v pixels too wide, and moved its names by %v", name, at, got[0], got[1])
+			}
 		})
 		p.Quiet()
 	}

@@ -80,7 +80,7 @@ type Entry struct {
 
 // Parts implements sim.StreamServer. The locks of a subject are read with Entries.
 func (s *Server) Parts() sim.Parts {
-	return sim.Parts{Stop: s.Stop, Strike: s.Strike, Lacks: s.Lacks, Leftovers: s.Leftovers}
+	return sim.Parts{Stop: s.Stop, Strike: s.Strike, Says: says, Lacks: s.Lacks, Leftovers: s.Leftovers}
 }
 
 // Boot implements sim.StreamServer.

@@ -15,9 +15,21 @@ const (
 	comClose   = 0x19
 )
 
-// says returns the commands in a segment, each with its statement; "" if the segment is not whole or has something
-// else, such as a login.
-func says(segment string) string {
+// says returns a reader of the segments that a client sends on a connection, of which the first is the login.
+func says() func(segment string) string {
+	begun := false
+	return func(segment string) string {
+		first := !begun
+		if begun = true; first {
+			return "LOGIN"
+		}
+		return commands(segment)
+	}
+}
+
+// commands returns the commands in a segment, each with its statement; "" if the segment is not whole or has something
+// else.
+func commands(segment string) string {
 	var all []string
 	for segment != "" {
 		if len(segment) < 5 {

@@ -2,8 +2,8 @@ package server
 
 import "testing"
 
-// A segment of whole commands is read, and no other: a part of one, a login, which is a second packet, or a command that
-// no client of a lock sends.
+// A segment of whole commands is read, and no other: a part of one, a second packet, or a command that no client of a
+// lock sends.
 func TestSaysReadsWholeCommands(t *testing.T) {
 	packet := func(number byte, payload string) string {
 		return string([]byte{byte(len(payload)), byte(len(payload) >> 8), 0, number}) + payload
@@ -23,8 +23,21 @@ func TestSaysReadsWholeCommands(t *testing.T) {
 		packet(0, ""):                                         "",
 		"":                                                    "",
 	} {
-		if got := says(segment); got != want {
+		if got := commands(segment); got != want {
 			t.Errorf("%q: %q, want %q", segment, got, want)
+		}
+	}
+}
+
+// The first segment of each connection is a login.
+func TestSaysReadsALogin(t *testing.T) {
+	const ping = "\x01\x00\x00\x00\x0e"
+	for range 2 {
+		read := says()
+		for i, want := range []string{"LOGIN", "PING", "PING"} {
+			if got := read(ping); got != want {
+				t.Errorf("segment %d: %q, want %q", i, got, want)
+			}
 		}
 	}
 }

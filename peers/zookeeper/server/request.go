@@ -3,6 +3,7 @@ package server
 import (
 	"encoding/binary"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 
@@ -98,9 +99,13 @@ func (*Server) Decode(text string) (r sim.Request, rest string, err error) {
 	}
 	if path, ok := shownPath(op, in); ok {
 		r.Words[1], r.Shown = path, []string{path}
+		r.Says = r.Name + " " + unique.ReplaceAllString(path, "$1…")
 	}
 	return r, rest, nil
 }
+
+// unique is the part of a path that makes it unique. People tell it apart by its beginning.
+var unique = regexp.MustCompile("([0-9a-f]{6})[0-9a-f]{26,}")
 
 // isConnect reports whether a frame is the first of a connection. It has version 0 of the protocol
 // and a password of 16 bytes, whereas other requests begin with their number, which counts from 1.
