@@ -440,14 +440,11 @@ const parts = 20
 
 // Sum adds up runs, whichever process or machine played them.
 func Sum(p Plan, runs []Run) Tally {
-	o := Tally{Plan: p, Words: map[string]int{}}
-	first := map[string][]int{} // by defect: how many runs it took, in the parts that met it
-	met := map[string]int{}     // the last part that did, from 1
-	each := max(p.Runs/parts, 1)
-	states := map[uint64]bool{}
-	cells, open := map[int]bool{}, map[int]bool{}
-	var gaps []coverage.Passage
-	at := map[string]int{}
+	s := sum{
+		Tally:  Tally{Plan: p, Words: map[string]int{}, Medians: map[string]int{}},
+		states: map[uint64]bool{}, cells: map[int]bool{}, open: map[int]bool{},
+		at: map[string]int{}, first: map[string][]int{}, met: map[string]int{},
+	}
 	next := 1
 	end := newEnding(p)
 	for _, r := range sorted(runs) {
@@ -455,80 +452,99 @@ func Sum(p Plan, runs []Run) Tally {
 			break
 		}
 		end.read(r)
-		o.Runs++
-		o.Steps += r.Steps
-		o.SimNs += r.SimNs
-		o.Service.Add(r.Service)
-		o.Unsimulated = append(o.Unsimulated, r.Unsimulated...)
-		if r.Died {
-			o.Died = append(o.Died, r)
-		} else {
-			o.Words[string(r.Word)]++
-		}
-		if r.Decisions > 0 && r.Decisions <= r.Estimate {
-			o.Within++
-			o.Actors, o.Estimate = max(o.Actors, r.Actors), max(o.Estimate, r.Estimate)
-		}
-		if r.odd() {
-			o.Odd = append(o.Odd, r)
-		}
-		for _, s := range r.States {
-			states[s] = true
-		}
-		for _, c := range r.Cells {
-			cells[c] = true
-		}
-		for _, c := range r.Open {
-			open[c] = true
-		}
-		for _, passage := range r.Gaps {
-			gaps = append(gaps, coverage.Passage(passage))
-		}
-		gaps = coverage.Merge(gaps)
-		for _, f := range r.Failures {
-			i, ok := at[f.key()]
-			if !ok {
-				i = len(o.Groups)
-				at[f.key()] = i
-				o.Groups = append(o.Groups, Found{Failed: f, First: r, Least: r})
-			}
-			if part := min(r.Index/each, parts-1) + 1; f.Defect != "" && met[f.Defect] < part {
-				met[f.Defect] = part
-				first[f.Defect] = append(first[f.Defect], r.Index-(part-1)*each+1)
-			}
-			g := &o.Groups[i]
-			g.Count++
-			if f.Size < g.Size {
-				g.Failed, g.Least = f, r
-			}
-		}
-		if o.Runs == next {
-			o.Curve = append(o.Curve, Point{o.Runs, len(states)})
+		s.add(r)
+		if s.Runs == next {
+			s.Curve = append(s.Curve, Point{s.Runs, len(s.states)})
 			next = max(next+1, next*5/4)
 		}
 	}
-	slices.Sort(o.Unsimulated)
-	o.Unsimulated = slices.Compact(o.Unsimulated)
-	o.Ended, o.Full = end.why(), end.full
-	if n := len(o.Curve); o.Runs > 0 && o.Curve[n-1].Runs != o.Runs {
-		o.Curve = append(o.Curve, Point{o.Runs, len(states)})
+	slices.Sort(s.Unsimulated)
+	s.Unsimulated = slices.Compact(s.Unsimulated)
+	s.Ended, s.Full = end.why(), end.full
+	if n := len(s.Curve); s.Runs > 0 && s.Curve[n-1].Runs != s.Runs {
+		s.Curve = append(s.Curve, Point{s.Runs, len(s.states)})
 	}
-	if o.Ended == "" {
-		o.Missing = p.Runs - o.Runs
+	if s.Ended == "" {
+		s.Missing = p.Runs - s.Runs
 	}
-	if l, err := subject.Find(p.Lock); err == nil && len(cells) > 0 {
-		t := coverage.Sum(slices.Sorted(maps.Keys(cells)), slices.Sorted(maps.Keys(open)), draw.Asked(l, p.Faults), gaps)
-		o.Cells = &t
+	if l, err := subject.Find(p.Lock); err == nil && len(s.cells) > 0 {
+		t := coverage.Sum(slices.Sorted(maps.Keys(s.cells)), slices.Sorted(maps.Keys(s.open)), draw.Asked(l, p.Faults), s.gaps)
+		s.Cells = &t
 	}
-	slices.SortStableFunc(o.Groups, func(a, b Found) int { return b.rank() - a.rank() })
-	o.Medians = map[string]int{}
-	for defect, took := range first {
+	slices.SortStableFunc(s.Groups, func(a, b Found) int { return b.rank() - a.rank() })
+	for defect, took := range s.first {
 		if len(took) > parts/2 {
 			slices.Sort(took)
-			o.Medians[defect] = took[parts/2] // those that did not meet it are last
+			s.Medians[defect] = took[parts/2] // those that did not meet it are last
 		}
 	}
-	return o
+	return s.Tally
+}
+
+// sum is a Tally while runs are added to it.
+type sum struct {
+	Tally
+	states      map[uint64]bool
+	cells, open map[int]bool
+	gaps        []coverage.Passage
+	at          map[string]int   // by group, its index
+	first       map[string][]int // by defect: how many runs it took, in the parts that met it
+	met         map[string]int   // by defect: the last part that met it, from 1
+}
+
+func (s *sum) add(r Run) {
+	s.Runs++
+	s.Steps += r.Steps
+	s.SimNs += r.SimNs
+	s.Service.Add(r.Service)
+	s.Unsimulated = append(s.Unsimulated, r.Unsimulated...)
+	if r.Died {
+		s.Died = append(s.Died, r)
+	} else {
+		s.Words[string(r.Word)]++
+	}
+	if r.Decisions > 0 && r.Decisions <= r.Estimate {
+		s.Within++
+		s.Actors, s.Estimate = max(s.Actors, r.Actors), max(s.Estimate, r.Estimate)
+	}
+	if r.odd() {
+		s.Odd = append(s.Odd, r)
+	}
+	for _, state := range r.States {
+		s.states[state] = true
+	}
+	for _, c := range r.Cells {
+		s.cells[c] = true
+	}
+	for _, c := range r.Open {
+		s.open[c] = true
+	}
+	for _, passage := range r.Gaps {
+		s.gaps = append(s.gaps, coverage.Passage(passage))
+	}
+	s.gaps = coverage.Merge(s.gaps)
+	for _, f := range r.Failures {
+		s.addFailure(r, f)
+	}
+}
+
+func (s *sum) addFailure(r Run, f Failed) {
+	i, ok := s.at[f.key()]
+	if !ok {
+		i = len(s.Groups)
+		s.at[f.key()] = i
+		s.Groups = append(s.Groups, Found{Failed: f, First: r, Least: r})
+	}
+	each := max(s.Plan.Runs/parts, 1)
+	if part := min(r.Index/each, parts-1) + 1; f.Defect != "" && s.met[f.Defect] < part {
+		s.met[f.Defect] = part
+		s.first[f.Defect] = append(s.first[f.Defect], r.Index-(part-1)*each+1)
+	}
+	g := &s.Groups[i]
+	g.Count++
+	if f.Size < g.Size {
+		g.Failed, g.Least = f, r
+	}
 }
 
 // rank orders groups: bugs without a name, then known defects, then limits.
