@@ -14,11 +14,9 @@ import (
 
 // family is the state of a family that is being played.
 type family struct {
-	runs   []Run
-	states map[uint64]bool
-	cells  map[int]bool
-	open   map[int]bool   // cells that a fault could have filled
-	best   map[string]int // by group: the smallest failure so far
+	reached
+	runs []Run
+	best map[string]int // by group: the smallest failure so far
 	// last is the index of the run that this process played last, and openings are the
 	// openings of that run; -1: it has played none. told has the openings of the stories.
 	last     int
@@ -28,8 +26,31 @@ type family struct {
 	tellings []telling
 }
 
+// reached has the states and the cells of some runs.
+type reached struct {
+	states map[uint64]bool
+	cells  map[int]bool
+	open   map[int]bool // cells that a fault could have filled
+}
+
+func newReached() reached {
+	return reached{map[uint64]bool{}, map[int]bool{}, map[int]bool{}}
+}
+
+func (x reached) note(r Run) {
+	for _, s := range r.States {
+		x.states[s] = true
+	}
+	for _, c := range r.Cells {
+		x.cells[c] = true
+	}
+	for _, c := range r.Open {
+		x.open[c] = true
+	}
+}
+
 func newFamily(tellings []telling) *family {
-	return &family{states: map[uint64]bool{}, cells: map[int]bool{}, open: map[int]bool{}, best: map[string]int{}, told: map[int][]coverage.Opening{}, last: -1, tellings: tellings}
+	return &family{reached: newReached(), best: map[string]int{}, told: map[int][]coverage.Opening{}, last: -1, tellings: tellings}
 }
 
 // openingsOf returns the openings of the run at which a task aims, whose scenario is base. It
@@ -208,45 +229,21 @@ func (t task) best(empty []coverage.Cell) (places []int) {
 
 // add adds the next run to the family, and returns the part of it that is kept.
 func (f *family) add(r Run) Run {
-	keep := r.odd()
 	r.States = slices.DeleteFunc(r.States, func(s uint64) bool { return f.states[s] })
-	for _, s := range r.States {
-		f.states[s] = true
-	}
 	r.Cells = slices.DeleteFunc(r.Cells, func(c int) bool { return f.cells[c] })
-	for _, failed := range r.Failures {
-		if f.smallest(failed) {
-			f.best[failed.key()] = failed.Size
-			keep = true
-		}
-	}
-	for _, c := range r.Cells {
-		f.cells[c] = true
-	}
 	r.Open = slices.DeleteFunc(r.Open, func(c int) bool { return f.open[c] })
-	for _, c := range r.Open {
-		f.open[c] = true
-	}
-	if !keep {
+	if !slices.ContainsFunc(r.Failures, f.smallest) && !r.odd() {
 		r.Text, r.Aimed = "", 0
 	}
 	r.drawn = nil
-	f.runs = append(f.runs, r)
+	f.again(r)
 	f.runs[len(f.runs)-1].Recording = ""
 	return r
 }
 
 // again adds a run of which only the kept part is known.
 func (f *family) again(r Run) {
-	for _, s := range r.States {
-		f.states[s] = true
-	}
-	for _, c := range r.Cells {
-		f.cells[c] = true
-	}
-	for _, c := range r.Open {
-		f.open[c] = true
-	}
+	f.note(r)
 	for _, failed := range r.Failures {
 		if f.smallest(failed) {
 			f.best[failed.key()] = failed.Size

@@ -80,9 +80,9 @@ const parts = 20
 // Sum adds up runs, whichever process or machine played them.
 func Sum(p Plan, runs []Run) Tally {
 	s := sum{
-		Tally:  Tally{Plan: p, Words: map[string]int{}, Medians: map[string]int{}},
-		states: map[uint64]bool{}, cells: map[int]bool{}, open: map[int]bool{},
-		at: map[string]int{}, first: map[string][]int{}, met: map[string]int{},
+		Tally:   Tally{Plan: p, Words: map[string]int{}, Medians: map[string]int{}},
+		reached: newReached(),
+		at:      map[string]int{}, first: map[string][]int{}, met: map[string]int{},
 	}
 	next := 1
 	end := newEnding(p)
@@ -123,12 +123,11 @@ func Sum(p Plan, runs []Run) Tally {
 // sum is a Tally while runs are added to it.
 type sum struct {
 	Tally
-	states      map[uint64]bool
-	cells, open map[int]bool
-	gaps        []coverage.Passage
-	at          map[string]int   // by group, its index
-	first       map[string][]int // by defect: how many runs it took, in the parts that met it
-	met         map[string]int   // by defect: the last part that met it, from 1
+	reached
+	gaps  []coverage.Passage
+	at    map[string]int   // by group, its index
+	first map[string][]int // by defect: how many runs it took, in the parts that met it
+	met   map[string]int   // by defect: the last part that met it, from 1
 }
 
 func (s *sum) add(r Run) {
@@ -149,15 +148,7 @@ func (s *sum) add(r Run) {
 	if r.odd() {
 		s.Odd = append(s.Odd, r)
 	}
-	for _, state := range r.States {
-		s.states[state] = true
-	}
-	for _, c := range r.Cells {
-		s.cells[c] = true
-	}
-	for _, c := range r.Open {
-		s.open[c] = true
-	}
+	s.note(r)
 	for _, passage := range r.Gaps {
 		s.gaps = append(s.gaps, coverage.Passage(passage))
 	}
