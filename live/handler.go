@@ -186,13 +186,18 @@ func (c *gate) Answered(p *proxy.Message, raw []byte) proxy.Fate {
 	}
 	f, stays := c.meet(m, "reply", p.Conn)
 	s.mu.Unlock()
+	return c.sends(m, "reply", f, stays)
+}
+
+// sends lets a message of the server travel, unless it stays at the proxy.
+func (c *gate) sends(m *message, dir string, f proxy.Fate, stays bool) proxy.Fate {
 	if stays {
 		return f
 	}
-	if at := time.Now().Add(s.latency()); at.After(f.NotBefore) {
+	if at := time.Now().Add(c.s.latency()); at.After(f.NotBefore) {
 		f.NotBefore = at
 	}
-	f.Done = c.delivery(m, "reply")
+	f.Done = c.delivery(m, dir)
 	return f
 }
 
@@ -212,14 +217,7 @@ func (c *gate) Pushed(x *proxy.Conn, channel string, _ []byte) proxy.Fate {
 	s.messages = append(s.messages, m)
 	f, stays := c.meet(m, "push", x)
 	s.mu.Unlock()
-	if stays {
-		return f
-	}
-	if at := time.Now().Add(s.latency()); at.After(f.NotBefore) {
-		f.NotBefore = at
-	}
-	f.Done = c.delivery(m, "push")
-	return f
+	return c.sends(m, "push", f, stays)
 }
 
 // Unanswered implements proxy.Handler. The server, or the connection to it, ended.
