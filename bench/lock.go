@@ -37,8 +37,8 @@ type party struct {
 // handOvers in place of a warmup asks a party for hand-overs.
 const handOvers = -1
 
-// own returns a party that times a lock of this module in this process.
-func own(connect func(rdb *redis.Client) (measure.Locker, error)) func(string, int, int) ([]time.Duration, error) {
+// inProcess returns a party that times a lock of this module in this process.
+func inProcess(connect func(rdb *redis.Client) (measure.Locker, error)) func(string, int, int) ([]time.Duration, error) {
 	return func(addr string, warmup, rounds int) ([]time.Duration, error) {
 		var both [2]measure.Locker
 		for i := range both {
@@ -170,9 +170,9 @@ func program(command func(addr string, warmup, rounds int) *exec.Cmd) func(strin
 // programs first, if they can be built.
 func (b *bench) parties(dir string) (all []party, missing []string) {
 	all = []party{
-		{name: "two scripts through go-redis", time: own(scripts)},
-		{name: plainLock + ", this port", time: own(portLock)},
-		{name: "reference", time: own(referenceLock)},
+		{name: "two scripts through go-redis", time: inProcess(scripts)},
+		{name: plainLock + ", this port", time: inProcess(portLock)},
+		{name: "reference", time: inProcess(referenceLock)},
 	}
 	peers := filepath.Join(dir, "peers")
 	build := exec.Command("go", "build", "-o", peers, "./bench")

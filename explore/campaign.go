@@ -104,7 +104,7 @@ func (c *Campaign) Run() (runs []Run, complete bool, err error) {
 		families := make(chan int)
 		go func() {
 			defer close(families)
-			for f := c.Shard; f < c.Plan.Families() && (f <= begun || !w.over()); f += c.Of {
+			for f := c.Shard; f < c.Plan.Families() && (f <= begun || !w.isOver()); f += c.Of {
 				select {
 				case families <- f:
 				case <-c.Stop.Done():
@@ -358,13 +358,13 @@ func (w *writer) count(r Run) {
 	}
 }
 
-// over reports whether the runs end the campaign. Families begin in order and are played to
+// isOver reports whether the runs end the campaign. Families begin in order and are played to
 // their end, so the run that ends it is among them. A shard knows nothing of the other shards
 // and plays all of its own families.
-func (w *writer) over() bool {
+func (w *writer) isOver() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.c.Of == 1 && w.ending.over()
+	return w.c.Of == 1 && w.ending.isOver()
 }
 
 // MissingShards returns the shards of a campaign of which no folder is given, such as "2/4".

@@ -185,10 +185,10 @@ func (t task) inGap(c sim.Chooser, empty []coverage.Cell) (places []int) {
 	g := gaps[c.Choose("explore/which", uint64(len(gaps)))]
 	mine := false
 	for i, e := range empty {
-		if gap(e) != g || mine && !t.mine(e) {
+		if gap(e) != g || mine && !t.prefers(e) {
 			continue
 		}
-		if !mine && t.mine(e) {
+		if !mine && t.prefers(e) {
 			mine, places = true, nil
 		}
 		places = append(places, i)
@@ -200,8 +200,8 @@ func (t task) inGap(c sim.Chooser, empty []coverage.Cell) (places []int) {
 // the cells first, so that families that know nothing of each other fill different ones.
 const aimFamilies = 16
 
-// mine reports whether the cell is one at which the family aims first.
-func (t task) mine(c coverage.Cell) bool {
+// prefers reports whether the cell is one at which the family aims first.
+func (t task) prefers(c coverage.Cell) bool {
 	return c.Code()%aimFamilies == t.index/FamilyRuns%aimFamilies
 }
 
@@ -214,7 +214,7 @@ func (t task) best(empty []coverage.Cell) (places []int) {
 		if slices.Contains(t.fresh, c.Situation().Code()) {
 			rank += 2
 		}
-		if t.mine(c) {
+		if t.prefers(c) {
 			rank++
 		}
 		if rank > most {
@@ -232,17 +232,17 @@ func (f *family) add(r Run) Run {
 	r.States = slices.DeleteFunc(r.States, func(s uint64) bool { return f.states[s] })
 	r.Cells = slices.DeleteFunc(r.Cells, func(c int) bool { return f.cells[c] })
 	r.Open = slices.DeleteFunc(r.Open, func(c int) bool { return f.open[c] })
-	if !slices.ContainsFunc(r.Failures, f.smallest) && !r.odd() {
+	if !slices.ContainsFunc(r.Failures, f.smallest) && !r.unjudged() {
 		r.Text, r.Aimed = "", 0
 	}
 	r.drawn = nil
-	f.again(r)
+	f.addKept(r)
 	f.runs[len(f.runs)-1].Recording = ""
 	return r
 }
 
-// again adds a run of which only the kept part is known.
-func (f *family) again(r Run) {
+// addKept adds a run of which only the kept part is known.
+func (f *family) addKept(r Run) {
 	f.note(r)
 	for _, failed := range r.Failures {
 		if f.smallest(failed) {

@@ -177,7 +177,7 @@ func (m *meetings) add(b *bytes.Buffer, t retold) {
 	var bare, limit int
 	defects := map[string]bool{}
 	for _, g := range t.groups {
-		where := g.where(t)
+		where := g.listLine(t)
 		switch {
 		case g.Class != judges.ClassBug:
 			limit++
@@ -246,8 +246,8 @@ func (g jsonGroup) soon(t retold) string {
 	return fmt.Sprintf("in %d of %d", g.Runs, t.total.Runs)
 }
 
-// where returns a line of a list. The line says where a group was met.
-func (g jsonGroup) where(t retold) string {
+// listLine returns a line of a list. The line says where a group was met.
+func (g jsonGroup) listLine(t retold) string {
 	faults := failure.Group{Faults: g.Faults}.FaultWords()
 	if g.Excuse != "" {
 		faults = fmt.Sprintf("%s (%s)", faults, sentence.Join(g.Excuse, sentence.Control(g.Control)))

@@ -170,8 +170,8 @@ type Run struct {
 	drawn *scenarios.Scenario
 }
 
-// odd reports whether the judges could not say what the run shows.
-func (r Run) odd() bool {
+// unjudged reports whether the judges could not say what the run shows.
+func (r Run) unjudged() bool {
 	return r.Word == play.VerdictUndecided || r.Word == play.VerdictNondeterministic
 }
 

@@ -87,7 +87,7 @@ func Sum(p Plan, runs []Run) Tally {
 	next := 1
 	end := newEnding(p)
 	for _, r := range sorted(runs) {
-		if end.over() {
+		if end.isOver() {
 			break
 		}
 		end.read(r)
@@ -99,7 +99,7 @@ func Sum(p Plan, runs []Run) Tally {
 	}
 	slices.Sort(s.Unsimulated)
 	s.Unsimulated = slices.Compact(s.Unsimulated)
-	s.Ended, s.Full = end.why(), end.full
+	s.Ended, s.Full = end.reason(), end.full
 	if n := len(s.Curve); s.Runs > 0 && s.Curve[n-1].Runs != s.Runs {
 		s.Curve = append(s.Curve, Point{s.Runs, len(s.states)})
 	}
@@ -145,7 +145,7 @@ func (s *sum) add(r Run) {
 		s.Within++
 		s.Actors, s.Estimate = max(s.Actors, r.Actors), max(s.Estimate, r.Estimate)
 	}
-	if r.odd() {
+	if r.unjudged() {
 		s.Odd = append(s.Odd, r)
 	}
 	s.note(r)

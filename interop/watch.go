@@ -249,13 +249,13 @@ func (e *ear) settle(s *side) error {
 	}
 	for {
 		// Once MONITOR has shown the fence, it has shown every command that calls sent before.
-		late, _ := e.late(s)
+		late, _ := e.unsettled(s)
 		if late == nil {
 			if err := e.putFence(wait); err != nil {
 				return err
 			}
 			var quiet bool
-			if late, quiet = e.late(s); late == nil {
+			if late, quiet = e.unsettled(s); late == nil {
 				if quiet {
 					return nil
 				}
@@ -276,9 +276,9 @@ func (e *ear) settle(s *side) error {
 	}
 }
 
-// late returns a call that is neither done nor waiting. quiet reports that no message came since
+// unsettled returns a call that is neither done nor waiting. quiet reports that no message came since
 // its last call, and that no call was found to have the lock.
-func (e *ear) late(s *side) (late *call, quiet bool) {
+func (e *ear) unsettled(s *side) (late *call, quiet bool) {
 	e.mu.Lock()
 	fresh := slices.Clone(e.messages[len(e.messages)-e.unheard:])
 	e.unheard = 0

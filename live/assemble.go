@@ -200,7 +200,7 @@ func (r *replayed) expire(until int64) {
 		for _, on := range r.keys {
 			for _, k := range on {
 				if k.endMs >= 0 {
-					first = min(first, r.s.gone(k))
+					first = min(first, r.s.goneNs(k))
 				}
 			}
 		}
@@ -211,7 +211,7 @@ func (r *replayed) expire(until int64) {
 		for i, on := range r.keys {
 			r.keys[i] = maps.Clone(on)
 			for _, name := range slices.Sorted(maps.Keys(on)) {
-				if k := on[name]; k.endMs >= 0 && r.s.gone(k) == first {
+				if k := on[name]; k.endMs >= 0 && r.s.goneNs(k) == first {
 					delete(r.keys[i], name)
 					r.event(model.Event{AtNs: r.lastNs, Kind: model.KindExpire, Key: r.s.bare(name)}, nil)
 				}
@@ -264,7 +264,7 @@ func (r *replayed) read(at int64, l look) {
 		// A key that is gone may have ended between the command and the look, or the
 		// command removed it. The early form says that the command did.
 		for n, k := range before {
-			if _, there := now[n]; !there && r.shift >= 0 && k.endMs >= 0 && r.s.gone(k) > at && r.s.gone(k) <= l.readNs+r.s.wallError() && !slices.Contains(l.removed, n) {
+			if _, there := now[n]; !there && r.shift >= 0 && k.endMs >= 0 && r.s.goneNs(k) > at && r.s.goneNs(k) <= l.readNs+r.s.wallError() && !slices.Contains(l.removed, n) {
 				now[n] = k
 			}
 		}

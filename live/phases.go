@@ -154,7 +154,7 @@ func (s *session) leftovers() {
 	var channels []string
 	var err error
 	if s.bytes {
-		s.left()
+		s.recordLeft()
 		return
 	}
 	for _, n := range s.struck(scenarios.Fault{}) {

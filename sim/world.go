@@ -406,7 +406,7 @@ func (w *World) gather() {
 		}
 		w.mu.Unlock()
 		if len(closed) > 0 {
-			w.tell(closed)
+			w.recordTold(closed)
 			w.stirred = true
 		}
 		slices.SortFunc(panics, func(a, b panicked) int { return cmp.Compare(a.p.index, b.p.index) })

@@ -99,7 +99,7 @@ func (w *walk) callsOn(lock string) *lockCalls {
 				l.threads = append(l.threads, c.Caller)
 			}
 			l.of[c.Caller] = append(l.of[c.Caller], c)
-			l.turns = append(l.turns, c.AtNs, w.left(c))
+			l.turns = append(l.turns, c.AtNs, w.waitsUntil(c))
 		}
 		slices.Sort(l.turns)
 		w.locks[lock] = l
@@ -250,8 +250,8 @@ func (w *walk) state(call *index.Call, atNs int64) State {
 	return state.With(w.waiters(call, s, atNs))
 }
 
-// left returns when a call no longer waits: it has returned, or its process is gone.
-func (w *walk) left(c *index.Call) int64 { return min(c.ReturnedNs(), w.run.GoneNs(c.Process)) }
+// waitsUntil returns when a call no longer waits: it has returned, or its process is gone.
+func (w *walk) waitsUntil(c *index.Call) int64 { return min(c.ReturnedNs(), w.run.GoneNs(c.Process)) }
 
 // waiters returns the words about the waiters that the thread of a call finds at an instant. A place
 // in the queue counts only if its name is that of a thread, since a server may not tell the thread.
@@ -259,7 +259,7 @@ func (w *walk) waiters(call *index.Call, s *model.LockState, atNs int64) Waiters
 	calls := w.callsOn(call.Lock)
 	waits := func(thread string) bool {
 		c := calls.latest(thread, atNs)
-		return c != nil && c.Action.Acquires() && atNs < w.left(c) && s.Owner != thread
+		return c != nil && c.Action.Acquires() && atNs < w.waitsUntil(c) && s.Owner != thread
 	}
 	found := NobodyWaits
 	if slices.ContainsFunc(calls.threads, func(thread string) bool { return thread != call.Caller && waits(thread) }) {

@@ -68,8 +68,8 @@ func (c *Conn) unanswered(m *Message) {
 	c.proxy.o.Handler.Unanswered(m)
 }
 
-// up carries requests to the server.
-func (c *Conn) up() {
+// carryRequests carries requests to the server.
+func (c *Conn) carryRequests() {
 	defer c.close()
 	in := bufio.NewReaderSize(c.client, 1<<16)
 	for {
@@ -197,8 +197,8 @@ func listening(command string) (kind string, begins bool) {
 	return "", false
 }
 
-// down reads the server.
-func (c *Conn) down() {
+// readReplies reads the server.
+func (c *Conn) readReplies() {
 	defer c.close()
 	in := bufio.NewReaderSize(c.server, 1<<16)
 	for {
@@ -280,7 +280,7 @@ func (c *Conn) carry() {
 	for {
 		select {
 		case x := <-c.out:
-			x.fate = x.fate.last()
+			x.fate = x.fate.final()
 			if !c.wait(x.fate) {
 				x.fate.done(false, time.Now())
 				c.drain()

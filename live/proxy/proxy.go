@@ -239,8 +239,8 @@ func (p *Proxy) serve(client net.Conn) {
 		both.Go(c.upBytes)
 		both.Go(c.downBytes)
 	} else {
-		both.Go(c.up)
-		both.Go(c.down)
+		both.Go(c.carryRequests)
+		both.Go(c.readReplies)
 	}
 	both.Go(c.carry)
 	both.Wait()
@@ -258,8 +258,8 @@ func (p *Proxy) serve(client net.Conn) {
 	p.o.Handler.Closed(c)
 }
 
-// last returns the Fate that counts: that of Later, if there is one.
-func (f Fate) last() Fate {
+// final returns the Fate that counts: that of Later, if there is one.
+func (f Fate) final() Fate {
 	if f.Later == nil {
 		return f
 	}

@@ -97,9 +97,9 @@ func lostSince(c *defect.Case, lock, who string, atNs int64) bool {
 	return had >= 0 && slices.ContainsFunc(c.Faults, func(f trace.Fault) bool { return f.Spec.LosesData() && had <= f.FromNs && f.FromNs < given })
 }
 
-// early finds the hold whose end led to the finding. Its lease began when the server gave it, and
+// endedBeforeLease finds the hold whose end led to the finding. Its lease began when the server gave it, and
 // the server ended it before the lease was over.
-func early(c *defect.Case) *defect.Cause {
+func endedBeforeLease(c *defect.Case) *defect.Cause {
 	loss := c.Finding.Loss
 	if !loss.Expired() {
 		return nil
@@ -184,14 +184,14 @@ func renewedLate(c *defect.Case) *defect.Cause {
 			last = s.By
 		}
 	}
-	if last == nil || last.Executed == nil || !late(last.Before(c.Lock), last.Executed.AtNs) {
+	if last == nil || last.Executed == nil || !overdue(last.Before(c.Lock), last.Executed.AtNs) {
 		return nil
 	}
 	return defect.ByCommands(keptTooLong, last)
 }
 
-// late reports whether a hold should have ended by an instant.
-func late(s *model.LockState, atNs int64) bool {
+// overdue reports whether a hold should have ended by an instant.
+func overdue(s *model.LockState, atNs int64) bool {
 	return s.Held() && s.ExpiresMs >= 0 && s.ExpiresMs*int64(time.Millisecond) < atNs
 }
 

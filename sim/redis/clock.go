@@ -44,8 +44,8 @@ func (s *Server) setToNow(peer *mserver.Peer, args []string) bool {
 	s.ending = append(s.ending, args[0])
 	client := s.executing
 	s.executing = nil
-	there := s.notify != 0 && s.beside(peer, "EXISTS", args[0]) == ":1\r\n"
-	reply := s.beside(peer, words...)
+	there := s.notify != 0 && s.runPart(peer, "EXISTS", args[0]) == ":1\r\n"
+	reply := s.runPart(peer, words...)
 	s.executing = client
 	peer.WriteRaw(reply)
 	if s.notify != 0 && !strings.HasPrefix(reply, "-") && (reply == "+OK\r\n" || !isNull(reply) || len(args) > 4) {

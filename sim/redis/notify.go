@@ -281,7 +281,7 @@ func (s *Server) follow(peer *mserver.Peer, k kind, cmd string, args []string) b
 		before, was = there(), look()
 	}
 	s.passing = true
-	reply := s.beside(peer, append([]string{cmd}, args...)...)
+	reply := s.runPart(peer, append([]string{cmd}, args...)...)
 	if len(missing) > 0 && strings.HasPrefix(reply, "-") {
 		peer.WriteError(s.unsimulated(cmd + " with " + missing[0]))
 		return true

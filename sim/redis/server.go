@@ -164,8 +164,8 @@ func (s *Server) run(words ...string) (reply string) {
 	return out.String()
 }
 
-// beside executes a command that is part of another one, in the context of a connection, and returns the reply.
-func (s *Server) beside(peer *mserver.Peer, words ...string) (reply string) {
+// runPart executes a command that is part of another one, in the context of a connection, and returns the reply.
+func (s *Server) runPart(peer *mserver.Peer, words ...string) (reply string) {
 	var out bytes.Buffer
 	p := mserver.NewPeer(bufio.NewWriter(&out))
 	p.Ctx, p.Resp3 = peer.Ctx, peer.Resp3
@@ -179,7 +179,7 @@ func (s *Server) quietly(peer *mserver.Peer, words ...string) (reply string) {
 	executing, resp3 := s.executing, peer.Resp3
 	s.executing, peer.Resp3 = nil, false
 	defer func() { s.executing, peer.Resp3 = executing, resp3 }()
-	return s.beside(peer, words...)
+	return s.runPart(peer, words...)
 }
 
 // hook sees every command before miniredis does, including the commands of scripts. It

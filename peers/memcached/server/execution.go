@@ -110,7 +110,7 @@ func (x *execution) newID() uint64 {
 func (x *execution) link(key string, it item) {
 	x.out.Write(keyObject(key))
 	x.out.Changed = true
-	it.cas, it.stored = x.newID(), x.s.clock.at(x.nowNs)
+	it.cas, it.stored = x.newID(), x.s.clock.shownAt(x.nowNs)
 	x.s.items[key] = &it
 }
 
@@ -334,7 +334,7 @@ func (x *execution) flush() string {
 			return errExptime
 		}
 	}
-	now := x.s.clock.at(x.nowNs)
+	now := x.s.clock.shownAt(x.nowNs)
 	x.s.oldestTime = now - 1
 	if int32(exptime) > 0 {
 		x.s.oldestTime = x.s.clock.rel(x.nowNs, int32(exptime)) - 1
@@ -370,7 +370,7 @@ func (x *execution) stats() string {
 	s := x.s
 	x.out.Read(sim.ObjectServer)
 	return strings.Join([]string{
-		fmt.Sprintf("STAT uptime %d", s.clock.at(x.nowNs)-atStart+2), fmt.Sprintf("STAT time %d", s.wall(x.nowNs)), "STAT version " + Version,
+		fmt.Sprintf("STAT uptime %d", s.clock.shownAt(x.nowNs)-atStart+2), fmt.Sprintf("STAT time %d", s.wall(x.nowNs)), "STAT version " + Version,
 		fmt.Sprintf("STAT curr_items %d", len(s.items)), "END",
 	}, lineEnd)
 }

@@ -129,7 +129,7 @@ func (s *Server) keys() []string { return slices.Sorted(maps.Keys(s.items)) }
 
 // flushed reports whether a flush has removed an item.
 func (s *Server) flushed(nowNs int64, it *item) bool {
-	if s.oldestTime == 0 || s.oldestTime > s.clock.at(nowNs) {
+	if s.oldestTime == 0 || s.oldestTime > s.clock.shownAt(nowNs) {
 		return false
 	}
 	return it.stored <= s.oldestTime || it.cas < s.oldestCAS
@@ -144,7 +144,7 @@ func (s *Server) endsNs(nowNs int64, it *item) (ns int64, ok bool) {
 	if it.ends > 0 {
 		ns = s.clock.reaches(it.ends)
 	}
-	if s.oldestTime > s.clock.at(nowNs) && it.stored <= s.oldestTime {
+	if s.oldestTime > s.clock.shownAt(nowNs) && it.stored <= s.oldestTime {
 		ns = min(ns, s.clock.reaches(s.oldestTime))
 	}
 	return ns, ns < math.MaxInt64

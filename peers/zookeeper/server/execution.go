@@ -129,7 +129,7 @@ func (x *execution) answer(xid, op int32, in *reader) sim.Reply {
 	if in.err != nil {
 		return hangUp
 	}
-	s.tell(t.changes)
+	s.notify(t.changes)
 	return x.reply(xid, r, false)
 }
 

@@ -137,7 +137,7 @@ func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 			if sim.Match(f.Key, path) || sim.Match("/"+f.Key, path) {
 				t := s.tree.begin(s.wallMs(nowNs), 0)
 				t.delete(path, anyVersion)
-				s.tell(t.changes)
+				s.notify(t.changes)
 			}
 		}
 		return
@@ -189,7 +189,7 @@ func (s *Server) Tick(nowNs int64, out *sim.Effects) {
 	for _, path := range s.empty() {
 		t := s.tree.begin(s.wallMs(nowNs), 0)
 		t.remove(path)
-		s.tell(t.changes)
+		s.notify(t.changes)
 		s.changed(out)
 	}
 	s.containers += (nowNs-s.containers)/int64(containerCheck)*int64(containerCheck) + int64(containerCheck)
@@ -212,7 +212,7 @@ func (s *Server) end(nowNs int64, x *session, out *sim.Effects) []string {
 	t := s.tree.begin(s.wallMs(nowNs), x.id)
 	paths := t.endSession(x.id)
 	delete(s.sessions, x.id)
-	s.tell(t.changes)
+	s.notify(t.changes)
 	s.changed(out)
 	return paths
 }
@@ -223,8 +223,8 @@ func (*Server) changed(out *sim.Effects) {
 	out.Write(sim.ObjectServer)
 }
 
-// tell notifies connections of the changes that they wait for.
-func (s *Server) tell(changes []change) {
+// notify notifies connections of the changes that they wait for.
+func (s *Server) notify(changes []change) {
 	for _, x := range changes {
 		for _, c := range s.watches.fire(x) {
 			s.push(c, x)
