@@ -37,8 +37,8 @@ type party struct {
 // handOvers in place of a warmup asks a party for hand-overs.
 const handOvers = -1
 
-// own returns a party that times a lock of this module in this process.
-func own(connect func(rdb *redis.Client) (measure.Locker, error)) func(string, int, int) ([]time.Duration, error) {
+// inProcess returns a party that times a lock of this module in this process.
+func inProcess(connect func(rdb *redis.Client) (measure.Locker, error)) func(string, int, int) ([]time.Duration, error) {
 	return func(addr string, warmup, rounds int) ([]time.Duration, error) {
 		var both [2]measure.Locker
 		for i := range both {
@@ -170,9 +170,9 @@ func program(command func(addr string, warmup, rounds int) *exec.Cmd) func(strin
 // programs first, if they can be built.
 func (b *bench) parties(dir string) (all []party, missing []string) {
 	all = []party{
-		{name: "two scripts through go-redis", time: own(scripts)},
-		{name: plainLock + ", this port", time: own(portLock)},
-		{name: "reference", time: own(referenceLock)},
+		{name: "two scripts through go-redis", time: inProcess(scripts)},
+		{name: plainLock + ", this port", time: inProcess(portLock)},
+		{name: "reference", time: inProcess(referenceLock)},
 	}
 	peers := filepath.Join(dir, "peers")
 	build := exec.Command("go", "build", "-o", peers, "./bench")
@@ -292,33 +292,9 @@ func (b *bench) lock() (section, error) {
 	for _, m := range missing {
 		s.After = append(s.After, m+".")
 	}
-	pairs, overs, warmup := b.count(2000), b.count(60), b.count(500)
-	alone, handed := make([][]time.Duration, len(parties)), make([][]time.Duration, len(parties))
-	medians, floors := make([][]float64, len(parties)), []float64(nil)
-	var noFloor error
-	for range b.Rounds {
-		if noFloor == nil {
-			var trip float64
-			trip, noFloor = roundTrip(server.Addr, 5*pairs)
-			floors = append(floors, 2*trip)
-		}
-		for i, p := range parties {
-			took, err := p.time(server.Addr, warmup, pairs)
-			if err != nil {
-				return s, fmt.Errorf("%s: %w", p.name, err)
-			}
-			alone[i] = append(alone[i], took...)
-			slices.Sort(took)
-			medians[i] = append(medians[i], percentile(took, 50))
-			if i == 0 {
-				continue // it makes no waiters wait
-			}
-			took, err = p.time(server.Addr, handOvers, overs)
-			if err != nil {
-				return s, fmt.Errorf("%s, handed over: %w", p.name, err)
-			}
-			handed[i] = append(handed[i], took...)
-		}
+	times, floors, noFloor, err := b.lockTimes(server.Addr, parties)
+	if err != nil {
+		return s, err
 	}
 	if noFloor != nil {
 		s.After = append(s.After, "There is nothing to compare with: "+noFloor.Error()+".")
@@ -329,22 +305,21 @@ func (b *bench) lock() (section, error) {
 	var port ratio
 	var portOver, bestPoll float64
 	for i, p := range parties {
-		slices.Sort(alone[i])
-		slices.Sort(handed[i])
+		t := times[i]
 		sum := time.Duration(0)
-		for _, d := range alone[i] {
+		for _, d := range t.alone {
 			sum += d
 		}
-		cells := []string{p.name, span(percentile(alone[i], 50)), span(percentile(alone[i], 90)), span(percentile(alone[i], 99)),
-			digits(float64(len(alone[i])) / sum.Seconds()), "", "", "", ""}
+		cells := []string{p.name, span(percentile(t.alone, 50)), span(percentile(t.alone, 90)), span(percentile(t.alone, 99)),
+			digits(float64(len(t.alone)) / sum.Seconds()), "", "", "", ""}
 		var r ratio
 		if noFloor == nil {
-			r = ratioIn(medians[i], floors)
+			r = ratioIn(t.medians, floors)
 			cells[5] = r.String()
 		}
-		if len(handed[i]) > 0 {
-			over := percentile(handed[i], 50)
-			copy(cells[6:], []string{span(over), span(percentile(handed[i], 90)), span(percentile(handed[i], 99))})
+		if len(t.handed) > 0 {
+			over := percentile(t.handed, 50)
+			copy(cells[6:], []string{span(over), span(percentile(t.handed, 90)), span(percentile(t.handed, 99))})
 			switch {
 			case strings.HasSuffix(p.name, "this port"):
 				port, portOver = r, over
@@ -359,7 +334,7 @@ func (b *bench) lock() (section, error) {
 			"Two scripts through go-redis, the second line of the table, are what the port cannot go below; the rest is a goroutine for each command, as the library's executor has it, and the latch of an unlock, which is deleted behind the caller's back."))
 	}
 	if i := slices.IndexFunc(parties, func(p party) bool { return p.name == "reference" }); i >= 0 {
-		r := ratioIn(medians[i], medians[0])
+		r := ratioIn(times[i].medians, times[0].medians)
 		s.Goals = append(s.Goals, atMost("lock and unlock of reference, uncontended, against two scripts through go-redis", 1.15, r.median, "", r.String(),
 			"Its scripts do more than the port's, with which they are compared: they keep a memory of each owner."))
 	}
@@ -368,4 +343,46 @@ func (b *bench) lock() (section, error) {
 			"That peer asks a thousand times a second, and finds the lock free within a millisecond."))
 	}
 	return s, nil
+}
+
+// lockTimes are the measurements of a party, sorted, and the median of the pairs in each round.
+type lockTimes struct {
+	alone, handed []time.Duration
+	medians       []float64
+}
+
+// lockTimes measures the parties, and the floor in each round. noFloor says why there is none.
+func (b *bench) lockTimes(addr string, parties []party) (times []lockTimes, floors []float64, noFloor, err error) {
+	pairs, overs, warmup := b.count(2000), b.count(60), b.count(500)
+	times = make([]lockTimes, len(parties))
+	for range b.Rounds {
+		if noFloor == nil {
+			var trip float64
+			trip, noFloor = roundTrip(addr, 5*pairs)
+			floors = append(floors, 2*trip)
+		}
+		for i, p := range parties {
+			t := &times[i]
+			took, err := p.time(addr, warmup, pairs)
+			if err != nil {
+				return nil, nil, nil, fmt.Errorf("%s: %w", p.name, err)
+			}
+			t.alone = append(t.alone, took...)
+			slices.Sort(took)
+			t.medians = append(t.medians, percentile(took, 50))
+			if i == 0 {
+				continue // it makes no waiters wait
+			}
+			took, err = p.time(addr, handOvers, overs)
+			if err != nil {
+				return nil, nil, nil, fmt.Errorf("%s, handed over: %w", p.name, err)
+			}
+			t.handed = append(t.handed, took...)
+		}
+	}
+	for _, t := range times {
+		slices.Sort(t.alone)
+		slices.Sort(t.handed)
+	}
+	return times, floors, noFloor, nil
 }

@@ -169,13 +169,7 @@ func (r *realRun) step(c *redisson.Client, o lockimpl.Owner, s scenarios.Step) e
 			return err
 		}
 	}
-	var lease, wait time.Duration
-	if s.Lease != nil {
-		lease = *s.Lease
-	}
-	if s.Wait != nil {
-		wait = *s.Wait
-	}
+	lease := orZero(s.Lease)
 	switch s.Kind {
 	case scenarios.StepAt:
 		time.Sleep(time.Until(r.begun.Add(s.D)))
@@ -201,7 +195,7 @@ func (r *realRun) step(c *redisson.Client, o lockimpl.Owner, s scenarios.Step) e
 		if s.Lease == nil && s.Wait == nil {
 			ok, err = l.TryLock(ctx, o)
 		} else {
-			ok, err = l.TryLockTimed(ctx, o, lockimpl.TryOptions{Wait: wait, Lease: lease})
+			ok, err = l.TryLockTimed(ctx, o, lockimpl.TryOptions{Wait: orZero(s.Wait), Lease: lease})
 		}
 		if err != nil {
 			return err
@@ -236,6 +230,13 @@ func (r *realRun) step(c *redisson.Client, o lockimpl.Owner, s scenarios.Step) e
 		return fmt.Errorf("the step %s cannot be played in real time", s.Kind)
 	}
 	return nil
+}
+
+func orZero(d *time.Duration) time.Duration {
+	if d == nil {
+		return 0
+	}
+	return *d
 }
 
 // want counts the expectations of a step, and whether they came true.

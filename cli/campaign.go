@@ -110,7 +110,7 @@ func playCampaign(a *frame.App, c campaigning) (int, error) {
 		fmt.Fprintf(a.Out, "shard %d of %d is kept in %s; when all are done: %s merge DIR ... --out DIR\n", c.Shard+1, c.Of, c.out, frame.Simrun())
 		if !complete {
 			p := told.progress()
-			a.Warn("%s after %d of %d runs. The same command goes on from there", t.over(), p.Runs, p.Of)
+			a.Warn("%s after %d of %d runs. The same command goes on from there", t.endedBy(), p.Runs, p.Of)
 			return frame.ExitUndecided, nil
 		}
 		return frame.ExitOK, nil
@@ -145,8 +145,8 @@ func NewTime(stop context.Context, limit time.Duration) Timing {
 // inTime reports whether the command has a limit of time and nothing interrupted it.
 func (t Timing) inTime() bool { return !t.Until.IsZero() && t.stop.Err() == nil }
 
-// over says why a command ended before it was done.
-func (t Timing) over() string {
+// endedBy says why a command ended before it was done.
+func (t Timing) endedBy() string {
 	if t.inTime() {
 		return "--time ended it"
 	}
@@ -192,7 +192,7 @@ func conclude(a *frame.App, t Timing, s *explore.Shrinking, told *exploreProgres
 		return 0, err
 	}
 	if ended := t.inTime() || t.stop.Err() != nil; ended && o.Missing+o.Unfinished > 0 {
-		a.Warn("%s", cutShort(o, t.over(), dir != ""))
+		a.Warn("%s", cutShort(o, t.endedBy(), dir != ""))
 	}
 	return tallyCode(o, t.inTime()), nil
 }

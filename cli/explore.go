@@ -140,7 +140,7 @@ func coverScenario(a *frame.App, p explore.Plan, given *pflag.FlagSet, w planWor
 		return 0, err
 	}
 	if ended := stop.Err() != nil || limit > 0 && playing.Err() != nil; ended && !o.Coverage.Complete {
-		a.Warn("%s after %s; the others were not played", t.over(), counted.Of(o.Runs, "schedule"))
+		a.Warn("%s after %s; the others were not played", t.endedBy(), counted.Of(o.Runs, "schedule"))
 	}
 	return tallyCode(o, t.inTime()), nil
 }

@@ -177,7 +177,7 @@ func matrixText(a *frame.App, t *table) error {
 		}
 	}
 	fmt.Fprint(a.Out, "\n"+report.Wrap(t.key(), "", 100))
-	if last := t.odd(); last != nil {
+	if last := t.lastUnexpected(); last != nil {
 		fmt.Fprintf(a.Out, "replay: %s\n", commandToReplay(last.verdict))
 	}
 	return nil

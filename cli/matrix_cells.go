@@ -283,8 +283,8 @@ func (t *table) gaps() bool {
 	})
 }
 
-// odd returns the last cell whose verdict was not expected, or nil.
-func (t *table) odd() *cell {
+// lastUnexpected returns the last cell whose verdict was not expected, or nil.
+func (t *table) lastUnexpected() *cell {
 	for i := len(t.cells) - 1; i >= 0; i-- {
 		if !t.cells[i].asExpected() {
 			return &t.cells[i]

@@ -236,8 +236,8 @@ func TestAPairKeepsOneVerdictOfEachKind(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if fmt.Sprint(seeds) != "[3 4 5 6 7 8 9 10 11 12]" || p.runs != 10 || len(p.kinds) != 1 || p.kinds[0].first.Seed != 3 || p.seeds() != "3..12" || p.odd() != 0 {
-		t.Errorf("told of seeds %v; %d runs of %d kinds, seeds %s, %d not as expected", seeds, p.runs, len(p.kinds), p.seeds(), p.odd())
+	if fmt.Sprint(seeds) != "[3 4 5 6 7 8 9 10 11 12]" || p.runs != 10 || len(p.kinds) != 1 || p.kinds[0].first.Seed != 3 || p.seeds() != "3..12" || p.unexpectedRuns() != 0 {
+		t.Errorf("told of seeds %v; %d runs of %d kinds, seeds %s, %d not as expected", seeds, p.runs, len(p.kinds), p.seeds(), p.unexpectedRuns())
 	}
 	// An error of the function each ends the pair.
 	failed := errors.New("no more")
@@ -298,15 +298,15 @@ func TestOneSeedIsEnoughWhereAFileSaysSo(t *testing.T) {
 		return all
 	}
 	p := &Pair{Scenario: sc, Lock: l, From: 1, To: 3}
-	if all := told(context.Background(), p); fmt.Sprint(all) != "[false false false]" || p.odd() != 3 || exitCode([]*Pair{p}) != frame.ExitUnexpected {
-		t.Errorf("no seed shows it: %v, %d not as expected", all, p.odd())
+	if all := told(context.Background(), p); fmt.Sprint(all) != "[false false false]" || p.unexpectedRuns() != 3 || exitCode([]*Pair{p}) != frame.ExitUnexpected {
+		t.Errorf("no seed shows it: %v, %d not as expected", all, p.unexpectedRuns())
 	}
 	met := &Pair{Scenario: sc, Lock: l, From: 1, To: 3}
 	v := play.Run(a.Host, sc, l, 1)
 	v.AsExpected = true
 	met.add(v)
-	if all := told(context.Background(), met); fmt.Sprint(all) != "[true true true]" || met.odd() != 0 || exitCode([]*Pair{met}) != frame.ExitOK {
-		t.Errorf("a seed shows it: %v, %d not as expected", all, met.odd())
+	if all := told(context.Background(), met); fmt.Sprint(all) != "[true true true]" || met.unexpectedRuns() != 0 || exitCode([]*Pair{met}) != frame.ExitOK {
+		t.Errorf("a seed shows it: %v, %d not as expected", all, met.unexpectedRuns())
 	}
 	// An interrupt comes before a seed is as expected, so the pair has no verdict.
 	ctx, cancel := context.WithCancel(context.Background())

@@ -161,10 +161,10 @@ func (p *Pair) worst() play.Verdict {
 	return p.settled(worst)
 }
 
-func (p *Pair) asExpected() bool { return p.odd() == 0 }
+func (p *Pair) asExpected() bool { return p.unexpectedRuns() == 0 }
 
-// odd returns how many runs were not as expected.
-func (p *Pair) odd() (runs uint64) {
+// unexpectedRuns returns how many runs were not as expected.
+func (p *Pair) unexpectedRuns() (runs uint64) {
 	for _, k := range p.kinds {
 		if !p.expected(k.first) {
 			runs += k.runs

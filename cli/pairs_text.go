@@ -197,7 +197,7 @@ func printTotals(a *frame.App, pairs []*Pair) (last *Pair) {
 	var odd uint64
 	na := 0
 	for _, p := range pairs {
-		if n := p.odd(); n > 0 {
+		if n := p.unexpectedRuns(); n > 0 {
 			odd += n
 			last = p
 		}

@@ -173,7 +173,7 @@ func Of(h *sim.Host, v play.Verdict, f judges.Finding, recording, hint string, c
 		shown[s.Event] = true
 		x.Events = append(x.Events, e)
 	}
-	x.Call, x.Request = c.where(h, v)
+	x.Call, x.Request = c.callAndRequest(h, v)
 	if c.call != nil && f.Class == judges.ClassBug { // the excuse of a limit says what the controls show
 		if kept, ok := v.KeptBy(h, f, func(l *subject.Subject) bool { return flawed(l, f.Judge) }); ok {
 			x.Kept.Control = controlOf(kept, run, c.call)
@@ -185,10 +185,10 @@ func Of(h *sim.Host, v play.Verdict, f judges.Finding, recording, hint string, c
 // Where returns the call and the request that broke the promise of a finding, with their lines of code; nil for one
 // that nobody knows. It plays the run again.
 func Where(h *sim.Host, v play.Verdict, f judges.Finding) (*Call, *Request) {
-	return chainOf(v.Played.Trace, f, nil).where(h, v)
+	return chainOf(v.Played.Trace, f, nil).callAndRequest(h, v)
 }
 
-func (c *chain) where(h *sim.Host, v play.Verdict) (call *Call, request *Request) {
+func (c *chain) callAndRequest(h *sim.Host, v play.Verdict) (call *Call, request *Request) {
 	sites, called := sites(h, v, c.broke)
 	if o := c.call; o != nil {
 		call = &Call{Thread: o.Caller, Action: string(o.Action), Lock: o.Lock, CallNs: o.AtNs, Outcome: string(o.Outcome)}

@@ -82,7 +82,7 @@ type mending struct {
 func Mended(h *sim.Host, rec *play.Recording, sc *scenarios.Scenario, l *subject.Subject, file, judge string, told func(played, of int)) Mend {
 	m := &mending{host: h, rec: rec, sc: sc, lock: l, judge: judge, told: told}
 	m.mend = Mend{Format: Format, Recording: file, Lock: l.Name, Parts: []Part{{Name: partRecording}, {Name: partNeighbours}, {Name: partDrawn}}, Other: []Broken{}}
-	m.tell()
+	m.reportProgress()
 	v, _ := play.Replay(h, rec, sc, l)
 	if m.judge == "" {
 		m.judge = judgeOf(sc, l, v)
@@ -119,7 +119,7 @@ func judgeOf(sc *scenarios.Scenario, l *subject.Subject, v play.Verdict) string 
 	return f.Judge
 }
 
-func (m *mending) tell() {
+func (m *mending) reportProgress() {
 	played := 0
 	for _, p := range m.mend.Parts {
 		played += p.Runs
@@ -131,7 +131,7 @@ func (m *mending) tell() {
 
 // play plays a scenario with a seed, as a run of a part.
 func (m *mending) play(part int, sc *scenarios.Scenario, seed uint64) {
-	m.tell()
+	m.reportProgress()
 	m.count(part, play.Judge(m.host, sc, m.lock, seed, play.Play(m.host, sc, m.lock, sim.NewSeeded(seed))))
 }
 

@@ -154,7 +154,7 @@ func TestWhichGapsAreAimedAt(t *testing.T) {
 			continue
 		}
 		for _, i := range places {
-			if empty[i].Op != model.ActUnlock || !x.mine(empty[i]) {
+			if empty[i].Op != model.ActUnlock || !x.prefers(empty[i]) {
 				t.Fatalf("seed %d: it aims at %v", seed, empty[i])
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,12 +14,6 @@ import (
 
 	"github.com/google/renameio/v2"
 
-	"lockstep/explore/coverage"
-	"lockstep/explore/draw"
-	"lockstep/explore/strategy"
-	"lockstep/linearizability/judges"
-	"lockstep/report/sentence"
-	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
 )
 
@@ -111,7 +104,7 @@ func (c *Campaign) Run() (runs []Run, complete bool, err error) {
 		families := make(chan int)
 		go func() {
 			defer close(families)
-			for f := c.Shard; f < c.Plan.Families() && (f <= begun || !w.over()); f += c.Of {
+			for f := c.Shard; f < c.Plan.Families() && (f <= begun || !w.isOver()); f += c.Of {
 				select {
 				case families <- f:
 				case <-c.Stop.Done():
@@ -365,181 +358,13 @@ func (w *writer) count(r Run) {
 	}
 }
 
-// over reports whether the runs end the campaign. Families begin in order and are played to
+// isOver reports whether the runs end the campaign. Families begin in order and are played to
 // their end, so the run that ends it is among them. A shard knows nothing of the other shards
 // and plays all of its own families.
-func (w *writer) over() bool {
+func (w *writer) isOver() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.c.Of == 1 && w.ending.over()
-}
-
-// Tally is the result of a campaign, or of some of its shards.
-type Tally struct {
-	Plan    Plan
-	Runs    int    // runs that were played, until the campaign ended
-	Missing int    // runs of the plan that were not played
-	Ended   string // why the campaign ended before its last run; "": it did not
-	Full    bool   // it ended because it was full, see Plan.Settled
-	Steps   int64
-	SimNs   int64
-	Words   map[string]int // verdicts
-	Died    []Run
-	Odd     []Run // undecided or nondeterministic
-	Groups  []Found
-	Curve   []Point
-	// Service is the sum of the services of the runs, and Unsimulated lists what their servers met and do
-	// not simulate.
-	Service     play.Service
-	Unsimulated []string
-	// Cells says which cells the runs met; nil: no run tells, or the lock is not registered.
-	Cells *coverage.Table
-	// Unfinished is the number of groups whose failure is not as small as it may be.
-	Unfinished int
-	// Within, Actors and Estimate belong to strategies with a bound: the number of runs that had no more
-	// decisions than expected, the most actors in one of them, and the most decisions that
-	// were expected of one.
-	Within, Actors, Estimate int
-	// Medians has for each known defect the number of runs until it was met, in the median of the parts of
-	// the campaign. Each part is as good as a campaign of another seed. A defect that half of the parts
-	// did not meet is missing.
-	Medians map[string]int
-	// Coverage belongs to the exhaustive strategy, whose runs are schedules.
-	Coverage *strategy.Coverage
-}
-
-// Unjudged returns the reasons why the promises that no run broke cannot be called held.
-func (o Tally) Unjudged() []string {
-	var why []string
-	if len(o.Unsimulated) > 0 {
-		why = append(why, sentence.Unsimulated(o.Unsimulated))
-	}
-	if text := sentence.Denied(o.Service); text != "" {
-		why = append(why, text)
-	}
-	return why
-}
-
-// Found is a group of failures.
-type Found struct {
-	Failed
-	Count int
-	First Run // the first that failed so
-	Least Run // the smallest
-}
-
-// Point is the number of states that were known after a number of runs.
-type Point struct {
-	Runs   int `json:"runs"`
-	States int `json:"states"`
-}
-
-// parts is the number of parts of a campaign for which the first run that meets a defect
-// is looked up.
-const parts = 20
-
-// Sum adds up runs, whichever process or machine played them.
-func Sum(p Plan, runs []Run) Tally {
-	o := Tally{Plan: p, Words: map[string]int{}}
-	first := map[string][]int{} // by defect: how many runs it took, in the parts that met it
-	met := map[string]int{}     // the last part that did, from 1
-	each := max(p.Runs/parts, 1)
-	states := map[uint64]bool{}
-	cells, open := map[int]bool{}, map[int]bool{}
-	var gaps []coverage.Passage
-	at := map[string]int{}
-	next := 1
-	end := newEnding(p)
-	for _, r := range sorted(runs) {
-		if end.over() {
-			break
-		}
-		end.read(r)
-		o.Runs++
-		o.Steps += r.Steps
-		o.SimNs += r.SimNs
-		o.Service.Add(r.Service)
-		o.Unsimulated = append(o.Unsimulated, r.Unsimulated...)
-		if r.Died {
-			o.Died = append(o.Died, r)
-		} else {
-			o.Words[string(r.Word)]++
-		}
-		if r.Decisions > 0 && r.Decisions <= r.Estimate {
-			o.Within++
-			o.Actors, o.Estimate = max(o.Actors, r.Actors), max(o.Estimate, r.Estimate)
-		}
-		if r.odd() {
-			o.Odd = append(o.Odd, r)
-		}
-		for _, s := range r.States {
-			states[s] = true
-		}
-		for _, c := range r.Cells {
-			cells[c] = true
-		}
-		for _, c := range r.Open {
-			open[c] = true
-		}
-		for _, passage := range r.Gaps {
-			gaps = append(gaps, coverage.Passage(passage))
-		}
-		gaps = coverage.Merge(gaps)
-		for _, f := range r.Failures {
-			i, ok := at[f.key()]
-			if !ok {
-				i = len(o.Groups)
-				at[f.key()] = i
-				o.Groups = append(o.Groups, Found{Failed: f, First: r, Least: r})
-			}
-			if part := min(r.Index/each, parts-1) + 1; f.Defect != "" && met[f.Defect] < part {
-				met[f.Defect] = part
-				first[f.Defect] = append(first[f.Defect], r.Index-(part-1)*each+1)
-			}
-			g := &o.Groups[i]
-			g.Count++
-			if f.Size < g.Size {
-				g.Failed, g.Least = f, r
-			}
-		}
-		if o.Runs == next {
-			o.Curve = append(o.Curve, Point{o.Runs, len(states)})
-			next = max(next+1, next*5/4)
-		}
-	}
-	slices.Sort(o.Unsimulated)
-	o.Unsimulated = slices.Compact(o.Unsimulated)
-	o.Ended, o.Full = end.why(), end.full
-	if n := len(o.Curve); o.Runs > 0 && o.Curve[n-1].Runs != o.Runs {
-		o.Curve = append(o.Curve, Point{o.Runs, len(states)})
-	}
-	if o.Ended == "" {
-		o.Missing = p.Runs - o.Runs
-	}
-	if l, err := subject.Find(p.Lock); err == nil && len(cells) > 0 {
-		t := coverage.Sum(slices.Sorted(maps.Keys(cells)), slices.Sorted(maps.Keys(open)), draw.Asked(l, p.Faults), gaps)
-		o.Cells = &t
-	}
-	slices.SortStableFunc(o.Groups, func(a, b Found) int { return b.rank() - a.rank() })
-	o.Medians = map[string]int{}
-	for defect, took := range first {
-		if len(took) > parts/2 {
-			slices.Sort(took)
-			o.Medians[defect] = took[parts/2] // those that did not meet it are last
-		}
-	}
-	return o
-}
-
-// rank orders groups: bugs without a name, then known defects, then limits.
-func (f Found) rank() int {
-	switch {
-	case f.Class == judges.ClassBug && f.Defect == "":
-		return 2
-	case f.Class == judges.ClassBug:
-		return 1
-	}
-	return 0
+	return w.c.Of == 1 && w.ending.isOver()
 }
 
 // MissingShards returns the shards of a campaign of which no folder is given, such as "2/4".

@@ -56,14 +56,14 @@ func (s *cellSet) add(r Run) (fresh bool) {
 	return fresh
 }
 
-// over reports whether the campaign ends with the last run that was taken.
-func (e *ending) over() bool { return e.spent || e.full }
+// isOver reports whether the campaign ends with the last run that was taken.
+func (e *ending) isOver() bool { return e.spent || e.full }
 
 // read reads a run. Nobody knows whether a campaign with a gap is over, so a run after a gap
 // waits for the runs before it.
 func (e *ending) read(r Run) {
 	e.later[r.Index] = Run{Steps: r.Steps, Cells: r.Cells, Open: r.Open}
-	for !e.over() {
+	for !e.isOver() {
 		next, ok := e.later[e.runs]
 		if !ok {
 			return
@@ -83,8 +83,8 @@ func (e *ending) take(r Run) {
 	e.full = e.plan.Settled > 0 && len(e.cells.all) > 0 && e.cells.met == len(e.cells.all) && e.runs-e.last >= e.plan.Settled
 }
 
-// why returns the reason for which the campaign ends; "": it does not.
-func (e *ending) why() string {
+// reason returns the reason for which the campaign ends; "": it does not.
+func (e *ending) reason() string {
 	switch {
 	case e.spent:
 		return "the budget of steps ended it"

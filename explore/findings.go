@@ -95,67 +95,19 @@ func ReadCampaign(dir string) (Plan, Versions, error) {
 // without a name, the known defects, and the limits. Each known defect appears once, with
 // its story and the places where it was met. Links are relative to base.
 func WriteFindings(w io.Writer, base string, dirs []string) error {
-	base, err := filepath.Abs(base)
+	all, err := readAll(base, dirs)
 	if err != nil {
 		return err
 	}
-	var all []retold
-	for _, dir := range dirs {
-		t, err := readTold(dir)
-		if err != nil {
-			return err
-		}
-		from, err := filepath.Abs(dir)
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(base, from)
-		if err != nil {
-			return err
-		}
-		t.dir = filepath.ToSlash(rel)
-		all = append(all, t)
-	}
-	slices.SortStableFunc(all, func(a, b retold) int { return strings.Compare(a.total.Campaign, b.total.Campaign) })
-
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "| campaign | runs | steps | kinds without a name | known defects | limits |\n|---|---|---|---|---|---|\n")
-	met := map[string][]string{}               // the places where a defect was met, by defect
-	medians := map[string][]string{}           // the median of the runs until it was met, by defect
-	rows := map[string][]string{}              // the campaigns that met a row of the track record, by row
-	record, _ := scenarios.Tagged(trackRecord) // an error: this program has no such track record
-	var unnamed, limits []string
+	m := meetings{places: map[string][]string{}, medians: map[string][]string{}, rows: map[string][]string{}}
+	m.record, _ = scenarios.Tagged(trackRecord) // an error: this program has no such track record
 	for _, t := range all {
-		var bare, limit int
-		defects := map[string]bool{}
-		for _, g := range t.groups {
-			where := g.where(t)
-			switch {
-			case g.Class != judges.ClassBug:
-				limit++
-				limits = append(limits, where)
-			case g.Defect == "":
-				bare++
-				unnamed = append(unnamed, where)
-			default:
-				met[g.Defect] = append(met[g.Defect], where)
-				if g.MedianRuns > 0 && !defects[g.Defect] {
-					medians[g.Defect] = append(medians[g.Defect], fmt.Sprintf("%d on %s", g.MedianRuns, t.total.Plan.Lock))
-				}
-				if row := known.Row(g.Defect); isRow(record, row) && !defects[g.Defect] {
-					rows[row] = append(rows[row], fmt.Sprintf("`%s`: %s", strings.Join(t.total.Plan.subject(), " "), g.soon(t)))
-				}
-				defects[g.Defect] = true
-			}
-		}
-		runs := fmt.Sprint(t.total.Runs)
-		if t.total.Coverage != nil {
-			runs = t.total.Coverage.String()
-		}
-		fmt.Fprintf(&b, "| [`%s`](%s/verdicts.md) | %s | %d | %d | %d | %d |\n", t.total.Campaign, t.dir, runs, t.total.Steps, bare, len(defects), limit)
+		m.add(&b, t)
 	}
-	if len(rows) > 0 && slices.ContainsFunc(all, func(t retold) bool { return t.total.Coverage == nil }) {
-		if err := writeRows(&b, rows); err != nil {
+	if len(m.rows) > 0 && slices.ContainsFunc(all, func(t retold) bool { return t.total.Coverage == nil }) {
+		if err := writeRows(&b, m.rows); err != nil {
 			return err
 		}
 	}
@@ -164,26 +116,91 @@ func WriteFindings(w io.Writer, base string, dirs []string) error {
 			fmt.Fprintf(&b, "\n%s\n\n%s", head, strings.Join(where, ""))
 		}
 	}
-	list("## Without a name", unnamed)
+	list("## Without a name", m.unnamed)
 	for _, d := range known.All {
-		if where := met[d.ID]; len(where) > 0 {
+		if where := m.places[d.ID]; len(where) > 0 {
 			row := "It is no row of the track record."
 			if d.Row != "" {
 				row = fmt.Sprintf("It is the row `%s` of the track record.", d.Row)
 			}
-			if m := medians[d.ID]; len(m) > 0 {
-				row += fmt.Sprintf(" Runs until it was met (median of %d parts of the campaign): %s.", parts, strings.Join(m, ", "))
+			if medians := m.medians[d.ID]; len(medians) > 0 {
+				row += fmt.Sprintf(" Runs until it was met (median of %d parts of the campaign): %s.", parts, strings.Join(medians, ", "))
 			}
 			list(fmt.Sprintf("## %s: %s\n\n%s %s", d.ID, d.Title, d.Story, row), where)
-			delete(met, d.ID)
+			delete(m.places, d.ID)
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(met)) {
+	for _, id := range slices.Sorted(maps.Keys(m.places)) {
 		return fmt.Errorf("the campaigns know a defect that this program does not know: %s; run them again", id)
 	}
-	list("## Limits\n\nBroken where it is not promised: the faults named excuse it, and without them it vanishes.", limits)
+	list("## Limits\n\nBroken where it is not promised: the faults named excuse it, and without them it vanishes.", m.limits)
 	_, err = w.Write(b.Bytes())
 	return err
+}
+
+// readAll reads campaigns, in the order of their names. base is the folder of the links.
+func readAll(base string, dirs []string) (all []retold, err error) {
+	if base, err = filepath.Abs(base); err != nil {
+		return nil, err
+	}
+	for _, dir := range dirs {
+		t, err := readTold(dir)
+		if err != nil {
+			return nil, err
+		}
+		from, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		rel, err := filepath.Rel(base, from)
+		if err != nil {
+			return nil, err
+		}
+		t.dir = filepath.ToSlash(rel)
+		all = append(all, t)
+	}
+	slices.SortStableFunc(all, func(a, b retold) int { return strings.Compare(a.total.Campaign, b.total.Campaign) })
+	return all, nil
+}
+
+// meetings says where and how soon campaigns met defects and limits.
+type meetings struct {
+	record          []*scenarios.Scenario
+	places          map[string][]string // by defect
+	medians         map[string][]string // by defect, the median of the runs until it was met
+	rows            map[string][]string // by row of the track record, the campaigns that met it
+	unnamed, limits []string            // places
+}
+
+// add adds a campaign, and writes its row of the table.
+func (m *meetings) add(b *bytes.Buffer, t retold) {
+	var bare, limit int
+	defects := map[string]bool{}
+	for _, g := range t.groups {
+		where := g.listLine(t)
+		switch {
+		case g.Class != judges.ClassBug:
+			limit++
+			m.limits = append(m.limits, where)
+		case g.Defect == "":
+			bare++
+			m.unnamed = append(m.unnamed, where)
+		default:
+			m.places[g.Defect] = append(m.places[g.Defect], where)
+			if g.MedianRuns > 0 && !defects[g.Defect] {
+				m.medians[g.Defect] = append(m.medians[g.Defect], fmt.Sprintf("%d on %s", g.MedianRuns, t.total.Plan.Lock))
+			}
+			if row := known.Row(g.Defect); isRow(m.record, row) && !defects[g.Defect] {
+				m.rows[row] = append(m.rows[row], fmt.Sprintf("`%s`: %s", strings.Join(t.total.Plan.subject(), " "), g.soon(t)))
+			}
+			defects[g.Defect] = true
+		}
+	}
+	runs := fmt.Sprint(t.total.Runs)
+	if t.total.Coverage != nil {
+		runs = t.total.Coverage.String()
+	}
+	fmt.Fprintf(b, "| [`%s`](%s/verdicts.md) | %s | %d | %d | %d | %d |\n", t.total.Campaign, t.dir, runs, t.total.Steps, bare, len(defects), limit)
 }
 
 // trackRecord is the tag of the track record whose rows the table of writeRows has.
@@ -229,8 +246,8 @@ func (g jsonGroup) soon(t retold) string {
 	return fmt.Sprintf("in %d of %d", g.Runs, t.total.Runs)
 }
 
-// where returns a line of a list. The line says where a group was met.
-func (g jsonGroup) where(t retold) string {
+// listLine returns a line of a list. The line says where a group was met.
+func (g jsonGroup) listLine(t retold) string {
 	faults := failure.Group{Faults: g.Faults}.FaultWords()
 	if g.Excuse != "" {
 		faults = fmt.Sprintf("%s (%s)", faults, sentence.Join(g.Excuse, sentence.Control(g.Control)))

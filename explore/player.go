@@ -142,7 +142,7 @@ func (p here) Close() {}
 func (p here) Family(number int, before []Run, each func(Run) error) error {
 	f := newFamily(p.tellings())
 	for _, r := range before {
-		f.again(r)
+		f.addKept(r)
 	}
 	from, to := p.plan.Family(number)
 	stories, _ := p.plan.stories(f.tellings, number)

@@ -242,7 +242,7 @@ func (s *Shrinking) all(tasks []ShrinkTask, kept map[string]keptShrunk) ([]Shrun
 						t.Until = time.Now().Add(had[i])
 					}
 					told(func() { p.Begun++ })
-					small[i], problems[i] = s.one(t)
+					small[i], problems[i] = s.shrinkOne(t)
 					told(func() {
 						p.Done++
 						if problems[i] == nil && !small[i].Unfinished && s.unkept == nil {
@@ -258,15 +258,15 @@ func (s *Shrinking) all(tasks []ShrinkTask, kept map[string]keptShrunk) ([]Shrun
 		close(turn)
 		workers.Wait()
 		left = slices.DeleteFunc(left, func(i int) bool { return problems[i] != nil || !small[i].Unfinished })
-		left = left[:s.again(left, had)]
+		left = left[:s.worthRetrying(left, had)]
 		p.Done, p.Begun = p.Done-len(left), p.Begun-len(left)
 	}
 	return small, problems
 }
 
-// again returns how many of the unfinished failures are worth another try, since failures that were done early
+// worthRetrying returns how many of the unfinished failures are worth another try, since failures that were done early
 // left their time. A try begins anew, so that it needs much more time than the failure had.
-func (s *Shrinking) again(unfinished []int, had []time.Duration) int {
+func (s *Shrinking) worthRetrying(unfinished []int, had []time.Duration) int {
 	if s.Stop.Err() != nil {
 		return 0
 	}
@@ -291,9 +291,9 @@ func (s *Shrinking) share(left int) time.Duration {
 	return time.Until(s.Until) / time.Duration(rounds)
 }
 
-// one does a task, or returns the failure as it was found if there is no time. A failure of a
+// shrinkOne does a task, or returns the failure as it was found if there is no time. A failure of a
 // run that is too long for the memory of a worker stays as it was found.
-func (s *Shrinking) one(t ShrinkTask) (Shrunk, error) {
+func (s *Shrinking) shrinkOne(t ShrinkTask) (Shrunk, error) {
 	if t.Run.Steps > shrink.LongestRun {
 		found := s.asFound(t)
 		found.Unfinished, found.TooLong = false, true

@@ -374,7 +374,7 @@ func TestTheRunsAreInOrderAtTheEnd(t *testing.T) {
 func TestALongRunStaysAsItWasFound(t *testing.T) {
 	s := Shrinking{Stop: t.Context(), Player: func() (Player, error) { return nil, errors.New("a worker was asked") }}
 	for steps, want := range map[int64]bool{shrink.LongestRun: false, shrink.LongestRun + 1: true} {
-		small, err := s.one(ShrinkTask{Run: Run{Index: 7, Steps: steps}})
+		small, err := s.shrinkOne(ShrinkTask{Run: Run{Index: 7, Steps: steps}})
 		if found := err == nil && small.Run == 7 && !small.Unfinished && small.TooLong; found != want {
 			t.Errorf("%d steps: %+v, %v", steps, small, err)
 		}

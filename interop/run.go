@@ -190,88 +190,38 @@ func (s *side) racesForField(op Op) bool {
 // if that is unknown.
 func (s *side) step(op Op, ends *bool) (Step, error) {
 	st := Step{Op: op}
-	busy := s.callOf(op.thread())
 	var mine *call
-	switch {
+	var err error
+	switch busy := s.callOf(op.thread()); {
 	case op.Do == doInterrupt && busy == nil:
 		st.Reply = replyIdle
-	case op.Do == doInterrupt && len(s.last.Locks[busy.op.Lock].Holds) == 0:
-		// Behind a dead waiter of a free fair lock, some releases ask again and again. Chance would
-		// decide at which point the interrupt meets the call.
-		st.Reply = replySkipped
-	case op.Do == doInterrupt && busy.interrupted:
-		// A second interrupt makes lock() throw IllegalStateException; a context
-		// ends only once.
+	case op.Do != doInterrupt && busy != nil:
+		st.Reply = replyBusy
+	case s.skips(op, busy):
 		st.Reply = replySkipped
 	case op.Do == doInterrupt:
-		busy.interrupted = true
-		end, known, err := s.party.interrupt(op)
-		if err != nil {
-			return st, err
-		}
-		if !known && ends != nil {
-			end = *ends
-			if !end {
-				time.Sleep(20 * time.Millisecond) // the call may return although it should not
-			}
-		}
-		st.Reply, busy.mustEnd = "ok", end
-		// If the call waits again, it waits behind the others.
-		s.open = append(slices.DeleteFunc(s.open, func(c *call) bool { return c == busy }), busy)
-	case busy != nil:
-		st.Reply = replyBusy
-	case op.waitsLong() && s.kind != fair && s.waitsOn(op.Lock, op.Client):
-		// A message would wake one waiter of each client, and chance would decide which gets the
-		// lock.
-		st.Reply = replySkipped
-	case s.racesForField(op):
-		st.Reply = replySkipped
-	case op.Outlasts && s.kind == fair && s.parks:
-		st.Reply = replySkipped
-	case op.Outlasts && (s.prev.Reply != "true" || s.prev.Op.thread() == op.thread() || s.waitsOn(op.Lock, "") || len(s.last.Locks[op.Lock].Queue) > 0):
-		st.Reply = replySkipped
+		st.Reply = "ok"
+		err = s.interrupt(op, busy, ends)
 	default:
-		mine = &call{op: op, key: s.prefix + op.Lock, owner: s.ownerOf(op.thread()), mustEnd: !op.waitsLong() || op.Outlasts, due: 2}
-		if w, ok := s.world.(interface{ attempts(*call) int }); ok {
-			mine.before = w.attempts(mine)
-		}
-		s.open = append(s.open, mine)
-		if op.LeaseMS != 0 && !op.Fresh {
-			s.leased[op.Client+op.Lock] = true
-		}
-		err := s.party.begin(s.kind, op, mine.key, func(reply string) {
-			s.mu.Lock()
-			mine.done, mine.reply = true, reply
-			s.mu.Unlock()
-			s.bell()
-		})
-		if err != nil {
-			return st, err
-		}
+		st.Reply = replyBlocked
+		mine, err = s.start(op)
+	}
+	if err != nil {
+		return st, err
 	}
 	if err := s.world.settle(s); err != nil {
 		return st, fmt.Errorf("%v: %w", op, err)
 	}
-	s.mu.Lock()
-	var open []*call
-	for _, c := range s.open {
-		switch {
-		case !c.done:
-			open = append(open, c)
-		case c == mine:
+	for _, c := range s.ended() {
+		if c == mine {
 			st.Reply = c.reply
-		default:
+		} else {
 			st.Ended = append(st.Ended, Ended{c.op.thread(), c.reply})
 		}
-		if c == mine && !c.done {
-			st.Reply = replyBlocked
-		}
 	}
-	s.open = open
-	s.mu.Unlock()
 	if p, ok := s.party.(interface{ park(Op) error }); ok && s.kind != fair {
 		// The waiters of a client are woken in the order in which they began to wait.
-		for _, c := range open {
+		for _, c := range s.open {
 			if err := p.park(c.op); err != nil {
 				return st, err
 			}
@@ -289,6 +239,77 @@ func (s *side) step(op Op, ends *bool) (Step, error) {
 	}
 	s.prev = st
 	return st, nil
+}
+
+// skips reports whether chance would decide what an operation does. busy is the call that an interrupt meets.
+func (s *side) skips(op Op, busy *call) bool {
+	switch {
+	case op.Do == doInterrupt:
+		// Behind a dead waiter of a free fair lock, some releases ask again and again. Chance would
+		// decide at which point the interrupt meets the call. A second interrupt makes lock() throw
+		// IllegalStateException; a context ends only once.
+		return len(s.last.Locks[busy.op.Lock].Holds) == 0 || busy.interrupted
+	case op.waitsLong() && s.kind != fair && s.waitsOn(op.Lock, op.Client):
+		// A message would wake one waiter of each client, and chance would decide which gets the
+		// lock.
+		return true
+	case s.racesForField(op), op.Outlasts && s.kind == fair && s.parks:
+		return true
+	}
+	return op.Outlasts && (s.prev.Reply != "true" || s.prev.Op.thread() == op.thread() || s.waitsOn(op.Lock, "") || len(s.last.Locks[op.Lock].Queue) > 0)
+}
+
+// interrupt interrupts the call busy; see step.
+func (s *side) interrupt(op Op, busy *call, ends *bool) error {
+	busy.interrupted = true
+	end, known, err := s.party.interrupt(op)
+	if err != nil {
+		return err
+	}
+	if !known && ends != nil {
+		end = *ends
+		if !end {
+			time.Sleep(20 * time.Millisecond) // the call may return although it should not
+		}
+	}
+	busy.mustEnd = end
+	// If the call waits again, it waits behind the others.
+	s.open = append(slices.DeleteFunc(s.open, func(c *call) bool { return c == busy }), busy)
+	return nil
+}
+
+// start begins the call of an operation.
+func (s *side) start(op Op) (*call, error) {
+	c := &call{op: op, key: s.prefix + op.Lock, owner: s.ownerOf(op.thread()), mustEnd: !op.waitsLong() || op.Outlasts, due: 2}
+	if w, ok := s.world.(interface{ attempts(*call) int }); ok {
+		c.before = w.attempts(c)
+	}
+	s.open = append(s.open, c)
+	if op.LeaseMS != 0 && !op.Fresh {
+		s.leased[op.Client+op.Lock] = true
+	}
+	return c, s.party.begin(s.kind, op, c.key, func(reply string) {
+		s.mu.Lock()
+		c.done, c.reply = true, reply
+		s.mu.Unlock()
+		s.bell()
+	})
+}
+
+// ended removes the calls that are done from the open ones, and returns them.
+func (s *side) ended() (done []*call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var open []*call
+	for _, c := range s.open {
+		if c.done {
+			done = append(done, c)
+		} else {
+			open = append(open, c)
+		}
+	}
+	s.open = open
+	return done
 }
 
 // look reads the state. Before, it waits until nothing in the state is about to change.

@@ -130,121 +130,147 @@ type guess struct {
 	waiting []string
 }
 
+// drawing is a sequence while it is drawn.
+type drawing struct {
+	t       *rapid.T
+	fresh   int   // percent of calls with an object of their own
+	second  int   // percent of operations on the second lock
+	slept   int64 // milliseconds for which the operations so far wait
+	guesses map[string]*guess
+	ops     []Op
+}
+
 func drawOps(t *rapid.T, kind string) []Op {
 	operations := drawnOps
 	if kind == fenced {
 		operations = drawnFencedOps
 	}
-	pick := func(what string, from []string) string { return rapid.SampledFrom(from).Draw(t, what) }
-	chance := func(what string, percent int) bool { return rapid.IntRange(1, 100).Draw(t, what) <= percent }
-	times := func(what string, from []int64) int64 { return rapid.SampledFrom(from).Draw(t, what) }
-
-	fresh := map[string]int{"one object": 0, "an object each call": 100, "either": 50}[pick("objects", []string{"one object", "an object each call", "either"})]
-	second := 0 // percent of operations on the second lock
-	if chance("two locks", 40) {
-		second = 35
-	}
-	guesses := map[string]*guess{}
+	d := drawing{t: t, guesses: map[string]*guess{}}
 	for _, n := range lockNames {
-		guesses[n] = &guess{}
+		d.guesses[n] = &guess{}
 	}
-	busy := func(thread string) bool {
-		for _, g := range guesses {
-			for _, w := range g.waiting {
-				if w == thread {
-					return true
-				}
-			}
+	d.fresh = map[string]int{"one object": 0, "an object each call": 100, "either": 50}[d.pick("objects", []string{"one object", "an object each call", "either"})]
+	if d.chance("two locks", 40) {
+		d.second = 35
+	}
+	for length := rapid.IntRange(6, 15).Draw(t, "length"); len(d.ops) < length; {
+		if o, ok := d.op(operations); ok {
+			d.add(o)
 		}
+	}
+	return d.ops
+}
+
+func (d *drawing) pick(what string, from []string) string {
+	return rapid.SampledFrom(from).Draw(d.t, what)
+}
+
+func (d *drawing) chance(what string, percent int) bool {
+	return rapid.IntRange(1, 100).Draw(d.t, what) <= percent
+}
+
+func (d *drawing) ms(what string, from []int64) int64 { return rapid.SampledFrom(from).Draw(d.t, what) }
+
+func (d *drawing) caller() Op {
+	return Op{Client: d.pick("client", clientNames), Thread: rapid.SampledFrom(threadIDs).Draw(d.t, "thread")}
+}
+
+func (d *drawing) lease() int64 {
+	if d.chance("lease", 50) {
+		return d.ms("lease of", longLeases)
+	}
+	return 0
+}
+
+// sleep reports whether the sequence may wait for so long, and counts the time if it may.
+func (d *drawing) sleep(ms int64) bool {
+	if d.slept+ms > 50 {
 		return false
 	}
-	var ops []Op
-	slept := int64(0)
-	left := func(ms int64) bool { return slept+ms <= 50 }
-	length := rapid.IntRange(6, 15).Draw(t, "length")
-	for len(ops) < length {
-		o := Op{Client: pick("client", clientNames), Thread: rapid.SampledFrom(threadIDs).Draw(t, "thread"), Lock: lockNames[0]}
-		if chance("second lock", second) {
-			o.Lock = lockNames[1]
+	d.slept += ms
+	return true
+}
+
+func (d *drawing) waits(thread string) bool {
+	for _, g := range d.guesses {
+		if slices.Contains(g.waiting, thread) {
+			return true
 		}
-		g := guesses[o.Lock]
-		o.Do = pick("operation", operations)
-		if o.Do == doUnlock && g.holder != "" && chance("by the holder", 70) {
-			o.Client, o.Thread = g.holder[:1], int(g.holder[2]-'0')
+	}
+	return false
+}
+
+// op draws an operation. It reports false if it drew one that the sequence has no use for.
+func (d *drawing) op(operations []string) (Op, bool) {
+	o := d.caller()
+	o.Lock = lockNames[0]
+	if d.chance("second lock", d.second) {
+		o.Lock = lockNames[1]
+	}
+	g := d.guesses[o.Lock]
+	o.Do = d.pick("operation", operations)
+	if o.Do == doUnlock && g.holder != "" && d.chance("by the holder", 70) {
+		o.Client, o.Thread = g.holder[:1], int(g.holder[2]-'0')
+	}
+	if o.Do == doInterrupt && len(g.waiting) > 0 {
+		w := d.pick("whom", g.waiting)
+		o.Client, o.Thread = w[:1], int(w[2]-'0')
+	}
+	if d.waits(o.thread()) != (o.Do == doInterrupt) && d.chance("another", 95) {
+		return o, false
+	}
+	o.Fresh = o.Do != doInterrupt && d.chance("fresh", d.fresh)
+	switch o.Do {
+	case doLock, doLockInterruptibly:
+		o.LeaseMS = d.lease()
+	case doTryLockTimed, doTryLockToken:
+		o.LeaseMS = d.lease()
+		waits := []int64{0, 0, 3, shortMS, 30_000, 30_000, 70_000}
+		if o.Do == doTryLockToken {
+			// A shorter wait would be a race against the acknowledgement of the subscription,
+			// and in a long one another thread of the library receives the message.
+			waits = []int64{0, tokenWaitMS}
 		}
-		if o.Do == doInterrupt && len(g.waiting) > 0 {
-			w := pick("whom", g.waiting)
-			o.Client, o.Thread = w[:1], int(w[2]-'0')
+		o.WaitMS = d.ms("wait", waits)
+		if o.WaitMS < longMS && !d.sleep(o.WaitMS) {
+			o.WaitMS = 0
 		}
-		if busy(o.thread()) != (o.Do == doInterrupt) && chance("another", 95) {
-			continue
+		if o.WaitMS%1000 == 0 && d.chance("seconds", 40) {
+			o.Unit = "s"
 		}
-		o.Fresh = o.Do != doInterrupt && chance("fresh", fresh)
-		lease := func() {
-			if chance("lease", 50) {
-				o.LeaseMS = times("lease of", longLeases)
-			}
+	case "expire":
+		o.Do, o.LeaseMS = doTryLockTimed, shortMS
+		return o, d.sleep(o.LeaseMS)
+	case "outlast":
+		o.Do, o.LeaseMS, o.Unseen = doTryLockTimed, 4*shortMS, true
+		return o, d.sleep(o.LeaseMS)
+	}
+	return o, true
+}
+
+// add adds an operation, and behind a hold that another call outlasts, that call.
+func (d *drawing) add(o Op) {
+	d.ops = append(d.ops, o)
+	g := d.guesses[o.Lock]
+	switch {
+	case o.Unseen:
+		next := d.caller()
+		next.Do, next.Lock, next.Outlasts = doLock, o.Lock, true
+		if d.chance("timed", 40) {
+			next.Do, next.WaitMS = doTryLockTimed, d.ms("wait", longWaits)
 		}
-		outlasting := false
-		switch o.Do {
-		case doLock, doLockInterruptibly:
-			lease()
-		case doTryLockTimed, doTryLockToken:
-			lease()
-			waits := []int64{0, 0, 3, shortMS, 30_000, 30_000, 70_000}
-			if o.Do == doTryLockToken {
-				// A shorter wait would be a race against the acknowledgement of the subscription,
-				// and in a long one another thread of the library receives the message.
-				waits = []int64{0, tokenWaitMS}
-			}
-			o.WaitMS = times("wait", waits)
-			if o.WaitMS < longMS && !left(o.WaitMS) {
-				o.WaitMS = 0
-			}
-			if o.WaitMS%1000 == 0 && chance("seconds", 40) {
-				o.Unit = "s"
-			}
-			if o.WaitMS < longMS {
-				slept += o.WaitMS
-			}
-		case "expire":
-			if !left(shortMS) {
-				continue
-			}
-			slept += shortMS
-			o.Do, o.LeaseMS = doTryLockTimed, shortMS
-		case "outlast":
-			if !left(4 * shortMS) {
-				continue
-			}
-			slept += 4 * shortMS
-			o.Do, o.LeaseMS, o.Unseen = doTryLockTimed, 4*shortMS, true
-			outlasting = true
-		}
-		ops = append(ops, o)
-		if outlasting {
-			next := Op{Client: pick("client", clientNames), Thread: rapid.SampledFrom(threadIDs).Draw(t, "thread"), Do: doLock, Lock: o.Lock, Outlasts: true}
-			if chance("timed", 40) {
-				next.Do, next.WaitMS = doTryLockTimed, times("wait", longWaits)
-			}
-			if chance("lease", 50) {
-				next.LeaseMS = times("lease of", longLeases)
-			}
-			next.Fresh = chance("fresh", fresh)
+		next.LeaseMS = d.lease()
+		next.Fresh = d.chance("fresh", d.fresh)
+		g.holder, g.levels = "", 0
+		g.note(next, true)
+		d.ops = append(d.ops, next)
+	case o.LeaseMS == shortMS:
+		if g.holder == "" || g.holder == o.thread() {
 			g.holder, g.levels = "", 0
-			g.note(next, true)
-			ops = append(ops, next)
-			continue
 		}
-		if o.LeaseMS == shortMS {
-			if g.holder == "" || g.holder == o.thread() {
-				g.holder, g.levels = "", 0
-			}
-			continue
-		}
+	default:
 		g.note(o, o.waitsLong())
 	}
-	return ops
 }
 
 // drawnOps lists the operations that are drawn. An operation is drawn more often if it is listed more

@@ -3,11 +3,9 @@
 package interop
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,31 +67,7 @@ const paceBeat = 10 * time.Millisecond
 func startPace(t testing.TB, server *Server, rel *redisson.Release) *pace {
 	t.Helper()
 	p := &pace{seen: map[string][]*seenScript{}, ownTick: rel.RetryDelay.Min != 0}
-	conn, err := net.Dial("tcp", server.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReaderSize(conn, 1<<20)
-	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := lines.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	var reading sync.WaitGroup
-	reading.Go(func() {
-		for {
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				return
-			}
-			p.command(line)
-		}
-	})
-	t.Cleanup(func() {
-		_ = conn.Close()
-		reading.Wait()
-	})
+	monitor(t, server, p.command)
 	return p
 }
 

@@ -3,11 +3,9 @@
 package interop
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -271,39 +269,16 @@ func (a *attempted) of(owner string) int {
 func attemptsOn(t *testing.T, server *Server, name string) *attempted {
 	t.Helper()
 	a := &attempted{by: map[string]int{}}
-	conn, err := net.Dial("tcp", server.Addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewReader(conn)
-	if _, err := fmt.Fprint(conn, "MONITOR\r\n"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := lines.ReadString('\n'); err != nil {
-		t.Fatal(err)
-	}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		for {
-			line, err := lines.ReadString('\n')
-			if err != nil {
-				return
-			}
-			s, ok := parseScript(line)
-			if !ok || s.keys[0] != name || slices.ContainsFunc(s.keys, func(k string) bool { return strings.Contains(k, "channel") }) {
-				continue
-			}
-			a.mu.Lock()
-			for _, arg := range s.args {
-				a.by[arg]++
-			}
-			a.mu.Unlock()
+	monitor(t, server, func(line string) {
+		s, ok := parseScript(line)
+		if !ok || s.keys[0] != name || slices.ContainsFunc(s.keys, func(k string) bool { return strings.Contains(k, "channel") }) {
+			return
 		}
-	}()
-	t.Cleanup(func() {
-		_ = conn.Close()
-		<-read
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		for _, arg := range s.args {
+			a.by[arg]++
+		}
 	})
 	return a
 }

@@ -45,6 +45,33 @@ type ear struct {
 func startWatch(t testing.TB, server *Server) *watch {
 	t.Helper()
 	w := &watch{ears: map[string]*ear{}}
+	monitor(t, server, w.command)
+	rdb := redis.NewClient(redisson.Options(&redis.Options{Addr: server.Addr, Protocol: 2}))
+	ps := rdb.PSubscribe(context.Background(), "*")
+	if _, err := ps.Receive(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for {
+			m, err := ps.ReceiveMessage(context.Background())
+			if err != nil {
+				return
+			}
+			w.message(m)
+		}
+	})
+	t.Cleanup(func() {
+		_ = ps.Close()
+		_ = rdb.Close()
+		reading.Wait()
+	})
+	return w
+}
+
+// monitor reads the lines of MONITOR until the test ends.
+func monitor(t testing.TB, server *Server, each func(line string)) {
+	t.Helper()
 	conn, err := net.Dial("tcp", server.Addr)
 	if err != nil {
 		t.Fatal(err)
@@ -56,11 +83,6 @@ func startWatch(t testing.TB, server *Server) *watch {
 	if _, err := lines.ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
-	rdb := redis.NewClient(redisson.Options(&redis.Options{Addr: server.Addr, Protocol: 2}))
-	ps := rdb.PSubscribe(context.Background(), "*")
-	if _, err := ps.Receive(context.Background()); err != nil {
-		t.Fatal(err)
-	}
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for {
@@ -68,25 +90,13 @@ func startWatch(t testing.TB, server *Server) *watch {
 			if err != nil {
 				return
 			}
-			w.command(line)
-		}
-	})
-	reading.Go(func() {
-		for {
-			m, err := ps.ReceiveMessage(context.Background())
-			if err != nil {
-				return
-			}
-			w.message(m)
+			each(line)
 		}
 	})
 	t.Cleanup(func() {
 		_ = conn.Close()
-		_ = ps.Close()
-		_ = rdb.Close()
 		reading.Wait()
 	})
-	return w
 }
 
 // join makes an ear for locks whose names begin with tag and a dot.
@@ -249,13 +259,13 @@ func (e *ear) settle(s *side) error {
 	}
 	for {
 		// Once MONITOR has shown the fence, it has shown every command that calls sent before.
-		late, _ := e.late(s)
+		late, _ := e.unsettled(s)
 		if late == nil {
 			if err := e.putFence(wait); err != nil {
 				return err
 			}
 			var quiet bool
-			if late, quiet = e.late(s); late == nil {
+			if late, quiet = e.unsettled(s); late == nil {
 				if quiet {
 					return nil
 				}
@@ -276,9 +286,9 @@ func (e *ear) settle(s *side) error {
 	}
 }
 
-// late returns a call that is neither done nor waiting. quiet reports that no message came since
+// unsettled returns a call that is neither done nor waiting. quiet reports that no message came since
 // its last call, and that no call was found to have the lock.
-func (e *ear) late(s *side) (late *call, quiet bool) {
+func (e *ear) unsettled(s *side) (late *call, quiet bool) {
 	e.mu.Lock()
 	fresh := slices.Clone(e.messages[len(e.messages)-e.unheard:])
 	e.unheard = 0

@@ -139,21 +139,37 @@ var fieldsOf = map[string][]string{
 }
 
 func (p *lineParser) parse() (Op, *lineError) {
-	var op Op
 	if err := p.split(); err != nil {
-		return op, err
+		return Op{}, err
 	}
-	var failed *lineError
-	str := func(name string) (string, bool) {
+	op, thread, err := p.values()
+	if err == nil {
+		err = p.fit(&op)
+	}
+	if err == nil {
+		err = p.names(&op, thread)
+	}
+	if err == nil {
+		err = p.answers(&op)
+	}
+	if err == nil {
+		err = p.times(&op)
+	}
+	return op, err
+}
+
+// values reads each field by its type. thread is nil if the line has none.
+func (p *lineParser) values() (op Op, thread *int64, failed *lineError) {
+	str := func(name string) string {
 		raw, ok := p.fields[name]
 		if !ok || failed != nil {
-			return "", false
+			return ""
 		}
 		var v string
 		if raw[0] != '"' || json.Unmarshal(raw, &v) != nil {
 			failed = p.wrongType(name, "a string")
 		}
-		return v, true
+		return v
 	}
 	num := func(name string, least int64) *int64 {
 		raw, ok := p.fields[name]
@@ -168,14 +184,11 @@ func (p *lineParser) parse() (Op, *lineError) {
 		}
 		return &v
 	}
-
-	op.Op, _ = str("op")
-	op.Process, _ = str("process")
-	op.Lock, _ = str("lock")
-	outcome, hasOutcome := str("outcome")
-	op.Outcome = outcome
-	thread := num("thread", 0)
-	call := num("call_ns", -forever)
+	op.Op, op.Process, op.Lock, op.Outcome = str("op"), str("process"), str("lock"), str("outcome")
+	thread = num("thread", 0)
+	if call := num("call_ns", -forever); call != nil {
+		op.CallNs = *call
+	}
 	op.ReturnNs = num("return_ns", -forever)
 	op.LeaseMs = num("lease_ms", 1)
 	op.Token = num("token", 0)
@@ -187,50 +200,59 @@ func (p *lineParser) parse() (Op, *lineError) {
 		}
 		op.Watchdog = string(raw) == "true"
 	}
-	if failed != nil {
-		return op, failed
-	}
+	return op, thread, failed
+}
 
-	if _, ok := p.fields["op"]; !ok {
-		return op, p.missing("op", oneOf(opNames))
+// fit checks that the operation is known, and has the fields of the line.
+func (p *lineParser) fit(op *Op) *lineError {
+	if p.fields["op"] == nil {
+		return p.missing("op", oneOf(opNames))
 	}
 	if !slices.Contains(opNames, op.Op) {
-		return op, &lineError{p.at["op"], fmt.Sprintf("unknown op %q; it must be %s", op.Op, oneOf(opNames))}
+		return &lineError{p.at["op"], fmt.Sprintf("unknown op %q; it must be %s", op.Op, oneOf(opNames))}
 	}
 	for _, name := range fieldNames {
 		if ops, ok := fieldsOf[name]; ok && p.fields[name] != nil && !slices.Contains(ops, op.Op) {
-			return op, &lineError{p.at[name], fmt.Sprintf("%s has no %q; it belongs to %s", op.Op, name, oneOf(ops))}
+			return &lineError{p.at[name], fmt.Sprintf("%s has no %q; it belongs to %s", op.Op, name, oneOf(ops))}
 		}
 	}
-	if call == nil {
-		return op, p.missing("call_ns", "when the call was made, an integer in nanoseconds")
+	return nil
+}
+
+// names checks that the line has the instant of the call, its caller and its lock.
+func (p *lineParser) names(op *Op, thread *int64) *lineError {
+	if p.fields["call_ns"] == nil {
+		return p.missing("call_ns", "when the call was made, an integer in nanoseconds")
 	}
-	op.CallNs = *call
 	if thread != nil {
 		if *thread > 1<<31-1 {
-			return op, &lineError{p.at["thread"], fmt.Sprintf("\"thread\" is %d; it must be at most %d", *thread, 1<<31-1)}
+			return &lineError{p.at["thread"], fmt.Sprintf("\"thread\" is %d; it must be at most %d", *thread, 1<<31-1)}
 		}
 		op.Thread = int(*thread)
 	}
-	if op.Process == "" && op.Op != OpLost {
-		return op, p.missing("process", "the name of the process, not empty")
+	switch {
+	case op.Process == "" && op.Op != OpLost:
+		return p.missing("process", "the name of the process, not empty")
+	case thread == nil && !op.environment():
+		return p.missing("thread", "the number of the thread in its process")
+	case op.Lock == "" && op.Op != OpCrash:
+		return p.missing("lock", "the name of the lock, not empty")
 	}
-	if thread == nil && !op.environment() {
-		return op, p.missing("thread", "the number of the thread in its process")
-	}
-	if op.Lock == "" && op.Op != OpCrash {
-		return op, p.missing("lock", "the name of the lock, not empty")
-	}
+	return nil
+}
 
-	switch allowed := outcomes[op.Op]; {
-	case op.environment() && hasOutcome:
-		return op, &lineError{p.at["outcome"], fmt.Sprintf("%s has no outcome; leave it out", op.Op)}
-	case !op.environment() && !hasOutcome:
-		return op, p.missing("outcome", oneOf(allowed))
+// answers checks that the operation can have the outcome of the line.
+func (p *lineParser) answers(op *Op) *lineError {
+	given, allowed := p.fields["outcome"] != nil, outcomes[op.Op]
+	switch {
+	case op.environment() && given:
+		return &lineError{p.at["outcome"], fmt.Sprintf("%s has no outcome; leave it out", op.Op)}
+	case !op.environment() && !given:
+		return p.missing("outcome", oneOf(allowed))
 	case !op.environment() && !slices.Contains(allowed, op.Outcome):
-		return op, &lineError{p.at["outcome"], fmt.Sprintf("%s cannot have the outcome %q; it must be %s", op.Op, op.Outcome, oneOf(allowed))}
+		return &lineError{p.at["outcome"], fmt.Sprintf("%s cannot have the outcome %q; it must be %s", op.Op, op.Outcome, oneOf(allowed))}
 	}
-	return op, p.times(&op)
+	return nil
 }
 
 // times checks the times of one line against each other.

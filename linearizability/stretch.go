@@ -184,7 +184,7 @@ func (l *lockHistory) follow(op *Op) {
 		return
 	}
 	for len(l.open) > 0 && l.open[0].ret() < op.CallNs {
-		l.over(heap.Pop(&l.open).(*Op))
+		l.addReturned(heap.Pop(&l.open).(*Op))
 	}
 	if l.result.Verdict == Broken { // because of the stretch that was just cut off
 		l.count(op)
@@ -201,8 +201,8 @@ func (l *lockHistory) count(op *Op) {
 	}
 }
 
-// over notes an operation that has returned before the next is called.
-func (l *lockHistory) over(op *Op) {
+// addReturned notes an operation that has returned before the next is called.
+func (l *lockHistory) addReturned(op *Op) {
 	spec, ret := l.checker.spec, op.ret()
 	if !l.whole && len(l.ops) >= l.checker.opt.stretchMin && op.Op == OpRelease && op.Outcome == model.AnswerReleased && l.quiet < op.CallNs &&
 		l.leasesOverBy(op.CallNs, ret) && !l.openBeside(op) && !(spec.Fenced() && l.ended) {

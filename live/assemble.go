@@ -155,108 +155,128 @@ func (s *session) number(events []event) {
 }
 
 // held returns the events of the servers: the executions of requests, and the changes of state.
-func (s *session) held(shift int64) (out []event) {
-	locks := play.LockNames(s.sc)
-	states := map[string]*model.LockState{}
-	last := int64(0)
-	keys := make([]map[string]key, len(s.nodes)) // of the nodes that take writes
-	// change records the locks whose state has changed.
-	change := func(at int64, m *message) {
-		for _, lock := range locks {
-			state := s.read(at, keys, lock)
-			if !states[lock].Held() {
-				s.owners.Took(lock, state, m.writer())
-			}
-			now := s.named(lock, state)
-			if states[lock].Equal(now) {
-				continue
-			}
-			states[lock] = now
-			out = append(out, event{model.Event{AtNs: at, Kind: model.KindState, Lock: lock, State: now}, m})
-		}
-	}
-	// expire ends the keys whose time is over by an instant. Keys that end in one millisecond end
-	// together, as in a simulated world: no state has only some of them.
-	expire := func(until int64) {
-		for {
-			first := until + 1
-			for _, on := range keys {
-				for _, k := range on {
-					if k.endMs >= 0 {
-						first = min(first, s.gone(k))
-					}
-				}
-			}
-			if first > until {
-				return
-			}
-			last = max(last, first)
-			for i, on := range keys {
-				keys[i] = maps.Clone(on)
-				for _, name := range slices.Sorted(maps.Keys(on)) {
-					if k := on[name]; k.endMs >= 0 && s.gone(k) == first {
-						delete(keys[i], name)
-						out = append(out, event{model.Event{AtNs: last, Kind: model.KindExpire, Key: s.bare(name)}, nil})
-					}
-				}
-			}
-			change(last, nil)
-		}
-	}
+func (s *session) held(shift int64) []event {
+	r := replayed{s: s, locks: play.LockNames(s.sc), shift: shift, states: map[string]*model.LockState{}, keys: make([]map[string]key, len(s.nodes))}
 	for _, l := range s.looks {
-		at := s.instant(l, shift, last)
-		expire(at)
-		last = at
-		if l.serving != nil {
-			for i := range keys {
-				if !slices.Contains(l.serving, i) {
-					keys[i] = nil
-				}
-			}
+		r.add(l)
+	}
+	return r.out
+}
+
+// replayed is the servers while the looks at them are replayed.
+type replayed struct {
+	s      *session
+	locks  []string
+	shift  int64
+	states map[string]*model.LockState
+	lastNs int64            // the instant of the newest change
+	keys   []map[string]key // of the nodes that take writes
+	out    []event
+}
+
+func (r *replayed) event(e model.Event, m *message) { r.out = append(r.out, event{e, m}) }
+
+// change records the locks whose state has changed.
+func (r *replayed) change(at int64, m *message) {
+	for _, lock := range r.locks {
+		state := r.s.read(at, r.keys, lock)
+		if !r.states[lock].Held() {
+			r.s.owners.Took(lock, state, m.writer())
 		}
-		if l.blind {
-			if m := l.msg; m != nil {
-				out = append(out, event{m.executed(at), m})
-			}
+		now := r.s.named(lock, state)
+		if r.states[lock].Equal(now) {
 			continue
 		}
-		before := keys[l.node]
-		now := maps.Clone(l.keys)
-		keys[l.node] = now
-		if l.msg != nil || l.fault > 0 {
-			// A key that is gone may have ended between the command and the look, or the
-			// command removed it. The early form says that the command did.
-			for n, k := range before {
-				if _, there := now[n]; !there && shift >= 0 && k.endMs >= 0 && s.gone(k) > at && s.gone(k) <= l.readNs+s.wallError() && !slices.Contains(l.removed, n) {
-					now[n] = k
-				}
-			}
-		} else if !l.first && !l.moved {
-			// Nothing but time changes keys between two commands.
-			for n, k := range before {
-				if _, there := now[n]; !there {
-					now[n] = k
-				}
-			}
-			expire(max(at, l.readNs))
-		}
-		if l.fault > 0 {
-			e := model.Event{AtNs: at, Kind: model.KindFault, Fault: l.fault, Text: l.text}
-			out = append(out, event{e, nil})
-			for _, n := range l.removed {
-				out = append(out, event{model.Event{AtNs: at, Kind: model.KindExpire, Key: s.bare(n)}, nil})
-			}
-		}
-		for _, e := range l.published {
-			e.AtNs = at
-			out = append(out, event{e, nil})
-		}
-		if m := l.msg; m != nil {
-			out = append(out, event{m.executed(at), m})
-		}
-		change(at, l.msg)
+		r.states[lock] = now
+		r.event(model.Event{AtNs: at, Kind: model.KindState, Lock: lock, State: now}, m)
 	}
-	return out
+}
+
+// expire ends the keys whose time is over by an instant. Keys that end in one millisecond end
+// together, as in a simulated world: no state has only some of them.
+func (r *replayed) expire(until int64) {
+	for {
+		first := until + 1
+		for _, on := range r.keys {
+			for _, k := range on {
+				if k.endMs >= 0 {
+					first = min(first, r.s.goneNs(k))
+				}
+			}
+		}
+		if first > until {
+			return
+		}
+		r.lastNs = max(r.lastNs, first)
+		for i, on := range r.keys {
+			r.keys[i] = maps.Clone(on)
+			for _, name := range slices.Sorted(maps.Keys(on)) {
+				if k := on[name]; k.endMs >= 0 && r.s.goneNs(k) == first {
+					delete(r.keys[i], name)
+					r.event(model.Event{AtNs: r.lastNs, Kind: model.KindExpire, Key: r.s.bare(name)}, nil)
+				}
+			}
+		}
+		r.change(r.lastNs, nil)
+	}
+}
+
+// add adds what happened before a look.
+func (r *replayed) add(l look) {
+	at := r.s.instant(l, r.shift, r.lastNs)
+	r.expire(at)
+	r.lastNs = at
+	if l.serving != nil {
+		for i := range r.keys {
+			if !slices.Contains(l.serving, i) {
+				r.keys[i] = nil
+			}
+		}
+	}
+	if l.blind {
+		if m := l.msg; m != nil {
+			r.event(m.executed(at), m)
+		}
+		return
+	}
+	r.read(at, l)
+	if l.fault > 0 {
+		r.event(model.Event{AtNs: at, Kind: model.KindFault, Fault: l.fault, Text: l.text}, nil)
+		for _, n := range l.removed {
+			r.event(model.Event{AtNs: at, Kind: model.KindExpire, Key: r.s.bare(n)}, nil)
+		}
+	}
+	for _, e := range l.published {
+		e.AtNs = at
+		r.event(e, nil)
+	}
+	if m := l.msg; m != nil {
+		r.event(m.executed(at), m)
+	}
+	r.change(at, l.msg)
+}
+
+// read gives a node the keys that it had at a look, and those that ended between the change and the look.
+func (r *replayed) read(at int64, l look) {
+	before, now := r.keys[l.node], maps.Clone(l.keys)
+	r.keys[l.node] = now
+	if l.msg != nil || l.fault > 0 {
+		// A key that is gone may have ended between the command and the look, or the
+		// command removed it. The early form says that the command did.
+		for n, k := range before {
+			if _, there := now[n]; !there && r.shift >= 0 && k.endMs >= 0 && r.s.goneNs(k) > at && r.s.goneNs(k) <= l.readNs+r.s.wallError() && !slices.Contains(l.removed, n) {
+				now[n] = k
+			}
+		}
+	} else if !l.first && !l.moved {
+		// Nothing but time changes keys between two commands.
+		for n, k := range before {
+			if _, there := now[n]; !there {
+				now[n] = k
+			}
+		}
+		r.expire(max(at, l.readNs))
+	}
 }
 
 // instant returns when the change before a look happened. It is the instant that the server

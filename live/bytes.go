@@ -355,8 +355,8 @@ func (s *session) watchChanges(n *node, stop <-chan struct{}) {
 	}
 }
 
-// left records the keys that the servers still have.
-func (s *session) left() {
+// recordLeft records the keys that the servers still have.
+func (s *session) recordLeft() {
 	for _, n := range s.nodes {
 		keys, err := n.observed.Left()
 		s.mu.Lock()

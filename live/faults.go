@@ -98,42 +98,15 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 		s.movedNs = s.now()
 		s.record(e, nil)
 	}
-	end := f.At + f.For
 	switch f.Kind {
 	case model.FaultCrash:
-		c := s.side(f.Processes[0])
-		s.mu.Lock()
-		again := c.dead // as in a world, the fault happens and has no effect
-		s.mu.Unlock()
-		if !again {
-			if err := c.signal(syscall.SIGKILL); err != nil {
-				return err
-			}
-			<-c.over // by then the parent has heard all that the child told
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		c.dead = true
-		begins()
-		return nil
+		return s.side(f.Processes[0]).crash(begins)
 	case model.FaultPause:
-		c := s.side(f.Processes[0])
-		if err := c.stop(); err != nil {
-			if errors.Is(err, os.ErrProcessDone) {
-				return nil // it has crashed
-			}
-			return err
-		}
-		s.mu.Lock()
-		begins()
-		c.stood(s.now(), f.For)
-		s.mu.Unlock()
-		s.sleepUntil(ctx, end)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		ends()
-		c.goOn(s.now())
-		return nil
+		return s.side(f.Processes[0]).pause(ctx, f, begins, ends)
+	case model.FaultKey:
+		return s.strikeKeys(number, f)
+	case model.FaultServer:
+		return s.strikeServer(ctx, number, f, begins, ends)
 	case model.FaultPartition:
 		s.mu.Lock()
 		for _, name := range f.Processes {
@@ -150,39 +123,79 @@ func (s *session) strike(ctx context.Context, number int, f scenarios.Fault) err
 		s.mu.Lock()
 		begins()
 		s.mu.Unlock()
-	case model.FaultKey:
-		var err error
-		for i, n := range s.struck(f) {
-			s.alone(n, func() {
-				s.look(nil, look{node: n.index, fromNs: s.now()})
-				l := look{node: n.index, fromNs: s.now()}
-				if i == 0 { // the fault is one event
-					l.fault, l.text = number, e.Text
-				}
-				s.movedNs = l.fromNs
-				if n.observed != nil {
-					err = errors.Join(err, n.observed.Strike(f.FaultSpec))
-				} else if s.failed == nil {
-					gone, e := n.redis.strikeKeys(f.Key, f.KeyDo, s.looks[len(s.looks)-1].keys)
-					err = errors.Join(err, e)
-					if f.KeyDo == "expire" {
-						l.removed = gone
-					}
-				}
-				s.look(nil, l)
-			})
-		}
-		return err
-	case model.FaultServer:
-		return s.strikeServer(ctx, number, f, begins, ends)
 	}
 	if f.For > 0 {
-		s.sleepUntil(ctx, end)
+		s.sleepUntil(ctx, f.At+f.For)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		ends()
 	}
 	return nil
+}
+
+// crash ends the process.
+func (c *side) crash(begins func()) error {
+	s := c.s
+	s.mu.Lock()
+	again := c.dead // as in a world, the fault happens and has no effect
+	s.mu.Unlock()
+	if !again {
+		if err := c.signal(syscall.SIGKILL); err != nil {
+			return err
+		}
+		<-c.over // by then the parent has heard all that the child told
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.dead = true
+	begins()
+	return nil
+}
+
+// pause stops the process until the end of the fault.
+func (c *side) pause(ctx context.Context, f scenarios.Fault, begins, ends func()) error {
+	s := c.s
+	if err := c.stop(); err != nil {
+		if errors.Is(err, os.ErrProcessDone) {
+			return nil // it has crashed
+		}
+		return err
+	}
+	s.mu.Lock()
+	begins()
+	c.stood(s.now(), f.For)
+	s.mu.Unlock()
+	s.sleepUntil(ctx, f.At+f.For)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ends()
+	c.goOn(s.now())
+	return nil
+}
+
+// strikeKeys makes a fault of keys happen.
+func (s *session) strikeKeys(number int, f scenarios.Fault) (err error) {
+	for i, n := range s.struck(f) {
+		s.alone(n, func() {
+			s.look(nil, look{node: n.index, fromNs: s.now()})
+			l := look{node: n.index, fromNs: s.now()}
+			if i == 0 { // the fault is one event
+				l.fault, l.text = number, f.FaultSpec.String()
+			}
+			s.movedNs = l.fromNs
+			if n.observed != nil {
+				err = errors.Join(err, n.observed.Strike(f.FaultSpec))
+			} else if s.failed == nil {
+				gone, e := n.redis.strikeKeys(f.Key, f.KeyDo, s.looks[len(s.looks)-1].keys)
+				err = errors.Join(err, e)
+				if f.KeyDo == "expire" {
+					l.removed = gone
+				}
+			}
+			s.look(nil, l)
+		})
+	}
+	return err
 }
 
 // strikeServer makes a fault of the server happen.

@@ -161,26 +161,35 @@ func (s *session) lookAway(m *message, l look) {
 	s.looks = append(s.looks, l)
 }
 
+// masterOf returns the master that has a lock.
+func (s *session) masterOf(ctx context.Context, lock string) (*node, error) {
+	g := s.group.cluster
+	if g == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.masters()[0], nil
+	}
+	slot, err := g.Slot(ctx, lock)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := g.Owner(ctx, slot)
+	if err != nil {
+		return nil, err
+	}
+	return s.nodeOf(owner), nil
+}
+
 // failoverOfGroup ends the master (in a cluster, the one that has the scenario's first lock) and
 // waits until the other servers have promoted a replica and the old master is back as a replica.
-func (s *session) failoverOfGroup(ctx context.Context, number int) (err error) {
+func (s *session) failoverOfGroup(ctx context.Context, number int) error {
 	first := ""
 	if locks := play.LockNames(s.sc); len(locks) > 0 {
 		first = locks[0]
 	}
-	s.mu.Lock()
-	old := s.masters()[0]
-	s.mu.Unlock()
-	if g := s.group.cluster; g != nil {
-		slot, err := g.Slot(ctx, first)
-		if err != nil {
-			return err
-		}
-		owner, err := g.Owner(ctx, slot)
-		if err != nil {
-			return err
-		}
-		old = s.nodeOf(owner)
+	old, err := s.masterOf(ctx, first)
+	if err != nil {
+		return err
 	}
 	// No request reaches a replica until the parent has looked at the promoted one.
 	var waiting []*node

@@ -23,6 +23,32 @@ type rule struct {
 	ended   bool
 }
 
+// gate is the way of a process to a node: a proxy.
+type gate struct {
+	*side
+	node  *node
+	proxy *proxy.Proxy
+	conns map[int]string // the names of connections, by the proxy's number; guarded by s.mu
+	// torn are the connections that lost a message, by the proxy's number; see tear. Guarded by
+	// s.mu.
+	torn map[int]bool
+	cut  int64 // the end of a partition; guarded by s.mu
+	// streams are the connections whose clients do not notice that a message is missing, by the
+	// proxy's number. It is nil if the proxy reads the protocol. Guarded by s.mu.
+	streams map[int]bool
+}
+
+// welcome reports whether the process may connect. A process that is cut off may not, and nobody may
+// connect to a server that has ended.
+func (c *gate) welcome() bool {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	return !c.partitioned() && !c.node.down
+}
+
+// partitioned reports whether no message passes. Guarded by s.mu.
+func (c *gate) partitioned() bool { return !c.s.leaving && c.cut > c.s.now() }
+
 // connName returns the name of a connection; see connNames. The first call gives the connection
 // its name. Guarded by s.mu.
 func (c *gate) connName(x *proxy.Conn) string {
@@ -37,54 +63,13 @@ func (c *gate) connName(x *proxy.Conn) string {
 func (c *gate) Request(p *proxy.Message) proxy.Fate {
 	s := c.s
 	s.mu.Lock()
-	var m *message
-	if s.bytes {
-		m = s.unread(c.side, c.connName(p.Conn), p.Index)
-	} else {
-		m = s.message(c.side, c.connName(p.Conn), p.Index, p.Words)
-	}
-	m.came = true
-	m.hidden = m.hidden || c.node.sentinel || s.group != nil && asksForNodes(m.request.Name)
-	if s.owners != nil && !m.told { // the child tells of it before it writes, but on another way
-		s.mu.Unlock()
-		select {
-		case <-m.known:
-		case <-p.Conn.Gone():
-		case <-time.After(patience): // the lock dialled past the adapter, so that the child tells of nothing
-		}
-		s.mu.Lock()
-	}
-	if !m.told {
-		m.sentNs = s.now()
-		if s.foreign != nil {
-			m.op = c.opOf(m.cmd)
-		}
-	}
-	p.Data = m
+	m := c.arrived(p)
 	queued := time.Duration(max(s.now()-m.sentNs, 0)) // it waited behind others of its connection, and travelled meanwhile
-	if m.request.Streams && c.streams != nil {
-		c.streams[p.Conn.ID] = true
-	}
-	if c.torn[p.Conn.ID] && c.streams[p.Conn.ID] && c.partitioned() {
-		s.lose(m, "request", model.LostPartition)
-		s.mu.Unlock()
-		return proxy.Fate{Drop: true}
-	}
-	if c.torn[p.Conn.ID] && !c.partitioned() {
-		s.lose(m, "request", model.LostReset)
-		s.mu.Unlock()
-		return proxy.Fate{Cut: true}
-	}
-	if !m.hidden {
-		if f, stays := c.meet(m, "request", p.Conn); stays {
-			s.mu.Unlock()
-			return f
-		}
-	} else if c.partitioned() {
-		s.mu.Unlock()
-		return proxy.Fate{Drop: true}
-	}
+	f, stays := c.meetAll(m, p.Conn)
 	s.mu.Unlock()
+	if stays {
+		return f
+	}
 	if !m.greets() && !s.travel(queued, p.Conn.Gone()) {
 		c.lost(m, "request", model.LostReset)
 		return proxy.Fate{Drop: true}
@@ -128,6 +113,56 @@ func (c *gate) Request(p *proxy.Message) proxy.Fate {
 	return proxy.Fate{}
 }
 
+// arrived notes that a request has come to the proxy. Guarded by s.mu, which it releases while it waits for the
+// child to tell of the request.
+func (c *gate) arrived(p *proxy.Message) (m *message) {
+	s := c.s
+	if s.bytes {
+		m = s.unread(c.side, c.connName(p.Conn), p.Index)
+	} else {
+		m = s.message(c.side, c.connName(p.Conn), p.Index, p.Words)
+	}
+	m.came = true
+	m.hidden = m.hidden || c.node.sentinel || s.group != nil && asksForNodes(m.request.Name)
+	if s.owners != nil && !m.told { // the child tells of it before it writes, but on another way
+		s.mu.Unlock()
+		select {
+		case <-m.known:
+		case <-p.Conn.Gone():
+		case <-time.After(patience): // the lock dialled past the adapter, so that the child tells of nothing
+		}
+		s.mu.Lock()
+	}
+	if !m.told {
+		m.sentNs = s.now()
+		if s.foreign != nil {
+			m.op = c.opOf(m.cmd)
+		}
+	}
+	p.Data = m
+	if m.request.Streams && c.streams != nil {
+		c.streams[p.Conn.ID] = true
+	}
+	return m
+}
+
+// meetAll lets a request meet a broken connection, a partition and the rules. It reports whether the request goes no
+// further, and its fate. Guarded by s.mu.
+func (c *gate) meetAll(m *message, conn *proxy.Conn) (f proxy.Fate, stays bool) {
+	torn, partitioned := c.torn[conn.ID], c.partitioned()
+	switch {
+	case torn && !partitioned:
+		c.s.lose(m, "request", model.LostReset)
+		return proxy.Fate{Cut: true}, true
+	case torn && c.streams[conn.ID]:
+		c.s.lose(m, "request", model.LostPartition)
+		return proxy.Fate{Drop: true}, true
+	case !m.hidden:
+		return c.meet(m, "request", conn)
+	}
+	return proxy.Fate{Drop: true}, partitioned
+}
+
 // Answered implements proxy.Handler.
 func (c *gate) Answered(p *proxy.Message, raw []byte) proxy.Fate {
 	s, m := c.s, p.Data.(*message)
@@ -151,13 +186,18 @@ func (c *gate) Answered(p *proxy.Message, raw []byte) proxy.Fate {
 	}
 	f, stays := c.meet(m, "reply", p.Conn)
 	s.mu.Unlock()
+	return c.sends(m, "reply", f, stays)
+}
+
+// sends lets a message of the server travel, unless it stays at the proxy.
+func (c *gate) sends(m *message, dir string, f proxy.Fate, stays bool) proxy.Fate {
 	if stays {
 		return f
 	}
-	if at := time.Now().Add(s.latency()); at.After(f.NotBefore) {
+	if at := time.Now().Add(c.s.latency()); at.After(f.NotBefore) {
 		f.NotBefore = at
 	}
-	f.Done = c.delivery(m, "reply")
+	f.Done = c.delivery(m, dir)
 	return f
 }
 
@@ -177,14 +217,7 @@ func (c *gate) Pushed(x *proxy.Conn, channel string, _ []byte) proxy.Fate {
 	s.messages = append(s.messages, m)
 	f, stays := c.meet(m, "push", x)
 	s.mu.Unlock()
-	if stays {
-		return f
-	}
-	if at := time.Now().Add(s.latency()); at.After(f.NotBefore) {
-		f.NotBefore = at
-	}
-	f.Done = c.delivery(m, "push")
-	return f
+	return c.sends(m, "push", f, stays)
 }
 
 // Unanswered implements proxy.Handler. The server, or the connection to it, ended.

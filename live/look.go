@@ -86,7 +86,7 @@ func (s *session) keysAt(nowNs int64) []map[string]key {
 	all := s.keys()
 	for i, on := range all {
 		all[i] = maps.Clone(on)
-		maps.DeleteFunc(all[i], func(_ string, k key) bool { return k.endMs >= 0 && s.gone(k) <= nowNs })
+		maps.DeleteFunc(all[i], func(_ string, k key) bool { return k.endMs >= 0 && s.goneNs(k) <= nowNs })
 	}
 	return all
 }
@@ -183,7 +183,7 @@ func (s *session) look(m *message, l look) {
 	s.nextEnd = 0
 	for _, keys := range s.keys() {
 		for _, k := range keys {
-			if at := s.gone(k); k.endMs >= 0 && (s.nextEnd == 0 || at < s.nextEnd) {
+			if at := s.goneNs(k); k.endMs >= 0 && (s.nextEnd == 0 || at < s.nextEnd) {
 				s.nextEnd = at
 			}
 		}
@@ -194,8 +194,8 @@ func (s *session) look(m *message, l look) {
 	}
 }
 
-// gone returns the first instant at which a key with an end is no longer there.
-func (s *session) gone(k key) int64 { return (k.endMs + 1 - s.startMs) * 1e6 }
+// goneNs returns the first instant at which a key with an end is no longer there.
+func (s *session) goneNs(k key) int64 { return (k.endMs + 1 - s.startMs) * 1e6 }
 
 // watchEnds looks whenever a key has ended, until stop is closed.
 func (s *session) watchEnds(stop <-chan struct{}) {

@@ -5,6 +5,7 @@ package live
 import (
 	"fmt"
 	"path"
+	"slices"
 
 	"lockstep/model"
 	"lockstep/scenarios"
@@ -69,43 +70,48 @@ func Check(sc *scenarios.Scenario, l *subject.Subject, o Options) error {
 		}
 	}
 	for _, f := range sc.Faults {
-		why := ""
-		switch {
-		case f.StepsServerClock():
-			why = "the wall clock of a real server is the machine's"
-		case f.Kind == model.FaultWallClock && l.Port != nil:
-			why = l.Name + " reads the wall clock of the machine"
-		case f.Awaits != nil:
-			why = "only an instant ends a rule on a real server; give until an instant"
-		case shared && (f.Kind == model.FaultServer || f.Kind == model.FaultKey):
-			why = "no fault strikes a server of --address"
-		case f.Server == model.ServerMoveSlot && o.Servers != onredis.Cluster:
-			why = "only a cluster has slots (--servers redis-cluster)"
-		case f.Server == model.ServerFailover && o.Servers == "" && sc.Server.Replicas == 0:
-			why = "a server without replicas has nothing to fail over to"
-		case f.Kind == model.FaultKey && badGlob(f.Key):
-			why = "the glob of the key cannot be read"
-		default:
-			for _, n := range f.Servers {
-				if most := l.Servers.Count(); n > most {
-					why = fmt.Sprintf("it strikes server %d, and there are %d", n, most)
-					if most == 1 {
-						why = fmt.Sprintf("it strikes server %d, and there is one", n)
-					}
-				}
-			}
-			if _, redis := kind.(redisKind); !redis && why == "" {
-				why = lacksAsBytes(f.FaultSpec, f.Servers, l)
-			}
-			if why == "" {
-				why = lacksFault(f.FaultSpec)
-			}
+		lacks := lacksAnywhere(f, o, sc, l)
+		if _, redis := kind.(redisKind); lacks == "" && !redis {
+			lacks = lacksAsBytes(f.FaultSpec, f.Servers, l)
 		}
-		if why != "" {
-			return unusablef("%s:%d: not possible live: %s: %s", f.Pos.File, f.Pos.Line, f.FaultSpec, why)
+		if lacks == "" {
+			lacks = lacksFault(f.FaultSpec)
+		}
+		if lacks != "" {
+			return unusablef("%s:%d: not possible live: %s: %s", f.Pos.File, f.Pos.Line, f.FaultSpec, lacks)
 		}
 	}
 	return nil
+}
+
+// lacksAnywhere says why a fault is not possible on any kind of real server.
+func lacksAnywhere(f scenarios.Fault, o Options, sc *scenarios.Scenario, l *subject.Subject) string {
+	shared := o.Address != ""
+	switch {
+	case f.StepsServerClock():
+		return "the wall clock of a real server is the machine's"
+	case f.Kind == model.FaultWallClock && l.Port != nil:
+		return l.Name + " reads the wall clock of the machine"
+	case f.Awaits != nil:
+		return "only an instant ends a rule on a real server; give until an instant"
+	case shared && (f.Kind == model.FaultServer || f.Kind == model.FaultKey):
+		return "no fault strikes a server of --address"
+	case f.Server == model.ServerMoveSlot && o.Servers != onredis.Cluster:
+		return "only a cluster has slots (--servers redis-cluster)"
+	case f.Server == model.ServerFailover && o.Servers == "" && sc.Server.Replicas == 0:
+		return "a server without replicas has nothing to fail over to"
+	case f.Kind == model.FaultKey && badGlob(f.Key):
+		return "the glob of the key cannot be read"
+	}
+	for _, n := range slices.Backward(f.Servers) {
+		switch most := l.Servers.Count(); {
+		case n > most && most == 1:
+			return fmt.Sprintf("it strikes server %d, and there is one", n)
+		case n > most:
+			return fmt.Sprintf("it strikes server %d, and there are %d", n, most)
+		}
+	}
+	return ""
 }
 
 func badGlob(glob string) bool {

@@ -55,8 +55,8 @@ type command struct {
 	at       inspector.Cursor
 }
 
-// of reports whether the command is for a key that another command names.
-func (c *command) of(k key) bool {
+// hasKey reports whether the command is for a key that another command names.
+func (c *command) hasKey(k key) bool {
 	return slices.ContainsFunc(c.keys, func(own key) bool { return own.id == k.id })
 }
 

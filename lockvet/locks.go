@@ -26,7 +26,7 @@ func (r *reading) checkCommands() {
 	}
 	for _, c := range r.commands {
 		for _, claim := range claims {
-			if !c.of(claim.keys[0]) || !r.sameLock(claim, c) || r.watched(c) {
+			if !c.hasKey(claim.keys[0]) || !r.sameLock(claim, c) || r.watched(c) {
 				continue
 			}
 			found := false
@@ -73,7 +73,7 @@ func unread(c *command) bool {
 // counts reports whether the function around a command increments its key, which is a counter then.
 func (r *reading) counts(c *command) bool {
 	return slices.ContainsFunc(r.commands, func(other *command) bool {
-		return other.verb == incr && other.of(c.keys[0]) && declared(other.at) == declared(c.at)
+		return other.verb == incr && other.hasKey(c.keys[0]) && declared(other.at) == declared(c.at)
 	})
 }
 
@@ -126,8 +126,8 @@ func (r *reading) note(rule string, claim, c *command, format string, args ...an
 	return true
 }
 
-// where says where a lock is taken.
-func (r *reading) where(claim *command) string {
+// placeOf says where a lock is taken.
+func (r *reading) placeOf(claim *command) string {
 	at := r.Fset.Position(claim.call.Pos())
 	return filepath.Base(at.Filename) + ":" + strconv.Itoa(at.Line)
 }
@@ -139,9 +139,9 @@ func (r *reading) checkDelete(claim, c *command) bool {
 		return false
 	}
 	if r.compared(c) {
-		return r.note(compareThenDelete, claim, c, "the lease of the lock taken at %s may end between the comparison and this DEL, which then deletes the key of the next owner; compare and delete in one script", r.where(claim))
+		return r.note(compareThenDelete, claim, c, "the lease of the lock taken at %s may end between the comparison and this DEL, which then deletes the key of the next owner; compare and delete in one script", r.placeOf(claim))
 	}
-	return r.note(deleteUnchecked, claim, c, "DEL removes the lock taken at %s whoever holds it; compare its value and delete it in one script", r.where(claim))
+	return r.note(deleteUnchecked, claim, c, "DEL removes the lock taken at %s whoever holds it; compare its value and delete it in one script", r.placeOf(claim))
 }
 
 func (r *reading) checkExtend(claim, c *command) bool {
@@ -152,13 +152,13 @@ func (r *reading) checkExtend(claim, c *command) bool {
 	if r.compared(c) {
 		what = "comes after the comparison, and the lease of the lock taken at %s may end between them; compare and extend in one script"
 	}
-	return r.note(extendUnchecked, claim, c, "this extension "+what, r.where(claim))
+	return r.note(extendUnchecked, claim, c, "this extension "+what, r.placeOf(claim))
 }
 
 // expiry returns the command that gives a lock its lease in the function that takes it, nil if there is none.
 func (r *reading) expiry(claim *command) *command {
 	for _, c := range r.commands {
-		if c.verb == expire && c.of(claim.keys[0]) && declared(c.at) == declared(claim.at) && c.call.Pos() > claim.call.Pos() {
+		if c.verb == expire && c.hasKey(claim.keys[0]) && declared(c.at) == declared(claim.at) && c.call.Pos() > claim.call.Pos() {
 			return c
 		}
 	}
@@ -176,7 +176,7 @@ func (r *reading) checkLease(claim *command) {
 		r.note(noLease, claim, c, "every try extends the lease of whoever holds the lock, whether or not it takes the lock; use SET NX PX")
 	case c != nil:
 		r.note(noLease, claim, c, "a holder that dies between SETNX and this EXPIRE keeps the lock for ever; use SET NX PX")
-	case slices.ContainsFunc(r.commands, func(c *command) bool { return c.verb == del && c.of(claim.keys[0]) && r.sameLock(claim, c) }):
+	case slices.ContainsFunc(r.commands, func(c *command) bool { return c.verb == del && c.hasKey(claim.keys[0]) && r.sameLock(claim, c) }):
 		r.note(noLease, claim, claim, "the lock has no lease: a holder that dies keeps it for ever; use SET NX PX")
 	}
 }
@@ -187,8 +187,8 @@ func (r *reading) checkValue(claim *command) {
 		return
 	}
 	for _, c := range r.commands {
-		if c != claim && c.of(claim.keys[0]) && r.sameLock(claim, c) && (c.verb == script || c.verb == del && r.compared(c)) {
-			r.note(fixedValue, claim, claim, "every holder writes the same value, so the comparison at %s cannot tell them apart; write a random one", r.where(c))
+		if c != claim && c.hasKey(claim.keys[0]) && r.sameLock(claim, c) && (c.verb == script || c.verb == del && r.compared(c)) {
+			r.note(fixedValue, claim, claim, "every holder writes the same value, so the comparison at %s cannot tell them apart; write a random one", r.placeOf(c))
 			return
 		}
 	}
@@ -216,7 +216,7 @@ func (r *reading) compared(c *command) bool {
 		return false
 	}
 	for _, other := range r.commands {
-		if other.verb != get && other.verb != getset || declared(other.at) != fn || other.call.Pos() > c.call.Pos() || !other.of(c.keys[0]) {
+		if other.verb != get && other.verb != getset || declared(other.at) != fn || other.call.Pos() > c.call.Pos() || !other.hasKey(c.keys[0]) {
 			continue
 		}
 		from := r.derived(fn, func(e ast.Expr) bool { return e == other.call })

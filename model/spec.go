@@ -220,7 +220,7 @@ func (s Spec) step(st State, in Input) (State, Refusal) {
 		if !waits(st, in.Of) {
 			return st, NotArrived
 		}
-		return left(st, in.Of), Allowed
+		return withoutWaiter(st, in.Of), Allowed
 	case DoEnd:
 		st.Ended = true
 		return st, Allowed
@@ -242,7 +242,7 @@ func (s Spec) acquire(st State, in Input) (State, Refusal) {
 			}
 			return st, Held
 		}
-		return left(st, in.ID), Allowed
+		return withoutWaiter(st, in.ID), Allowed
 	}
 	switch st.Owner {
 	case in.Owner:
@@ -262,7 +262,7 @@ func (s Spec) acquire(st State, in Input) (State, Refusal) {
 		return st, Held
 	}
 	st.Lease = lease(st.Lease, in.Lease)
-	return refused(left(begun(st, in), in.ID)), Allowed
+	return refused(withoutWaiter(begun(st, in), in.ID)), Allowed
 }
 
 func (s Spec) release(st State, in Input) (State, Refusal) {
@@ -330,7 +330,7 @@ func freed(st State) State {
 	return st
 }
 
-func left(st State, id int) State {
+func withoutWaiter(st State, id int) State {
 	for i, w := range st.Waiting {
 		if w.ID == id {
 			st.Waiting = slices.Concat(st.Waiting[:i], st.Waiting[i+1:])

@@ -38,9 +38,9 @@ func (f folding) row(row []*message, size int, lanes []lane, outcome string) {
 	if size > 1 {
 		often += ", " + counted.Of(len(middle), "command")
 	}
-	last := slices.MaxFunc(first, func(a, b *message) int { return cmp.Compare(a.over(), b.over()) })
-	f.after[last.ID] = event{AtNs: last.over(), Kind: "repeat", Lane: last.Lane, Process: lanes[last.Lane].Process, Locks: last.Locks, Op: last.Op, Times: len(middle) / size,
-		Text: fmt.Sprintf("%s %s from %s until %s, %s", strings.Join(slices.Compact(names), ", "), often, at(middle[0].Sent), at(middle[len(middle)-1].over()), outcome)}
+	last := slices.MaxFunc(first, func(a, b *message) int { return cmp.Compare(a.endNs(), b.endNs()) })
+	f.after[last.ID] = event{AtNs: last.endNs(), Kind: "repeat", Lane: last.Lane, Process: lanes[last.Lane].Process, Locks: last.Locks, Op: last.Op, Times: len(middle) / size,
+		Text: fmt.Sprintf("%s %s from %s until %s, %s", strings.Join(slices.Compact(names), ", "), often, at(middle[0].Sent), at(middle[len(middle)-1].endNs()), outcome)}
 }
 
 // repeats folds the groups that repeat in a row of exchanges.
@@ -112,8 +112,8 @@ func (m *message) answered() bool {
 	return m.Lane >= 0 && m.Exec >= 0 && (m.Done >= 0 || m.segment) && m.Hit == "" && m.Lost < 0 && !m.Push
 }
 
-// over returns the instant of the last event of an answered message.
-func (m *message) over() int64 {
+// endNs returns the instant of the last event of an answered message.
+func (m *message) endNs() int64 {
 	if m.Done < 0 {
 		return m.Exec
 	}
@@ -232,7 +232,7 @@ func (e *event) disturbs() bool {
 func (b *builder) renewal(m *message) string {
 	sent := b.trace.Command(m.ID)
 	if sent == nil || sent.Script != model.RoleRenew || sent.Call != nil || sent.Wait != nil || !m.answered() || len(m.Locks) != 1 ||
-		slices.ContainsFunc(b.run.Findings, func(f judges.Finding) bool { return m.Sent == f.AtNs || m.Exec <= f.AtNs && f.AtNs <= m.over() }) {
+		slices.ContainsFunc(b.run.Findings, func(f judges.Finding) bool { return m.Sent == f.AtNs || m.Exec <= f.AtNs && f.AtNs <= m.endNs() }) {
 		return ""
 	}
 	switch {

@@ -30,33 +30,33 @@ func Mermaid(r Run) string {
 		if m.Lane < 0 || len(m.Locks) == 0 && !m.Push {
 			continue
 		}
-		name := plain(m.Name)
+		name := escaped(m.Name)
 		switch {
 		case m.Exec < 0 && m.Lost >= 0:
-			add(m.Sent, "P%d-xP%d: %s, lost: %s", m.Lane, m.Server, name, plain(string(m.Why)))
+			add(m.Sent, "P%d-xP%d: %s, lost: %s", m.Lane, m.Server, name, escaped(string(m.Why)))
 			continue
 		case m.Exec < 0:
-			add(m.Sent, "P%d->>P%d: %s, not executed. %s", m.Lane, m.Server, name, plain(m.Hit))
+			add(m.Sent, "P%d->>P%d: %s, not executed. %s", m.Lane, m.Server, name, escaped(m.Hit))
 			continue
 		case !m.Push:
 			add(m.Exec, "P%d->>P%d: %s", m.Lane, m.Server, name)
 		}
 		switch {
 		case m.Done >= 0:
-			add(m.Done, "P%d-->>P%d: %s", m.Server, m.Lane, plain(answer(m)))
+			add(m.Done, "P%d-->>P%d: %s", m.Server, m.Lane, escaped(answer(m)))
 		case m.Lost >= 0 && m.Why != model.LostUnwanted:
-			add(m.Lost, "P%d--xP%d: %s, lost: %s", m.Server, m.Lane, plain(answer(m)), plain(string(m.Why)))
+			add(m.Lost, "P%d--xP%d: %s, lost: %s", m.Server, m.Lane, escaped(answer(m)), escaped(string(m.Why)))
 		}
 	}
 	for _, e := range v.Events {
 		if e.Kind == "state" {
-			add(e.AtNs, "Note over P%d: %s %s", e.Lane, at(e.AtNs), plain(e.Text))
+			add(e.AtNs, "Note over P%d: %s %s", e.Lane, at(e.AtNs), escaped(e.Text))
 		} else if e.Kind == "return" || e.Kind == "repeat" {
-			add(e.AtNs, "Note over P%d: %s", max(e.Lane, 0), plain(e.Text))
+			add(e.AtNs, "Note over P%d: %s", max(e.Lane, 0), escaped(e.Text))
 		}
 	}
 	for _, f := range v.Faults {
-		add(f.FromNs, "Note over %s: FAULT %s at %s", everybody, plain(f.Text), at(f.FromNs))
+		add(f.FromNs, "Note over %s: FAULT %s at %s", everybody, escaped(f.Text), at(f.FromNs))
 	}
 	until := v.EndNs
 	if len(v.Findings) > 0 {
@@ -64,7 +64,7 @@ func Mermaid(r Run) string {
 	}
 	for _, f := range v.Findings {
 		if f.AtNs <= until {
-			add(f.AtNs, "Note over %s: BROKEN %s. %s", everybody, plain(f.Judge), plain(f.Why))
+			add(f.AtNs, "Note over %s: BROKEN %s. %s", everybody, escaped(f.Judge), escaped(f.Why))
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b line) int { return int(min(max(a.at-b.at, -1), 1)) })
@@ -74,7 +74,7 @@ func Mermaid(r Run) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "sequenceDiagram\n")
 	for i, l := range v.Lanes {
-		fmt.Fprintf(&b, "    participant P%d as %s\n", i, plain(l.Name))
+		fmt.Fprintf(&b, "    participant P%d as %s\n", i, escaped(l.Name))
 	}
 	if left > 0 {
 		fmt.Fprintf(&b, "    Note over %s: … %s before\n", everybody, counted.Of(left, "step"))
@@ -92,8 +92,8 @@ func answer(m *message) string {
 	return m.Name + " → " + m.Reply
 }
 
-// plain escapes the characters that have a meaning in Mermaid.
-func plain(s string) string {
+// escaped escapes the characters that have a meaning in Mermaid.
+func escaped(s string) string {
 	var b strings.Builder
 	for _, r := range Clip(s, textMost) {
 		if strings.ContainsRune("#;<>&\"{}%`", r) {

@@ -3,8 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -131,45 +129,6 @@ func (b *builder) addressed(e *model.Event) int {
 	return b.server(e.Locks)
 }
 
-// hearing returns the lane of the lock that a channel belongs to.
-func (b *builder) hearing(channel string) int { return b.server(b.channels[channel]) }
-
-// learnChannels finds the locks that each channel belongs to. These are the locks of the
-// command that published on the channel. If no such command names a lock, it is the lock
-// of the call that first listened to the channel.
-func (b *builder) learnChannels() {
-	var published []string // the channels on which the next executed command published
-	for i := range b.run.Record.Events {
-		switch e := &b.run.Record.Events[i]; e.Kind {
-		case model.KindPublish:
-			published = append(published, e.Channel)
-		case model.KindExec:
-			for _, channel := range published {
-				if len(e.Locks) > 0 {
-					b.channels[channel] = e.Locks
-				}
-			}
-			published = nil
-		}
-	}
-	for _, m := range b.trace.Commands {
-		for _, channel := range m.Channels {
-			if m.Listens != model.ListensNot && m.Call != nil && b.channels[channel] == nil {
-				b.channels[channel] = []string{m.Call.Lock}
-			}
-		}
-	}
-}
-
-// conn returns the connection on which a message was sent. It returns 0 for a published
-// message.
-func (b *builder) conn(msg int) int {
-	if m := b.trace.Command(msg); m != nil {
-		return m.Conn
-	}
-	return 0
-}
-
 // change returns the next change of a lock, which the record has next.
 func (b *builder) change(lock string) *trace.Change {
 	c := b.trace.Changes(lock)[b.changes[lock]]
@@ -181,20 +140,6 @@ func (b *builder) change(lock string) *trace.Change {
 func (b *builder) changed(m *message) bool {
 	sent := b.trace.Command(m.ID)
 	return sent != nil && len(sent.Changes) > 0
-}
-
-// client returns the lane of the thread whose call sent a message. A message that no call
-// sent belongs to the lane of the watchdog. In a process with one thread or without a
-// watchdog, it belongs to the first thread, except for the renewals of a watchdog.
-func (b *builder) client(process string, op int, role model.Role) int {
-	if o := b.trace.Call(op); o != nil {
-		return b.thread(o.Event)
-	}
-	dog, ok := b.lanes[process+" watchdog"]
-	if _, more := b.lanes[model.ThreadName(process, 2)]; ok && (more || role == model.RoleRenew) {
-		return dog
-	}
-	return slices.IndexFunc(b.v.Lanes, func(l lane) bool { return l.Process == process })
 }
 
 func (b *builder) add(e *model.Event, lane int, text string) *event {
@@ -232,29 +177,14 @@ func (b *builder) event(e *model.Event) {
 			text += fmt.Sprintf(", token %d", e.Token)
 		}
 		b.add(e, b.thread(e), text)
-	case model.KindSend, model.KindExec, model.KindDeliver, model.KindLost, model.KindHit, model.KindPublish:
-		b.traffic(e)
+	case model.KindSend:
+		b.request(e)
+	case model.KindPublish:
+		b.publication(e)
+	case model.KindExec, model.KindDeliver, model.KindLost, model.KindHit:
+		b.message(e)
 	case model.KindState:
-		s := e.State
-		h := hold{Lock: e.Lock, AtNs: e.AtNs, Owner: s.Owner, Count: s.Count, ExpiresMs: s.ExpiresMs}
-		for _, who := range s.Queue {
-			h.Queue = append(h.Queue, b.name(who))
-			due, ok := s.Deadlines[who]
-			if !ok {
-				due = -1
-			}
-			if s.Deadlines != nil {
-				h.DueMs = append(h.DueMs, due)
-			}
-		}
-		v.Truth = append(v.Truth, h)
-		x := b.add(e, b.server([]string{e.Lock}), held(s))
-		if c := b.change(e.Lock); c.Started() || c.Ended() {
-			x.turn = true
-			if call := c.Call(); call != nil {
-				x.by = call.Op
-			}
-		}
+		b.state(e)
 	case model.KindExpire:
 		b.ranOut[e.AtNs] = true
 		b.add(e, b.server(nil), "key "+e.Key+" ran out")
@@ -308,6 +238,30 @@ func (b *builder) event(e *model.Event) {
 	}
 }
 
+// state adds a change of a lock.
+func (b *builder) state(e *model.Event) {
+	s := e.State
+	h := hold{Lock: e.Lock, AtNs: e.AtNs, Owner: s.Owner, Count: s.Count, ExpiresMs: s.ExpiresMs}
+	for _, who := range s.Queue {
+		h.Queue = append(h.Queue, b.name(who))
+		due, ok := s.Deadlines[who]
+		if !ok {
+			due = -1
+		}
+		if s.Deadlines != nil {
+			h.DueMs = append(h.DueMs, due)
+		}
+	}
+	b.v.Truth = append(b.v.Truth, h)
+	x := b.add(e, b.server([]string{e.Lock}), held(s))
+	if c := b.change(e.Lock); c.Started() || c.Ended() {
+		x.turn = true
+		if call := c.Call(); call != nil {
+			x.by = call.Op
+		}
+	}
+}
+
 // name returns the index of a name in the list of names. A queue is long and changes
 // often, so the view keeps a queue as indices.
 func (b *builder) name(who string) int {
@@ -343,162 +297,6 @@ func (b *builder) use(e *model.Event) {
 		}
 		b.add(e, b.thread(e), what+e.Key)
 	}
-}
-
-func (b *builder) traffic(e *model.Event) {
-	v := b.v
-	script, owners, locks := e.Script, e.Owners, e.Locks
-	if m := b.trace.Command(e.Msg); m != nil {
-		script, owners, locks = m.Script, m.Owners, m.Locks // by the effect of the command, not by its sender
-	}
-	command := e.Command
-	if says := cmp.Or(e.Says, strings.Join(e.Asked, " ")); says != "" {
-		command = Clip(says, 60)
-	}
-	name := cmp.Or(string(script), command)
-	if script != "" && command != "" && !e.Program {
-		name = string(script) + " (" + command + ")"
-	}
-	switch {
-	case e.Kind == model.KindSend:
-		b.msgs[e.Msg] = len(v.Messages)
-		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, e.Op, script), Server: b.addressed(e), Name: Clip(name, 40), Locks: locks, Op: e.Op,
-			Sent: e.AtNs, Exec: -1, Done: -1, Lost: -1, segment: e.Command == model.SegmentCommand})
-		b.add(e, v.Messages[len(v.Messages)-1].Lane, "sends "+name+about(e)).quiet = true
-		return
-	case e.Kind == model.KindPublish:
-		b.spoken[e.Channel] = e.AtNs
-		to := strings.Join(b.listeners(e.Channel), ", ")
-		b.add(e, b.hearing(e.Channel), fmt.Sprintf("publishes %q on %s, to %s", e.Text, e.Channel, cmp.Or(to, "nobody")))
-		return
-	}
-	i, known := b.msgs[e.Msg]
-	if !known {
-		if e.Dir != "push" {
-			return
-		}
-		i = len(v.Messages)
-		b.msgs[e.Msg] = i
-		sent, ok := b.spoken[e.Channel]
-		if !ok {
-			sent = e.AtNs
-		}
-		v.Messages = append(v.Messages, message{ID: e.Msg, Lane: b.client(e.Process, 0, ""), Server: b.hearing(e.Channel), Name: "wake-up", Sent: sent, Exec: sent, Done: -1, Lost: -1, Push: true})
-	}
-	m := &v.Messages[i]
-	switch e.Kind {
-	case model.KindExec:
-		if m.Exec < 0 {
-			m.Exec = e.AtNs
-		}
-		m.Reply = Clip(e.Reply, 60)
-		b.listen(e)
-		who := strings.Join(owners, ", ")
-		if who == "" {
-			who = e.Process
-		}
-		text := name + " of " + who + about(e)
-		if size := strings.Join(e.Args, " "); command == model.SegmentCommand && size != "" {
-			text = fmt.Sprintf("%s (%s) of %s", cmp.Or(string(script), command), size, who)
-		}
-		if e.Reply != "" {
-			text += " → " + e.Reply
-		}
-		b.add(e, m.Server, text).quiet = script == "" && e.Listens != model.ListensNot
-	case model.KindDeliver:
-		m.Done = e.AtNs
-		if m.Push && e.Channel == "" { // a segment that answers none
-			b.add(e, m.Lane, "hears the server")
-			return
-		}
-		if m.Push {
-			b.add(e, m.Lane, "hears the wake-up on "+e.Channel)
-			return
-		}
-		b.add(e, m.Lane, fmt.Sprintf("answer of %s: %s", m.Name, m.Reply)).quiet = true
-	case model.KindLost:
-		m.Lost, m.Dir, m.Why = e.AtNs, e.Dir, e.Why
-		if conn := b.conn(e.Msg); conn > 0 && e.Why == model.LostReset {
-			b.deafen(e.AtNs, func(c int, _ string) bool { return c == conn })
-		}
-		if e.Why == model.LostUnwanted {
-			x := b.add(e, m.Lane, fmt.Sprintf("nobody waits for the %s of %s any more", e.Dir, m.Name))
-			x.Kind, x.quiet = "late", true
-			return
-		}
-		b.add(e, m.Lane, lostText(m)+b.untilNextRenewal(m))
-	case model.KindHit:
-		m.Hit = Clip(e.Text, 80)
-		b.add(e, m.Lane, fmt.Sprintf("fault met the %s of %s: %s", e.Dir, m.Name, e.Text))
-	}
-}
-
-// untilNextRenewal says when the renewal after a lost one is sent, as a clause; "" for other messages.
-// A client that waits for an answer sends none meanwhile, which no event shows.
-func (b *builder) untilNextRenewal(m *message) string {
-	lost := b.trace.Command(m.ID)
-	if lost == nil || lost.Call != nil || lost.Script != model.RoleRenew {
-		return ""
-	}
-	after, _ := slices.BinarySearchFunc(b.trace.Commands, lost.AtNs+1, func(c *trace.Command, t int64) int { return cmp.Compare(c.AtNs, t) })
-	for _, c := range b.trace.Commands[after:] {
-		// Once the hold is gone, a renewal on a stream is about no lock, and is known by its words.
-		same := slices.Equal(c.Locks, lost.Locks) && slices.Equal(c.Threads, lost.Threads) || len(c.Asked) > 0 && slices.Equal(c.Asked, lost.Asked)
-		if c.Call == nil && c.Script == model.RoleRenew && c.Process == lost.Process && same {
-			return "; the next is sent at " + at(c.AtNs)
-		}
-	}
-	return "; no other is sent after it"
-}
-
-func lostText(m *message) string {
-	what := "the " + m.Dir + " of " + m.Name
-	if m.Push {
-		what = "a wake-up"
-	}
-	return fmt.Sprintf("LOST: %s (%s)", what, m.Why)
-}
-
-// listen updates the subscriptions of connections to channels after the server executed a
-// command.
-func (b *builder) listen(e *model.Event) {
-	if e.Listens == model.ListensNot {
-		return
-	}
-	for _, ch := range e.Channels {
-		if b.hears[ch] == nil {
-			b.hears[ch] = map[int]string{}
-		}
-		if e.Listens == model.ListenStart {
-			b.hears[ch][b.conn(e.Msg)] = e.Process
-		} else {
-			delete(b.hears[ch], b.conn(e.Msg))
-		}
-		b.v.Subs = append(b.v.Subs, audience{Channel: ch, AtNs: e.AtNs, Who: b.listeners(ch)})
-	}
-}
-
-// deafen ends the subscriptions of the connections for which gone reports true.
-func (b *builder) deafen(at int64, gone func(conn int, process string) bool) {
-	for _, ch := range slices.Sorted(maps.Keys(b.hears)) {
-		before := len(b.hears[ch])
-		maps.DeleteFunc(b.hears[ch], gone)
-		if len(b.hears[ch]) < before {
-			b.v.Subs = append(b.v.Subs, audience{Channel: ch, AtNs: at, Who: b.listeners(ch)})
-		}
-	}
-}
-
-// listeners returns the names of the processes that are subscribed to a channel now.
-func (b *builder) listeners(channel string) []string {
-	return slices.Compact(slices.Sorted(maps.Values(b.hears[channel])))
-}
-
-func about(e *model.Event) string {
-	if e.Script == "" && e.Listens != model.ListensNot {
-		return " " + strings.Join(e.Channels, " ")
-	}
-	return ""
 }
 
 func terms(e *model.Event) string {
@@ -640,103 +438,4 @@ func (b *builder) addCounted(x *finding) {
 			x.throughNs = max(x.throughNs, m.Exec)
 		}
 	}
-}
-
-// place returns the index of the line at which the list shows a finding. Among the lines
-// at the finding's instant, place prefers the return of a call that the finding names,
-// then the want that was not met, then a change of the lock, then the last line. If there
-// is no line at that instant, place returns the last line before it.
-func (v *view) place(f finding) int {
-	end, _ := slices.BinarySearchFunc(v.Events, f.AtNs+1, func(e event, t int64) int { return cmp.Compare(e.AtNs, t) })
-	best, rank := end-1, 0
-	for i := end - 1; i >= 0 && v.Events[i].AtNs == f.AtNs; i-- {
-		e, r := &v.Events[i], 0
-		switch {
-		case e.Kind == string(model.KindReturn) && slices.Contains(f.Ops, e.Op):
-			r = 3
-		case e.check != nil && e.check == f.check:
-			r = 2
-		case e.Kind == string(model.KindState):
-			r = 1
-		}
-		if r > rank {
-			best, rank = i, r
-		}
-	}
-	return best
-}
-
-// placeAll places the findings. A finding that was cut away has no line.
-func (v *view) placeAll() {
-	for i := range v.Findings {
-		f := &v.Findings[i]
-		f.Event = v.place(*f)
-		for _, g := range v.Cuts {
-			if g.FromNs < f.AtNs && f.AtNs < g.ToNs {
-				f.Event = -1
-			}
-		}
-	}
-}
-
-// cut keeps as many lines around the findings as a browser can show.
-func (v *view) cut() {
-	of := map[string]int{}
-	all := len(v.Findings)
-	v.Findings = slices.DeleteFunc(v.Findings, func(f finding) bool {
-		of[f.Judge]++
-		return of[f.Judge] > findingsMost
-	})
-	v.More = all - len(v.Findings)
-	v.Overlaps = v.Overlaps[:min(len(v.Overlaps), overlapsMost)]
-	if len(v.Events) <= eventsMost {
-		return
-	}
-	// The lines before a finding explain most of it.
-	around := []int{0}
-	for _, f := range v.Findings[:min(len(v.Findings), 8)] {
-		if f.Event >= 0 {
-			around = append(around, f.Event)
-		}
-	}
-	keep := make([]bool, len(v.Events))
-	each := eventsMost / len(around)
-	for _, i := range around {
-		for j := max(0, i-each*3/4); j < min(len(v.Events), i+each/4); j++ {
-			keep[j] = true
-		}
-	}
-	var events []event
-	last := int64(math.MinInt64)
-	left := 0
-	for i, e := range v.Events {
-		if !keep[i] {
-			left++
-			continue
-		}
-		if left > 0 {
-			v.Cuts = append(v.Cuts, gap{FromNs: max(last, v.FromNs), ToNs: e.AtNs, Events: left})
-			v.Left += left
-			left = 0
-		}
-		last = e.AtNs
-		events = append(events, e)
-	}
-	if left > 0 {
-		v.Cuts = append(v.Cuts, gap{FromNs: last, ToNs: v.EndNs + 1, Events: left})
-		v.Left += left
-	}
-	v.Events = events
-	hidden := func(from, to int64) bool {
-		return slices.ContainsFunc(v.Cuts, func(g gap) bool { return g.FromNs < from && to < g.ToNs })
-	}
-	v.Ops = slices.DeleteFunc(v.Ops, func(o bar) bool { return hidden(o.FromNs, o.ToNs) })
-	v.Beliefs = slices.DeleteFunc(v.Beliefs, func(x band) bool { return hidden(x.FromNs, x.ToNs) })
-	v.Overlaps = slices.DeleteFunc(v.Overlaps, func(x overlap) bool { return hidden(x.FromNs, x.ToNs) })
-	v.Truth = slices.DeleteFunc(v.Truth, func(x hold) bool { return hidden(x.AtNs, x.ToNs) })
-	v.Uses = slices.DeleteFunc(v.Uses, func(x use) bool { return hidden(x.FromNs, x.ToNs) })
-	v.Messages = slices.DeleteFunc(v.Messages, func(m message) bool { return hidden(m.Sent, max(m.Sent, m.Exec, m.Done, m.Lost)) })
-	v.Subs = slices.DeleteFunc(v.Subs, func(x audience) bool { return hidden(x.AtNs, x.AtNs) })
-	v.Faults = slices.DeleteFunc(v.Faults, func(x fault) bool { return hidden(x.FromNs, x.ToNs) })
-	v.placeAll()
 }

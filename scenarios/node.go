@@ -68,7 +68,7 @@ func (l *loader) document(text []byte) *yaml.Node {
 	case second != nil:
 		l.fail(second, "a second YAML document; one scenario a file")
 	default:
-		l.plain(first.Content[0])
+		l.refuseMarks(first.Content[0])
 		if len(l.errs) == 0 {
 			return first.Content[0]
 		}
@@ -119,7 +119,7 @@ func syntaxErrorAt(text []byte) (line, column int) {
 	return i + 1, len(lines[i]) - len(bytes.TrimLeft(lines[i], " \t")) + 1
 }
 
-func (l *loader) plain(n *yaml.Node) {
+func (l *loader) refuseMarks(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
 		l.fail(n, "the alias *%s: write the value out; a scenario has no anchors and aliases", clip(n.Value))
@@ -148,7 +148,7 @@ func (l *loader) plain(n *yaml.Node) {
 		}
 	}
 	for _, child := range n.Content {
-		l.plain(child)
+		l.refuseMarks(child)
 	}
 }
 

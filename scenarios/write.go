@@ -128,7 +128,7 @@ func (w *writer) steps(indent string, steps []Step) {
 		w.line("%s- %s:", indent, s.Kind)
 		fields := []string{"times", count(s.Times), "until", lengthOf(s.Until)}
 		if s.Kind == StepWithLock {
-			fields = []string{"name", atom(s.Name), "lease", lengthOf(s.Lease), "wait", lengthOf(s.Wait), "unlock", when(s.UnlockAlways, "always")}
+			fields = []string{"name", atom(s.Name), "lease", lengthOf(s.Lease), "wait", lengthOf(s.Wait), "unlock", textIf(s.UnlockAlways, "always")}
 		}
 		for i := 0; i < len(fields); i += 2 {
 			if fields[i+1] != "" {
@@ -155,7 +155,7 @@ func (s Step) write() string {
 	case StepLock:
 		value = flow("name", atom(s.Name), "lease", lengthOf(s.Lease), "interruptible", boolOf(s.Interruptible), "want", wanted(s.Want), "reply", s.Reply)
 	case StepTryLock:
-		value = flow("name", atom(s.Name), "wait", lengthOf(s.Wait), "lease", lengthOf(s.Lease), "unit", when(s.UnitSeconds, "seconds"),
+		value = flow("name", atom(s.Name), "wait", lengthOf(s.Wait), "lease", lengthOf(s.Lease), "unit", textIf(s.UnitSeconds, "seconds"),
 			"want", wanted(s.Want), "reply", s.Reply)
 	case StepUnlock, StepForceUnlock:
 		value = flow("name", atom(s.Name), "want", wanted(s.Want), "reply", s.Reply)
@@ -201,7 +201,7 @@ func (p Process) write() string {
 		client = flow("response_timeout", lengthOf(o.ResponseTimeout), "retry_attempts", number(o.RetryAttempts),
 			"pool_size", number(o.PoolSize), "fair_wait", lengthOf(o.FairWait))
 	}
-	return flow("threads", fmt.Sprint(p.Threads), "lock_objects", when(p.PerCall, "per_call"), "wall_clock", clock, "client", client)
+	return flow("threads", fmt.Sprint(p.Threads), "lock_objects", textIf(p.PerCall, "per_call"), "wall_clock", clock, "client", client)
 }
 
 func (f Fault) write() string {
@@ -218,7 +218,7 @@ func (f Fault) write() string {
 	case model.FaultKey:
 		return flow("at", at, "key", atom(f.Key), "do", f.KeyDo, "servers", servers)
 	case model.FaultServer:
-		return flow("at", at, "server", string(f.Server), "slot_of", atom(f.Key), "keep_data", when(f.KeepData, "true"), "lose_last", count(f.LoseLast), "for", nonzero(f.For), "step", nonzero(f.Step), "servers", servers)
+		return flow("at", at, "server", string(f.Server), "slot_of", atom(f.Key), "keep_data", textIf(f.KeepData, "true"), "lose_last", count(f.LoseLast), "for", nonzero(f.For), "step", nonzero(f.Step), "servers", servers)
 	case model.FaultRule:
 		w := f.When
 		return flow("when", flow("process", w.Process, "direction", w.Direction, "command", atom(w.Command), "script", string(w.Script),
@@ -249,7 +249,7 @@ func (e Expectation) write() string {
 	if len(e.Reach) > 0 {
 		reach = list(e.Reach)
 	}
-	return flow(string(e.Class), judges, "reach", reach, "in", when(e.Some, "some"))
+	return flow(string(e.Class), judges, "reach", reach, "in", textIf(e.Some, "some"))
 }
 
 // flow returns a mapping in braces. fields alternates between names and values. A field
@@ -340,7 +340,7 @@ func boolOf(b *bool) string {
 	return strconv.FormatBool(*b)
 }
 
-func when(is bool, text string) string {
+func textIf(is bool, text string) string {
 	if is {
 		return text
 	}

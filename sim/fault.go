@@ -48,7 +48,7 @@ func (w *World) plan(faults []model.FaultSpec) {
 		w.faultsDue++
 		w.sched.add(int64(f.At), classFault, func() {
 			w.moved = w.now()
-			w.record(&model.Event{Kind: model.KindFault, Fault: n, Process: first(f.Processes), Text: w.describe(f)})
+			w.record(&model.Event{Kind: model.KindFault, Fault: n, Process: onlyName(f.Processes), Text: w.describe(f)})
 			w.strike(f)
 			if f.For == 0 {
 				w.faultsDue--
@@ -57,13 +57,13 @@ func (w *World) plan(faults []model.FaultSpec) {
 			w.sched.add(w.now()+int64(f.For), classFault, func() {
 				w.faultsDue--
 				w.moved = w.now()
-				w.record(&model.Event{Kind: model.KindFaultEnd, Fault: n, Process: first(f.Processes), Text: f.String()})
+				w.record(&model.Event{Kind: model.KindFaultEnd, Fault: n, Process: onlyName(f.Processes), Text: f.String()})
 			})
 		})
 	}
 }
 
-func first(names []string) string {
+func onlyName(names []string) string {
 	if len(names) == 1 {
 		return names[0]
 	}

@@ -128,7 +128,7 @@ func (n *node) send(by *Way, arrive func(nowNs int64, out *Effects)) {
 
 // sendTo sends a message to another node.
 func (n *node) sendTo(to *node, by *Way, message any) {
-	if n.apart(to) {
+	if n.isolatedFrom(to) {
 		return
 	}
 	length := n.w.between(by.Min, by.Max, by.Stream)
@@ -138,7 +138,7 @@ func (n *node) sendTo(to *node, by *Way, message any) {
 // receive takes a message of another node, once the node does not stall.
 func (n *node) receive(from *node, message any) {
 	switch w := n.w; {
-	case n.apart(from):
+	case n.isolatedFrom(from):
 	case n.stallTill > w.now():
 		w.sched.add(n.stallTill, ClassDelivery, func() { n.receive(from, message) })
 	default:
@@ -146,8 +146,8 @@ func (n *node) receive(from *node, message any) {
 	}
 }
 
-// apart reports whether no message passes between two nodes.
-func (n *node) apart(other *node) bool { return n.apartTill[other.index] > n.w.now() }
+// isolatedFrom reports whether no message passes between two nodes.
+func (n *node) isolatedFrom(other *node) bool { return n.apartTill[other.index] > n.w.now() }
 
 // isolate separates the nodes that a fault names from all others. A fault that names every node
 // separates each from each.

@@ -314,7 +314,7 @@ func (w *World) granted(t *Thread, op int, lock string, invoked int) {
 			sent = sent || e.Kind == model.KindSend && e.Op == op
 			own = own || e.Kind == model.KindState && e.Lock == lock && e.State.Owner == t.name
 		}
-		if !own && model.ProcessOf(held.Owner) == t.p.cfg.Name && (!sent && m != nil && m.author.in != nil && held.Owner == m.author.Thread || sent && w.left(t.p, lock, op)) {
+		if !own && model.ProcessOf(held.Owner) == t.p.cfg.Name && (!sent && m != nil && m.author.in != nil && held.Owner == m.author.Thread || sent && w.isUntold(t.p, lock, op)) {
 			w.give(t, lock)
 			return
 		}
@@ -330,9 +330,9 @@ func (w *World) granted(t *Thread, op int, lock string, invoked int) {
 	}
 }
 
-// left reports whether the owner of the present hold of a lock, a thread of p, was never told of it, and waits for no answer. If a
+// isUntold reports whether the owner of the present hold of a lock, a thread of p, was never told of it, and waits for no answer. If a
 // request wrote its value, the call of that number may have found it only with a request that has the value, too.
-func (w *World) left(p *Process, lock string, op int) bool {
+func (w *World) isUntold(p *Process, lock string, op int) bool {
 	held, waits := w.held[lock], map[int]bool{}
 	told, knows := false, w.owners.writers[held.Value] == ""
 	for _, e := range w.rec.Events {

@@ -50,9 +50,9 @@ func (w *World) unwatch(x *watch) {
 	}
 }
 
-// tell records which threads have learned of the end of a hold, in an order that is the same in
+// recordTold records which threads have learned of the end of a hold, in an order that is the same in
 // each run.
-func (w *World) tell(closed []*watch) {
+func (w *World) recordTold(closed []*watch) {
 	slices.SortStableFunc(closed, func(a, b *watch) int {
 		return cmp.Or(cmp.Compare(a.t.p.index, b.t.p.index), cmp.Compare(a.t.number, b.t.number), cmp.Compare(a.lock, b.lock))
 	})

@@ -153,7 +153,7 @@ func (w *walk) renewalGaps() {
 		if !known {
 			order = append(order, k)
 		}
-		if !apart(sent, m) && slices.ContainsFunc(sent, func(other *index.Command) bool { return nameOf(other) == nameOf(m) }) {
+		if !leavesForOther(sent, m) && slices.ContainsFunc(sent, func(other *index.Command) bool { return nameOf(other) == nameOf(m) }) {
 			end(k)
 		}
 		open[k] = append(open[k], m)
@@ -163,8 +163,8 @@ func (w *walk) renewalGaps() {
 	}
 }
 
-// apart reports whether a command leaves for another server while the first of these is on its way.
-func apart(sent []*index.Command, m *index.Command) bool {
+// leavesForOther reports whether a command leaves for another server while the first of these is on its way.
+func leavesForOther(sent []*index.Command, m *index.Command) bool {
 	return len(sent) > 0 && m.Conn != sent[0].Conn && arrival(sent[0]) < index.Never && m.AtNs < arrival(sent[0])
 }
 

@@ -405,15 +405,15 @@ func (d *drawer) certain() bool {
 			return true
 		})
 	}
-	return len(d.classes) == 0 && !d.late() && !slices.ContainsFunc(d.sc.Threads, func(t scenarios.Script) bool { return !plain(t.Steps, 0) })
+	return len(d.classes) == 0 && !d.answersLate() && !slices.ContainsFunc(d.sc.Threads, func(t scenarios.Script) bool { return !plain(t.Steps, 0) })
 }
 
 // timing returns the timing of the lock in the world that is drawn.
 func (d *drawer) timing() model.Timing { return d.lock.Timing(d.sc.Watchdog) }
 
-// late reports whether an answer may take longer than a client waits for it, without
+// answersLate reports whether an answer may take longer than a client waits for it, without
 // any fault.
-func (d *drawer) late() bool {
+func (d *drawer) answersLate() bool {
 	longest := 2 * (d.sc.Latency.Max + d.sc.Server.Lag.Max)
 	return slices.ContainsFunc(d.sc.Processes, func(p scenarios.Process) bool {
 		if t := p.ClientOptions.ResponseTimeout; t != nil {

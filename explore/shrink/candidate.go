@@ -127,13 +127,13 @@ func (s *shrinker) shows(c *candidate) bool {
 		return false
 	}
 	var ok bool
-	c.finding, ok = s.same(c.verdict)
+	c.finding, ok = s.sameFinding(c.verdict)
 	return ok
 }
 
-// same looks in a run for a finding of the same judge and class, at the same kind of
+// sameFinding looks in a run for a finding of the same judge and class, at the same kind of
 // operation, for the same cause.
-func (s *shrinker) same(v play.Verdict) (judges.Finding, bool) {
+func (s *shrinker) sameFinding(v play.Verdict) (judges.Finding, bool) {
 	f := s.from.Finding
 	var n *known.Namer
 	for _, g := range v.Findings {

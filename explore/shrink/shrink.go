@@ -83,12 +83,12 @@ func (s *shrinker) limit() {
 	of := s.host
 	h := *of
 	h.MostSteps = mostSteps(s.from.Verdict.Played.Steps)
-	h.Stop = func() bool { return of.Stopped() || s.over() }
+	h.Stop = func() bool { return of.Stopped() || s.outOfTime() }
 	s.host = &h
 }
 
-// over reports whether the time for shrinking is over.
-func (s *shrinker) over() bool { return s.expired != nil && s.expired() }
+// outOfTime reports whether the time for shrinking is over.
+func (s *shrinker) outOfTime() bool { return s.expired != nil && s.expired() }
 
 // mostSteps bounds the steps of the runs that are played to make a failure small, whose own run has so
 // many. A run that is four times as long is not smaller for its reader, whatever its scenario.
@@ -145,7 +145,7 @@ func (s *shrinker) shrink() (failure.Failure, Phases) {
 		}
 	}
 	small := failure.Failure{Verdict: s.best.verdict, Finding: s.best.finding, Seeded: s.best.decisions == nil}
-	if !s.over() {
+	if !s.outOfTime() {
 		small = s.finish()
 	}
 	s.describe(first)

@@ -56,12 +56,12 @@ func (w *Worker) Run(ctx context.Context) error {
 	defer w.families.Close()
 	defer func() {
 		w.told.Lock, w.told.Ended = "", true
-		w.tell("")
+		w.sendSign("")
 	}()
 	if w.Beat == 0 {
 		w.Beat = Beat
 	}
-	w.tell("")
+	w.sendSign("")
 	for ctx.Err() == nil {
 		waiting, end := context.WithTimeout(ctx, w.Beat)
 		taken, err := w.Queue.Take(waiting)
@@ -81,7 +81,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			w.trouble(err)
 			w.pause(ctx)
 		}
-		w.tell("")
+		w.sendSign("")
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (w *Worker) work(ctx context.Context, taken Taken) error {
 	if old, err := w.Queue.Kept(ctx, name); err == nil && old != nil {
 		if _, err := readResult(t, old); err == nil { // another worker was faster
 			w.trouble(taken.Done())
-			w.tell(name)
+			w.sendSign(name)
 			return nil
 		}
 	}
@@ -138,7 +138,7 @@ func (w *Worker) work(ctx context.Context, taken Taken) error {
 			if err := taken.Working(); err != nil && ctx.Err() == nil {
 				w.trouble(err)
 			}
-			w.tell("")
+			w.sendSign("")
 		case err := <-played:
 			w.told.Runs = before + len(runs)
 			var bad *explore.BadRunError
@@ -172,7 +172,7 @@ func (w *Worker) keep(ctx context.Context, t Task, runs []explore.Run, taken Tak
 		if ctx.Err() == nil {
 			w.trouble(err)
 			w.told.Trouble = err.Error()
-			w.tell("")
+			w.sendSign("")
 			w.pause(ctx)
 		}
 		_ = taken.Return() // without it the task comes again a little later
@@ -180,7 +180,7 @@ func (w *Worker) keep(ctx context.Context, t Task, runs []explore.Run, taken Tak
 	}
 	w.told.Trouble = ""
 	w.trouble(taken.Done())
-	w.tell(t.Name())
+	w.sendSign(t.Name())
 	return nil
 }
 
@@ -198,8 +198,8 @@ func (w *Worker) pause(ctx context.Context) {
 	}
 }
 
-// tell sends a sign of life. kept is the name of a task whose result was kept, or "".
-func (w *Worker) tell(kept string) {
+// sendSign sends a sign of life. kept is the name of a task whose result was kept, or "".
+func (w *Worker) sendSign(kept string) {
 	told := w.told
 	told.Kept = kept
 	text, err := json.Marshal(told)

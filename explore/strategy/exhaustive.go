@@ -164,7 +164,7 @@ func (s *Search) Orders() *sim.Orders {
 	return &sim.Orders{Lose: s.LoseOne, Late: s.Late, NearReplicas: s.NearReplicas}
 }
 
-func (s *Search) how() string {
+func (s *Search) lossWords() string {
 	switch {
 	case len(s.Late) == 0:
 		return "lost"
@@ -181,7 +181,7 @@ func (s *Search) Run(h *sim.Host, each func(n int, v play.Verdict) bool) Coverag
 	if t.maxSteps == 0 {
 		t.maxSteps = 5000
 	}
-	cov := Coverage{How: s.how(), NearReplicas: s.NearReplicas && s.Scenario.Server.Replicas > 0}
+	cov := Coverage{How: s.lossWords(), NearReplicas: s.NearReplicas && s.Scenario.Server.Replicas > 0}
 	for runs := 1; ; runs++ {
 		t.begin()
 		p := play.PlayIn(h, s.Scenario, s.Lock, t, s.Orders())
@@ -449,7 +449,7 @@ func reverse(burst []*node, before [][]bool, i, j int) {
 
 // conflict reports whether the order of two steps can make a difference.
 func conflict(a, b sim.Effect) bool {
-	return told(a, b) || told(b, a) || touch(a, b)
+	return observable(a, b) || observable(b, a) || touch(a, b)
 }
 
 // touch reports whether one of two steps wrote an object that the other read or wrote.
@@ -457,8 +457,8 @@ func touch(a, b sim.Effect) bool {
 	return meets(a.Writes, b.Writes) || meets(a.Writes, b.Reads) || meets(b.Writes, a.Reads)
 }
 
-// told reports whether a judge could tell that b came after a.
-func told(a, b sim.Effect) bool {
+// observable reports whether a judge could tell that b came after a.
+func observable(a, b sim.Effect) bool {
 	return a.Returns && b.Calls
 }
 

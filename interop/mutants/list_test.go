@@ -138,7 +138,7 @@ func TestEachMutantBreaksARule(t *testing.T) {
 			t.Errorf("two rules say %q", r.says)
 		}
 		said[r.says] = true
-		has, err := on("the rule", r.releases)
+		has, err := releasesNamed("the rule", r.releases)
 		if err != nil {
 			t.Errorf("%q: %v", r.says, err)
 		}
@@ -149,7 +149,7 @@ func TestEachMutantBreaksARule(t *testing.T) {
 				t.Errorf("%q: no mutant is called %s", r.says, id)
 				continue
 			}
-			breaks, err := mutants[i].on()
+			breaks, err := mutants[i].brokenReleases()
 			if err != nil {
 				t.Error(err)
 			}
@@ -244,17 +244,17 @@ func TestTheVerdictOnARule(t *testing.T) {
 
 func TestEachMutantNamesReleases(t *testing.T) {
 	for _, m := range mutants {
-		if _, err := m.on(); err != nil {
+		if _, err := m.brokenReleases(); err != nil {
 			t.Error(err)
 		}
 	}
 	for releases, want := range map[string]int{"all": 6, "3.4.2 to 3.12.4": 3, "3.21.3 on": 3, "3.43.0, 4.7.0": 2, "4.7.0": 1} {
-		if got, err := (mutant{releases: releases}).on(); err != nil || len(got) != want {
+		if got, err := (mutant{releases: releases}).brokenReleases(); err != nil || len(got) != want {
 			t.Errorf("releases %q: %v, %v; want %d", releases, got, err, want)
 		}
 	}
 	for _, wrong := range []string{"4.7.1", "3.12.4 to 3.4.2", "5 on"} {
-		if got, err := (mutant{releases: wrong}).on(); err == nil {
+		if got, err := (mutant{releases: wrong}).brokenReleases(); err == nil {
 			t.Errorf("releases %q are taken for %v", wrong, got)
 		}
 	}

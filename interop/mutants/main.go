@@ -57,11 +57,11 @@ var comparisons = []comparison{
 // limit is the time that one comparison may take. A mutant that hangs fails at it.
 const limit = 6 * time.Minute
 
-// on returns the releases on which the mutant breaks its rule, oldest first.
-func (m mutant) on() ([]string, error) { return on("mutant "+m.id, m.releases) }
+// brokenReleases returns the releases on which the mutant breaks its rule, oldest first.
+func (m mutant) brokenReleases() ([]string, error) { return releasesNamed("mutant "+m.id, m.releases) }
 
-// on returns the releases that a list or a range names, oldest first. An error begins with whose.
-func on(whose, releases string) ([]string, error) {
+// releasesNamed returns the releases that a list or a range names, oldest first. An error begins with whose.
+func releasesNamed(whose, releases string) ([]string, error) {
 	var all []string
 	for _, rel := range redisson.Releases {
 		all = append(all, rel.Version)
@@ -169,7 +169,7 @@ func (p *player) play(m mutant, result played) (played, error) {
 	if result.Mutant, err = m.digest(p.root); err != nil {
 		return result, err
 	}
-	releases, err := m.on()
+	releases, err := m.brokenReleases()
 	if err != nil {
 		return result, err
 	}

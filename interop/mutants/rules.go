@@ -144,14 +144,14 @@ type verdict struct {
 // verdict judges a rule by the results. A release is proved if every mutant that breaks the rule
 // there is caught there.
 func (r rule) verdict(all outcomes) (v verdict, err error) {
-	releases, err := on("the rule", r.releases)
+	releases, err := releasesNamed("the rule", r.releases)
 	if err != nil {
 		return v, err
 	}
 	for _, release := range releases {
 		broken, passed, unplayed := r.seen != "", false, false
 		for _, m := range mutants {
-			has, err := m.on()
+			has, err := m.brokenReleases()
 			if err != nil {
 				return v, err
 			}

@@ -27,10 +27,8 @@ const NodeTimeout = 2 * time.Second
 // Cluster is a Redis Cluster of three masters with a replica each. The nodes notice that a master
 // is dead, and promote its replica.
 type Cluster struct {
-	Nodes []*Node // the first three are the masters at the start
-
-	ids      []string // of the nodes
-	min, max time.Duration
+	servers          // the first three are the masters at the start
+	ids     []string // of the nodes
 }
 
 // StartCluster starts a cluster of three masters and three replicas, and waits until each node has
@@ -101,26 +99,6 @@ func (c *Cluster) start(ctx context.Context, o Options) error {
 		}
 	}
 	return c.Ready(ctx)
-}
-
-// Stop ends all servers.
-func (c *Cluster) Stop() {
-	for _, n := range c.Nodes {
-		n.Stop()
-	}
-}
-
-// Lag delays each write on its way to a replica, and each acknowledgement on its way back, as
-// Replicas.Lag does.
-func (c *Cluster) Lag(least, most time.Duration) {
-	c.min, c.max = least, most
-	c.lag(least, most)
-}
-
-func (c *Cluster) lag(least, most time.Duration) {
-	for _, n := range c.Nodes {
-		n.front.lag(least, most)
-	}
 }
 
 // member is a line of CLUSTER NODES.

@@ -11,13 +11,38 @@ import (
 	"time"
 )
 
-// Replicas is a master with replicas.
-type Replicas struct {
-	// Nodes are all servers. The first one is the first master.
-	Nodes []*Node
-
-	master   int
+// servers are the servers of a group.
+type servers struct {
+	Nodes    []*Node
 	min, max time.Duration // the lag
+}
+
+// Stop ends all servers.
+func (s *servers) Stop() {
+	for _, n := range s.Nodes {
+		n.Stop()
+	}
+}
+
+// Lag delays each write on its way to a replica, and each acknowledgement on its way back. The
+// delay is drawn between the two for each piece of bytes. It lasts until the next call. A replica
+// that connects anew gets the data without the delay, because its handshake would take the delay
+// several times.
+func (s *servers) Lag(least, most time.Duration) {
+	s.min, s.max = least, most
+	s.lag(least, most)
+}
+
+func (s *servers) lag(least, most time.Duration) {
+	for _, n := range s.Nodes {
+		n.front.lag(least, most)
+	}
+}
+
+// Replicas is a master with replicas. The first server is the first master.
+type Replicas struct {
+	servers
+	master int
 }
 
 // replicaArgs returns the arguments by which a server announces the address of its front, and
@@ -67,28 +92,6 @@ func (r *Replicas) follow(ctx context.Context, n *Node) error {
 
 // Master is the server that takes writes.
 func (r *Replicas) Master() *Node { return r.Nodes[r.master] }
-
-// Stop ends all servers.
-func (r *Replicas) Stop() {
-	for _, n := range r.Nodes {
-		n.Stop()
-	}
-}
-
-// Lag delays each write on its way to a replica, and each acknowledgement on its way back. The
-// delay is drawn between the two for each piece of bytes. It lasts until the next call. A replica
-// that connects anew gets the data without the delay, because its handshake would take the delay
-// several times.
-func (r *Replicas) Lag(least, most time.Duration) {
-	r.min, r.max = least, most
-	r.lag(least, most)
-}
-
-func (r *Replicas) lag(least, most time.Duration) {
-	for _, n := range r.Nodes {
-		n.front.lag(least, most)
-	}
-}
 
 // Ready waits until every replica has all data of the master. Meanwhile there is no lag.
 func (r *Replicas) Ready(ctx context.Context) error {

@@ -195,7 +195,7 @@ func (h *holds) renewed(lock string, o lockimpl.Owner, asked time.Time, lease ti
 func (h *holds) unlocked(lock string, o lockimpl.Owner, answer UnlockAnswer, asked time.Time, lease time.Duration) {
 	switch answer {
 	case AnswerReleased:
-		h.over(lock, o, context.Canceled)
+		h.endOne(lock, o, context.Canceled)
 	case AnswerStillHeld:
 		h.renewed(lock, o, asked, lease)
 	case AnswerNotHeld:
@@ -204,9 +204,9 @@ func (h *holds) unlocked(lock string, o lockimpl.Owner, answer UnlockAnswer, ask
 	}
 }
 
-func (h *holds) lost(lock string, o lockimpl.Owner) { h.over(lock, o, lockimpl.ErrHoldLost) }
+func (h *holds) lost(lock string, o lockimpl.Owner) { h.endOne(lock, o, lockimpl.ErrHoldLost) }
 
-func (h *holds) over(lock string, o lockimpl.Owner, cause error) {
+func (h *holds) endOne(lock string, o lockimpl.Owner, cause error) {
 	h.end(cause, func(k holdKey) bool { return k == holdKey{lock, o} })
 }
 

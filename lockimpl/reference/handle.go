@@ -118,7 +118,7 @@ func (h *Hold) Release(ctx context.Context) error {
 	if h.unlock == nil {
 		h.unlock, before = h.l.request(h.l.scripts.unlock, h.held.owner, ChannelName(h.l.name), c.holds.releasing(h.held.key)), nil
 	}
-	h.unlock.again()
+	h.unlock.startOver()
 	_, err := h.l.unlock(ctx, doing, h.unlock, lockimpl.ErrReleased, before)
 	switch {
 	case err == nil:

@@ -58,7 +58,7 @@ func (h *holds) granted(key holdKey, o owner, lease time.Duration, got answer, a
 	defer h.unlockAndTell()
 	held := h.open[key]
 	if held != nil && held.token != got.token {
-		h.over(held, lockimpl.ErrHoldLost) // the old hold was lost without notice, and this is a new one
+		h.forget(held, lockimpl.ErrHoldLost) // the old hold was lost without notice, and this is a new one
 		held = nil
 	}
 	if held == nil {
@@ -145,7 +145,7 @@ func (h *holds) lost(held *hold) {
 	h.mu.Lock()
 	defer h.unlockAndTell()
 	if h.open[held.key] == held {
-		h.over(held, lockimpl.ErrHoldLost)
+		h.forget(held, lockimpl.ErrHoldLost)
 	}
 }
 
@@ -156,10 +156,10 @@ func (h *holds) expired(held *hold) {
 	if h.open[held.key] != held || time.Now().Before(held.until) {
 		return // given up, or renewed while the alarm went off
 	}
-	h.tell(held, lockimpl.ErrHoldLost)
+	h.endHold(held, lockimpl.ErrHoldLost)
 }
 
-func (h *holds) tell(held *hold, cause error) {
+func (h *holds) endHold(held *hold, cause error) {
 	if held.ctx.Err() == nil {
 		e := lockimpl.HoldEnded{Lock: held.key.lock, Outcome: lockimpl.EndOf(cause), Held: time.Since(held.since)}
 		if e.Outcome == lockimpl.HoldLost {
@@ -180,14 +180,14 @@ func (h *holds) unlockAndTell() {
 	}
 }
 
-// over forgets a hold. The caller holds holds.mu.
-func (h *holds) over(held *hold, cause error) {
+// forget forgets a hold. The caller holds holds.mu.
+func (h *holds) forget(held *hold, cause error) {
 	delete(h.open, held.key)
 	held.alarm.Stop()
 	if held.stop != nil {
 		held.stop()
 	}
-	h.tell(held, cause)
+	h.endHold(held, cause)
 }
 
 // releasing returns the server's millisecond until which the remaining levels need the hold once
@@ -220,7 +220,7 @@ func (h *holds) released(key holdKey, all bool, cause error) (believed bool) {
 	believed = time.Now().Before(held.until)
 	held.levels = held.levels[:len(held.levels)-1]
 	if all || len(held.levels) == 0 {
-		h.over(held, cause)
+		h.forget(held, cause)
 		return believed
 	}
 	h.renewals(held)
@@ -251,7 +251,7 @@ func (h *holds) all(cause error, of func(*hold) bool) {
 		return cmp.Or(strings.Compare(a.key.lock, b.key.lock), strings.Compare(a.key.owner, b.key.owner))
 	})
 	for _, held := range ends {
-		h.over(held, cause)
+		h.forget(held, cause)
 	}
 }
 

@@ -94,7 +94,7 @@ func (l *Lock) acquire(ctx context.Context, doing string, o owner, lease, wait t
 	defer func() { a.ended(ctx, begun, held, err) }()
 	var w *waiter
 	for failed := 0; ; {
-		if err := l.c.over(ctx); err != nil {
+		if err := l.c.reasonToStop(ctx); err != nil {
 			return a.giveUp(ctx, doing, err, nil)
 		}
 		asked := time.Now()
@@ -252,7 +252,7 @@ func (a *acquisition) unfinished(doing string, why, failed error) error {
 // is no longer renewed.
 func (l *Lock) Unlock(ctx context.Context, o lockimpl.Owner) (lockimpl.Release, error) {
 	doing := l.doing("unlock", o)
-	if err := l.c.over(ctx); err != nil {
+	if err := l.c.reasonToStop(ctx); err != nil {
 		return 0, fmt.Errorf("%s: %w", doing, err)
 	}
 	owner := l.c.owner(o)
@@ -289,7 +289,7 @@ func (l *Lock) unlock(ctx context.Context, doing string, r *request, cause error
 // of it with its next renewal or unlock, and a holder of this client with the answer.
 func (l *Lock) ForceUnlock(ctx context.Context) (bool, error) {
 	doing := fmt.Sprintf("force unlock %q", l.name)
-	if err := l.c.over(ctx); err != nil {
+	if err := l.c.reasonToStop(ctx); err != nil {
 		return false, fmt.Errorf("%s: %w", doing, err)
 	}
 	// Each forced unlock has an owner of its own, so that none makes another outdated.

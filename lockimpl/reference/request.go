@@ -192,8 +192,8 @@ func (r *request) settle(ctx context.Context) (answer, error) {
 	}
 }
 
-// again begins a further call that sends the same request.
-func (r *request) again() { r.since, r.refused = time.Time{}, 0 }
+// startOver begins a further call that sends the same request.
+func (r *request) startOver() { r.since, r.refused = time.Time{}, 0 }
 
 // hopeless reports whether the server has refused the request often enough, or will soon forget it
 // since it may have run so long ago.
@@ -229,11 +229,11 @@ func (c *Client) sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 	case <-c.closing.Done():
 	}
-	return c.over(ctx)
+	return c.reasonToStop(ctx)
 }
 
-// over returns the reason why a call should not begin or go on, or nil.
-func (c *Client) over(ctx context.Context) error {
+// reasonToStop returns the reason why a call should not begin or go on, or nil.
+func (c *Client) reasonToStop(ctx context.Context) error {
 	if c.closing.Err() != nil {
 		return lockimpl.ErrClosed
 	}

@@ -156,5 +156,5 @@ func (c *Client) wait(ctx context.Context, w *waiter, d time.Duration) error {
 	case <-ctx.Done():
 	case <-c.closing.Done():
 	}
-	return c.over(ctx) // select takes any of several ready cases
+	return c.reasonToStop(ctx) // select takes any of several ready cases
 }

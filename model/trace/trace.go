@@ -181,16 +181,7 @@ func (r *Run) add(e *model.Event, i int, now *instant) {
 	case model.KindInvoke:
 		r.addCall(e)
 	case model.KindReturn:
-		o := r.Calls[e.Op-1]
-		o.Outcome, o.endNs = e.Outcome, e.AtNs
-		if p := r.Record.Params; p.PerGrant && !p.Uncounted && o.Outcome == model.Released && o.leavesALevel() {
-			o.Outcome = model.StillHeld // the unlock of such a lock does not say whether a level is left
-		}
-		if e.Outcome != model.Waiting {
-			o.Return = e
-		}
-		l := r.lock(o.Lock)
-		l.events = append(l.events, e)
+		r.addReturn(e)
 	case model.KindSend:
 		r.addCommand(e)
 	case model.KindExec:
@@ -232,12 +223,7 @@ func (r *Run) add(e *model.Event, i int, now *instant) {
 		}
 	case model.KindUse:
 		if e.Phase == "interrupt" && e.Met {
-			r.Interrupts = append(r.Interrupts, e)
-			for _, o := range r.threads[e.Text] {
-				if o.Outcome == "" {
-					o.InterruptedNs = min(o.InterruptedNs, e.AtNs)
-				}
-			}
+			r.addInterrupt(e)
 		}
 	case model.KindCheck:
 		r.Checks = append(r.Checks, e)
@@ -266,6 +252,28 @@ func (r *Run) addCall(e *model.Event) {
 	l := r.lock(e.Lock)
 	l.calls = append(l.calls, o)
 	l.events = append(l.events, e)
+}
+
+func (r *Run) addReturn(e *model.Event) {
+	o := r.Calls[e.Op-1]
+	o.Outcome, o.endNs = e.Outcome, e.AtNs
+	if p := r.Record.Params; p.PerGrant && !p.Uncounted && o.Outcome == model.Released && o.leavesALevel() {
+		o.Outcome = model.StillHeld // the unlock of such a lock does not say whether a level is left
+	}
+	if e.Outcome != model.Waiting {
+		o.Return = e
+	}
+	l := r.lock(o.Lock)
+	l.events = append(l.events, e)
+}
+
+func (r *Run) addInterrupt(e *model.Event) {
+	r.Interrupts = append(r.Interrupts, e)
+	for _, o := range r.threads[e.Text] {
+		if o.Outcome == "" {
+			o.InterruptedNs = min(o.InterruptedNs, e.AtNs)
+		}
+	}
 }
 
 func (r *Run) addCommand(e *model.Event) {

@@ -68,7 +68,7 @@ var Defects = []defect.Defect{
 		Story:   "The clock of memcached shows whole seconds, so that an item of 8 s may end after 7 s (doc/protocol.txt, section Expiration times). A holder that relies on the whole expiry meets another in its last second, without any fault. The lock is to blame. memcached-cas tells its holder a second before.",
 		Judges:  []string{model.JudgeMutualExclusion, model.JudgeWorkload},
 		Applies: among("memcached-add"),
-		Cause:   early,
+		Cause:   endedBeforeLease,
 		Since:   since,
 	},
 

@@ -61,7 +61,7 @@ func drop(c *sql.Conn) {
 
 func (l *held) Lock(ctx context.Context) error {
 	return l.acquire(ctx, func(ctx context.Context, c *sql.Conn) error {
-		return again(ctx, func() (bool, error) { return get(ctx, c, l.name, wait) })
+		return retry(ctx, func() (bool, error) { return get(ctx, c, l.name, wait) })
 	})
 }
 
@@ -116,7 +116,7 @@ type pooled struct {
 }
 
 func (l *pooled) Lock(ctx context.Context) error {
-	return again(ctx, func() (bool, error) { return get(ctx, l.db, l.name, wait) })
+	return retry(ctx, func() (bool, error) { return get(ctx, l.db, l.name, wait) })
 }
 
 // TryLock implements locktest.TryLocker.

@@ -123,8 +123,8 @@ func release(ctx context.Context, q queryer, name string) error {
 	return err
 }
 
-// again tries until it gets the lock, a try fails, or ctx ends.
-func again(ctx context.Context, try func() (bool, error)) error {
+// retry tries until it gets the lock, a try fails, or ctx ends.
+func retry(ctx context.Context, try func() (bool, error)) error {
 	for {
 		if got, err := try(); got || err != nil {
 			return err

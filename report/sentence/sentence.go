@@ -106,34 +106,16 @@ func detail(f judges.Finding) string {
 	who, lock, when := f.Thread, f.Lock, at(f.AtNs)
 	switch d := f.Detail.(type) {
 	case judges.Overlap:
-		over := ""
-		if who == d.Later && d.Ending.Cause != "" {
-			over = "; the hold of " + who + " was over by then"
-		}
-		return fmt.Sprintf("%s %s %s at %s while %s believed to hold it since %s%s%s", d.Later, answers[d.Answer], lock, when, d.Earlier, at(d.EarlierNs), over, ending(d.Ending, who))
+		return overlap(f, d)
 	case judges.Misdelete:
-		did := string(d.Change)
-		if d.Change == judges.HoldCounted {
-			did = "changed to " + counted.Of(d.Levels, "level")
-		}
-		sent := "sent at " + at(d.SentNs)
-		if len(d.By.Threads) > 0 {
-			sent = cmp.Or(d.By.Says, d.By.Command) + ", " + sent
-		}
-		return fmt.Sprintf("%s (%s) %s the hold of %s on %s at %s", sender(d.By), sent, did, d.Owner, lock, when)
+		return misdelete(f, d)
 	case judges.Unplaceable:
-		if d.Closed {
-			return d.Lock + ": " + d.Reason.Refused.Op.Text(at) + ", but the lock was closed"
-		}
-		return d.Lock + ": " + History(d.Reason, at)
+		return unplaceable(f, d)
 	case judges.Miscount:
 		return fmt.Sprintf("at %s, after its %s, the server counts %d for %s on %s, and its calls add up to %d", when, d.After, d.Counted, who, lock, d.Levels)
 	case judges.Overtaken:
-		text := fmt.Sprintf("%s was granted %s at %s before %s, which had first tried at %s and still waited", d.By, lock, when, who, at(d.FirstNs))
-		if d.EvictedNs >= 0 {
-			text += "; it had lost its place in the queue at " + at(d.EvictedNs)
-		}
-		return text
+		return fmt.Sprintf("%s was granted %s at %s before %s, which had first tried at %s and still waited%s",
+			d.By, lock, when, who, at(d.FirstNs), ifAt("; it had lost its place in the queue at ", d.EvictedNs))
 	case judges.Endless:
 		return fmt.Sprintf("the hold of %s on %s has no time to live since %s", who, lock, when)
 	case judges.LongLease:
@@ -141,14 +123,7 @@ func detail(f judges.Finding) string {
 	case judges.OutlivesOwner:
 		return fmt.Sprintf("the hold of %s on %s was prolonged at %s, although it had died at %s", who, lock, when, at(d.DiedNs))
 	case judges.Unrenewed:
-		why := "no fault met its messages"
-		switch {
-		case d.Shortened:
-			why = d.Fault + " had shortened it at " + at(d.FaultNs)
-		case d.Fault != "":
-			why = "the last fault that met its messages was " + d.Fault + " at " + at(d.FaultNs)
-		}
-		return fmt.Sprintf("the hold of %s on %s ended with its lease at %s while %s believed to hold it and its watchdog should have renewed it; %s", who, lock, when, who, why)
+		return unrenewed(f, d)
 	case judges.UndoneGrant:
 		return fmt.Sprintf("%s was granted %s at %s, and the same call ended that hold at %s with a command that it had sent at %s",
 			who, lock, at(d.GrantNs), at(d.EndNs), at(d.SentNs))
@@ -161,27 +136,15 @@ func detail(f judges.Finding) string {
 		return fmt.Sprintf("%s believed to hold %s until %s; the hold had ended at %s, and the lease that %s knew of, counted from the request that it sent at %s, at %s",
 			who, lock, at(d.BelievedNs), at(d.EndedNs), who, at(d.SentNs), at(d.LeaseNs))
 	case judges.Misled:
-		known := ""
-		if d.LeaseNs >= 0 {
-			known = "; the lease that it knows of lasts until " + at(d.LeaseNs)
-		}
-		return fmt.Sprintf("%s was told at %s that its hold on %s is gone, and the server held it since %s, and nothing disturbed it%s", who, when, lock, at(d.HeldNs), known)
+		return fmt.Sprintf("%s was told at %s that its hold on %s is gone, and the server held it since %s, and nothing disturbed it%s",
+			who, when, lock, at(d.HeldNs), ifAt("; the lease that it knows of lasts until ", d.LeaseNs))
 	case judges.LateRenewal:
-		why := "it never held it"
-		if d.Call != "" {
-			why = returned(d.Call, d.Outcome, d.ReturnNs)
-		}
-		return fmt.Sprintf("a renewal of %s for %s was sent at %s, although %s", lock, who, when, why)
+		return lateRenewal(f, d)
 	case judges.Stuck:
 		return fmt.Sprintf("%s of %s by %s, called at %s, had not returned at %s, although every fault was over at %s",
 			d.Call, lock, who, at(d.CallNs), at(d.LeftNs), at(d.CalmNs))
 	case judges.Forgotten:
-		holder := "nobody believed to hold it"
-		if d.Own {
-			holder = "the servers held it for " + who
-		}
-		return fmt.Sprintf("%s waited for %s from %s to %s while %s; the bound is %v%s",
-			who, lock, at(d.FromNs), at(d.ToNs), holder, rounded(time.Duration(d.Bound.Ns)), bound(d.Bound))
+		return forgotten(f, d)
 	case judges.LateReturn:
 		return fmt.Sprintf("%s tried for %s from %s on, for %v, and returned at %s, which is %v later than its wait and %s of at most %v",
 			who, lock, at(d.CallNs), rounded(d.Wait), when, rounded(d.Late), counted.Of(d.Trips, "round trip"), rounded(d.Trip))
@@ -190,30 +153,11 @@ func detail(f judges.Finding) string {
 	case judges.StaleToken:
 		return fmt.Sprintf("%s was told the token %d with the grant of %s at %s, and %s had been told %d with the grant of an earlier hold", who, d.Token, lock, when, d.Before, d.BeforeToken)
 	case judges.Traffic:
-		text := fmt.Sprintf("%s sent %s for %s in the second from %s on, %d more than it was woken", who, counted.Of(d.Sent, "command"), lock, when, d.Sent-d.Woken)
-		if d.Most > 0 { // an older recording does not say it
-			text += fmt.Sprintf("; at most %d more are allowed", d.Most)
-		}
-		return text
+		return traffic(f, d)
 	case judges.Leftover:
-		still := "there still was " + d.Text
-		switch {
-		case d.Key != "":
-			still = "there still was key " + d.Key
-		case d.Channel != "":
-			still = "there still was channel " + d.Channel
-		case d.Goroutine != nil && d.Goroutine.Closes+d.Goroutine.Opens != "":
-			still = Goroutine(d.Goroutine)
-		case d.Goroutine != nil:
-			still = "there still was " + Goroutine(d.Goroutine)
-		}
-		return fmt.Sprintf("at %s, when everybody had left and every lease was over, %s", when, still)
+		return leftover(f, d)
 	case judges.Ghost:
-		text := fmt.Sprintf("%s stands in the queue of %s at %s, ", who, lock, when)
-		if d.Call == "" {
-			return text + "and does not wait"
-		}
-		return text + "although " + returned(d.Call, d.Outcome, d.ReturnNs)
+		return ghost(f, d)
 	case judges.Unasked:
 		return fmt.Sprintf("%s took %s at %s with a request (%s) that it sent at %s, although its last call had returned at %s", d.Process, lock, when, d.Command, at(d.SentNs), at(d.OverNs))
 	case judges.Abandoned:
@@ -225,29 +169,124 @@ func detail(f judges.Finding) string {
 	case judges.Defect:
 		return d.Text
 	case judges.Unended:
-		text := fmt.Sprintf("the run was ended at %s, after %d events, and the scenario was not over", when, d.Events)
-		switch {
-		case who == "":
-		case d.Owner == "":
-			text += fmt.Sprintf("; %s had waited for %s since %s", who, lock, at(d.FromNs))
-		default:
-			text += fmt.Sprintf("; %s had waited since %s for %s, which %s held with a lease until %s", who, at(d.FromNs), lock, d.Owner, at(d.UntilNs))
-		}
-		return text
+		return unended(f, d)
 	case judges.WrongResource:
-		text := fmt.Sprintf("%s ended at %d, not at %d", d.Name, d.Left, d.End)
-		if d.Writer != "" {
-			text = fmt.Sprintf("%s wrote %d to %s at %s, although %d of %d were taken", d.Writer, d.Left, d.Name, when, d.Taken, d.Start)
-		}
-		if f.Form == model.FormWaitedToTheEnd {
-			return text + fmt.Sprintf("; %s waited for %s from %s to the end", who, lock, at(d.WaitsNs))
-		}
-		if d.Refused != "" {
-			return text + fmt.Sprintf("; at %s it had refused %s, whose token was smaller than an earlier one", at(d.RefusedNs), d.Refused)
-		}
-		return text + together(d.Together)
+		return wrongResource(f, d)
 	}
 	panic(fmt.Sprintf("sentence: there is no sentence about a %T", f.Detail))
+}
+
+func overlap(f judges.Finding, d judges.Overlap) string {
+	who, over := f.Thread, ""
+	if who == d.Later && d.Ending.Cause != "" {
+		over = "; the hold of " + who + " was over by then"
+	}
+	return fmt.Sprintf("%s %s %s at %s while %s believed to hold it since %s%s%s", d.Later, answers[d.Answer], f.Lock, at(f.AtNs), d.Earlier, at(d.EarlierNs), over, ending(d.Ending, who))
+}
+
+func misdelete(f judges.Finding, d judges.Misdelete) string {
+	did := string(d.Change)
+	if d.Change == judges.HoldCounted {
+		did = "changed to " + counted.Of(d.Levels, "level")
+	}
+	sent := "sent at " + at(d.SentNs)
+	if len(d.By.Threads) > 0 {
+		sent = cmp.Or(d.By.Says, d.By.Command) + ", " + sent
+	}
+	return fmt.Sprintf("%s (%s) %s the hold of %s on %s at %s", sender(d.By), sent, did, d.Owner, f.Lock, at(f.AtNs))
+}
+
+func unplaceable(f judges.Finding, d judges.Unplaceable) string {
+	if d.Closed {
+		return d.Lock + ": " + d.Reason.Refused.Op.Text(at) + ", but the lock was closed"
+	}
+	return d.Lock + ": " + History(d.Reason, at)
+}
+
+func unrenewed(f judges.Finding, d judges.Unrenewed) string {
+	who, why := f.Thread, "no fault met its messages"
+	switch {
+	case d.Shortened:
+		why = d.Fault + " had shortened it at " + at(d.FaultNs)
+	case d.Fault != "":
+		why = "the last fault that met its messages was " + d.Fault + " at " + at(d.FaultNs)
+	}
+	return fmt.Sprintf("the hold of %s on %s ended with its lease at %s while %s believed to hold it and its watchdog should have renewed it; %s", who, f.Lock, at(f.AtNs), who, why)
+}
+
+func lateRenewal(f judges.Finding, d judges.LateRenewal) string {
+	why := "it never held it"
+	if d.Call != "" {
+		why = returned(d.Call, d.Outcome, d.ReturnNs)
+	}
+	return fmt.Sprintf("a renewal of %s for %s was sent at %s, although %s", f.Lock, f.Thread, at(f.AtNs), why)
+}
+
+func forgotten(f judges.Finding, d judges.Forgotten) string {
+	who, holder := f.Thread, "nobody believed to hold it"
+	if d.Own {
+		holder = "the servers held it for " + who
+	}
+	return fmt.Sprintf("%s waited for %s from %s to %s while %s; the bound is %v%s",
+		who, f.Lock, at(d.FromNs), at(d.ToNs), holder, rounded(time.Duration(d.Bound.Ns)), bound(d.Bound))
+}
+
+func traffic(f judges.Finding, d judges.Traffic) string {
+	text := fmt.Sprintf("%s sent %s for %s in the second from %s on, %d more than it was woken", f.Thread, counted.Of(d.Sent, "command"), f.Lock, at(f.AtNs), d.Sent-d.Woken)
+	if d.Most > 0 { // an older recording does not say it
+		text += fmt.Sprintf("; at most %d more are allowed", d.Most)
+	}
+	return text
+}
+
+func leftover(f judges.Finding, d judges.Leftover) string {
+	still := "there still was " + d.Text
+	switch {
+	case d.Key != "":
+		still = "there still was key " + d.Key
+	case d.Channel != "":
+		still = "there still was channel " + d.Channel
+	case d.Goroutine != nil && d.Goroutine.Closes+d.Goroutine.Opens != "":
+		still = Goroutine(d.Goroutine)
+	case d.Goroutine != nil:
+		still = "there still was " + Goroutine(d.Goroutine)
+	}
+	return fmt.Sprintf("at %s, when everybody had left and every lease was over, %s", at(f.AtNs), still)
+}
+
+func ghost(f judges.Finding, d judges.Ghost) string {
+	text := fmt.Sprintf("%s stands in the queue of %s at %s, ", f.Thread, f.Lock, at(f.AtNs))
+	if d.Call == "" {
+		return text + "and does not wait"
+	}
+	return text + "although " + returned(d.Call, d.Outcome, d.ReturnNs)
+}
+
+func unended(f judges.Finding, d judges.Unended) string {
+	who, lock := f.Thread, f.Lock
+	text := fmt.Sprintf("the run was ended at %s, after %d events, and the scenario was not over", at(f.AtNs), d.Events)
+	switch {
+	case who == "":
+	case d.Owner == "":
+		text += fmt.Sprintf("; %s had waited for %s since %s", who, lock, at(d.FromNs))
+	default:
+		text += fmt.Sprintf("; %s had waited since %s for %s, which %s held with a lease until %s", who, at(d.FromNs), lock, d.Owner, at(d.UntilNs))
+	}
+	return text
+}
+
+func wrongResource(f judges.Finding, d judges.WrongResource) string {
+	text := fmt.Sprintf("%s ended at %d, not at %d", d.Name, d.Left, d.End)
+	if d.Writer != "" {
+		text = fmt.Sprintf("%s wrote %d to %s at %s, although %d of %d were taken", d.Writer, d.Left, d.Name, at(f.AtNs), d.Taken, d.Start)
+	}
+	if f.Form == model.FormWaitedToTheEnd {
+		return text + fmt.Sprintf("; %s waited for %s from %s to the end", f.Thread, f.Lock, at(d.WaitsNs))
+	}
+	if d.Refused != "" {
+		return text + fmt.Sprintf("; at %s it had refused %s, whose token was smaller than an earlier one", at(d.RefusedNs), d.Refused)
+	}
+	return text + together(d.Together)
 }
 
 // answers say how a thread came to believe that it holds a lock, by the answer of its call.
@@ -278,6 +317,14 @@ func Goroutine(g *model.Goroutine) string {
 		return "a goroutine, which stood in " + g.Stands + " and had been started by " + g.Started
 	}
 	return "a goroutine, which had been started by " + g.Started
+}
+
+// ifAt writes a clause that ends with an instant; "" if there was no such instant.
+func ifAt(clause string, ns int64) string {
+	if ns < 0 {
+		return ""
+	}
+	return clause + at(ns)
 }
 
 // returned says how a call had returned.

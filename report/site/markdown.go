@@ -84,15 +84,15 @@ func parse(name string, source []byte) *document {
 	d := &document{name: name, title: name, source: source, root: markdown.Parser().Parse(text.NewReader(source))}
 	for n := d.root.FirstChild(); n != nil; n = n.NextSibling() {
 		if n.Kind() == ast.KindHeading {
-			d.title = d.plain(n)
+			d.title = d.textOf(n)
 			break
 		}
 	}
 	return d
 }
 
-// plain returns the text of a node without its marks.
-func (d *document) plain(n ast.Node) string {
+// textOf returns the text of a node without its marks.
+func (d *document) textOf(n ast.Node) string {
 	var b strings.Builder
 	_ = ast.Walk(n, func(n ast.Node, entering bool) (ast.WalkStatus, error) {
 		if !entering {
@@ -219,12 +219,12 @@ func (d *document) sections(page string) []entry {
 	out := []entry{{page: page, title: d.label}}
 	for n := d.root.FirstChild(); n != nil; n = n.NextSibling() {
 		if level, id := heading(n); level > 1 {
-			out = append(out, entry{page: page, place: id, title: d.label, heading: d.plain(n)})
+			out = append(out, entry{page: page, place: id, title: d.label, heading: d.textOf(n)})
 			continue
 		}
 		last := &out[len(out)-1]
 		if level, _ := heading(n); level == 0 {
-			last.text = strings.TrimSpace(last.text + " " + d.plain(n))
+			last.text = strings.TrimSpace(last.text + " " + d.textOf(n))
 		}
 	}
 	return out
@@ -237,7 +237,7 @@ func (d *document) chapters() []chapter {
 	var out []chapter
 	for n := d.root.FirstChild(); n != nil; n = n.NextSibling() {
 		if level, id := heading(n); level == 2 {
-			out = append(out, chapter{id, d.plain(n)})
+			out = append(out, chapter{id, d.textOf(n)})
 		}
 	}
 	return out

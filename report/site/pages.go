@@ -68,7 +68,7 @@ type Page struct {
 func (b *builder) partsFrom(page string) []Part {
 	var out []Part
 	for _, x := range parts {
-		if there := b.at(x.file); there != "" {
+		if there := b.siteFile(x.file); there != "" {
 			out = append(out, Part{Link: report.Link{Text: x.name, To: link(page, there)}, About: x.about, Here: there == page})
 		}
 	}
@@ -94,7 +94,7 @@ func (b *builder) render(d *document) Page {
 	if p.Chapters = d.chapters(); len(p.Chapters) < chaptersLeast {
 		p.Chapters = nil
 	}
-	d.leadTo(b.pages[d.name], b.at)
+	d.leadTo(b.pages[d.name], b.siteFile)
 	p.Body = template.HTML(d.html())
 	return p
 }
@@ -104,7 +104,7 @@ func (b *builder) front() error {
 	p := Page{Front: true}
 	if text, err := b.Repository.ReadFile(readme); err == nil {
 		d := parse(readme, text)
-		d.leadTo("index.html", b.at)
+		d.leadTo("index.html", b.siteFile)
 		p.Lead = template.HTML(d.lead().html())
 		p.Body = template.HTML(d.html())
 	}
@@ -172,7 +172,7 @@ type entry struct {
 // searchRuns adds the runs that have a page.
 func (b *builder) searchRuns() {
 	add := func(recording, title, heading, text string) {
-		if page := b.at(results + "/" + recording); recording != "" && page != "" {
+		if page := b.siteFile(results + "/" + recording); recording != "" && page != "" {
 			b.search = append(b.search, entry{page: page, title: title, heading: heading, text: text})
 		}
 	}

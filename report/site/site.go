@@ -161,7 +161,7 @@ func (b *builder) runs(ctx context.Context, without map[string]error) (int, erro
 	}
 	b.Index.EachRecording(func(recording string, to *string) {
 		if b.reaches(results + "/" + recording) {
-			*to = link(b.pages[results], b.at(results+"/"+recording))
+			*to = link(b.pages[results], b.siteFile(results+"/"+recording))
 		}
 	})
 	return len(all) - len(without), nil
@@ -173,11 +173,11 @@ func (b *builder) isFile(name string) bool {
 }
 
 // reaches reports whether the site has a file of the repository.
-func (b *builder) reaches(name string) bool { return b.at(name) != "" }
+func (b *builder) reaches(name string) bool { return b.siteFile(name) != "" }
 
-// at returns the file of the site for a file of the repository, "" for none. Files that are
+// siteFile returns the file of the site for a file of the repository, "" for none. Files that are
 // neither documents nor recordings keep their names, and so do recordings without a page.
-func (b *builder) at(name string) string {
+func (b *builder) siteFile(name string) string {
 	if page, ok := b.pages[name]; ok {
 		return page
 	}
@@ -191,7 +191,7 @@ func (b *builder) at(name string) string {
 // files copies the files that the site has as they are.
 func (b *builder) files() error {
 	for name, wanted := range b.wanted {
-		if !wanted || b.at(name) != name {
+		if !wanted || b.siteFile(name) != name {
 			continue
 		}
 		text, err := b.Repository.ReadFile(name)

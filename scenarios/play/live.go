@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"reflect"
 
-	"lockstep/internal/foreign"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
@@ -171,17 +170,7 @@ func (r LiveRun) Recording() *LiveRecording {
 
 // Write writes a live recording, with comment lines on top.
 func (r *LiveRecording) Write(w io.Writer, comment []string) error {
-	var b bytes.Buffer
-	for _, line := range comment {
-		b.WriteString(foreign.Commented(line))
-	}
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
-		return err
-	}
-	_, err := w.Write(b.Bytes())
-	return err
+	return writeLine(w, comment, r)
 }
 
 // IsLive reports whether a file is a live recording.

@@ -93,14 +93,17 @@ func (v Verdict) Recording() *Recording {
 }
 
 // Write writes a recording, with comment lines on top.
-func (r *Recording) Write(w io.Writer, comment []string) error {
+func (r *Recording) Write(w io.Writer, comment []string) error { return writeLine(w, comment, r) }
+
+// writeLine writes a value as one line of JSON, with comment lines on top.
+func writeLine(w io.Writer, comment []string, value any) error {
 	var b bytes.Buffer
 	for _, line := range comment {
 		b.WriteString(foreign.Commented(line))
 	}
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(r); err != nil {
+	if err := enc.Encode(value); err != nil {
 		return err
 	}
 	_, err := w.Write(b.Bytes())

@@ -184,11 +184,11 @@ func nearestRelease(release string, known []string) string {
 	if len(alike) == 0 {
 		alike = known
 	}
-	return slices.MinFunc(alike, func(a, b string) int { return slices.Compare(apart(version, a), apart(version, b)) })
+	return slices.MinFunc(alike, func(a, b string) int { return slices.Compare(distance(version, a), distance(version, b)) })
 }
 
-// apart returns how far the numbers of two versions are from each other.
-func apart(a, b string) []int {
+// distance returns how far the numbers of two versions are from each other.
+func distance(a, b string) []int {
 	of := func(version string) (n [3]int) {
 		version, _, _ = strings.Cut(version, "+")
 		for i, part := range strings.SplitN(version, ".", len(n)) {

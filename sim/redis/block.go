@@ -110,7 +110,7 @@ func (s *Server) blocking(peer *mserver.Peer, cmd string, args []string) (b *blo
 		b.keys = args[2 : 2+n]
 		b.try = func(peer *mserver.Peer, keys []string) string {
 			words := append(append([]string{cmd[1:], strconv.Itoa(len(keys))}, keys...), args[2+n:]...)
-			if reply := s.beside(peer, words...); !isNull(reply) {
+			if reply := s.runPart(peer, words...); !isNull(reply) {
 				return reply
 			}
 			return ""
@@ -152,7 +152,7 @@ func (s *Server) popFirst(peer *mserver.Peer, kind, pop string, keys []string) (
 		default:
 			return "-WRONGTYPE Operation against a key holding the wrong kind of value\r\n"
 		}
-		popped := s.beside(peer, pop, key)
+		popped := s.runPart(peer, pop, key)
 		if kind == "list" {
 			return "*2\r\n" + bulk(key) + popped
 		}
@@ -168,7 +168,7 @@ func (s *Server) move(peer *mserver.Peer, source, target, from, to string) (repl
 	if source == target && s.quietly(peer, "TYPE", source) == "+list\r\n" && s.quietly(peer, "LLEN", source) == ":1\r\n" {
 		return s.quietly(peer, "LINDEX", source, "0") // miniredis would forget the expiry of the list
 	}
-	if reply := s.beside(peer, "LMOVE", source, target, from, to); !isNull(reply) {
+	if reply := s.runPart(peer, "LMOVE", source, target, from, to); !isNull(reply) {
 		return reply
 	}
 	return ""
@@ -228,7 +228,7 @@ func (s *Server) reading(peer *mserver.Peer, cmd string, args []string) (b *bloc
 	words = append(append(words, "STREAMS"), streams...)
 	b.try = func(peer *mserver.Peer, _ []string) string {
 		s.passing = true
-		reply := s.beside(peer, words...)
+		reply := s.runPart(peer, words...)
 		if isNull(reply) {
 			return ""
 		}

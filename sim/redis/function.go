@@ -299,9 +299,15 @@ func (in *interpreter) protect(register lua.LGFunction) (loaded func()) {
 	all.RawSetString("redis", in.readOnly(all.RawGetString("redis").(*lua.LTable)))
 	all.RawSetString("server", all.RawGetString("redis"))
 	from := early
+	global.Metatable = in.readOnlyMeta(func() *lua.LTable { return from })
+	return func() { from = all }
+}
+
+// readOnlyMeta returns the metatable of a table that has the fields of another one, and that nobody can change.
+func (in *interpreter) readOnlyMeta(of func() *lua.LTable) *lua.LTable {
 	meta := in.l.NewTable()
 	meta.RawSetString("__index", in.l.NewFunction(func(l *lua.LState) int {
-		v := from.RawGet(l.Get(2))
+		v := of().RawGet(l.Get(2))
 		if v == lua.LNil {
 			l.RaiseError("Script attempted to access nonexistent global variable '%s'", l.Get(2).String())
 		}
@@ -309,24 +315,13 @@ func (in *interpreter) protect(register lua.LGFunction) (loaded func()) {
 		return 1
 	}))
 	meta.RawSetString("__newindex", in.l.NewFunction(modified))
-	global.Metatable = meta
-	return func() { from = all }
+	return meta
 }
 
 // readOnly returns a table with the fields of another one, which nobody can change.
 func (in *interpreter) readOnly(of *lua.LTable) *lua.LTable {
-	meta := in.l.NewTable()
-	meta.RawSetString("__index", in.l.NewFunction(func(l *lua.LState) int {
-		v := of.RawGet(l.Get(2))
-		if v == lua.LNil {
-			l.RaiseError("Script attempted to access nonexistent global variable '%s'", l.Get(2).String())
-		}
-		l.Push(v)
-		return 1
-	}))
-	meta.RawSetString("__newindex", in.l.NewFunction(modified))
 	t := in.l.NewTable()
-	t.Metatable = meta
+	t.Metatable = in.readOnlyMeta(func() *lua.LTable { return of })
 	return t
 }
 

@@ -150,13 +150,24 @@ type keyEvent struct {
 }
 
 // events returns the events of a command that has had its outcome. before and after say which of its words were keys.
-func events(cmd string, args []string, reply string, before, after map[string]bool) (list []keyEvent) {
-	h := happenings[cmd]
-	add := func(class notifications, event string, keys ...string) {
-		for _, key := range keys {
-			list = append(list, keyEvent{class, event, key})
+func events(cmd string, args []string, reply string, before, after map[string]bool) []keyEvent {
+	list := ownEvents(cmd, args, reply, before, after)
+	switch cmd {
+	case "DEL", "UNLINK", "GETDEL", "EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT", "RENAME", "RENAMENX", "SMOVE":
+		return list // with the keys that it removed
+	}
+	for _, key := range args {
+		if before[key] && !after[key] {
+			list = append(list, keyEvent{notifyGeneric, "del", key})
 		}
 	}
+	return list
+}
+
+// ownEvents returns the events of what a command is for.
+func ownEvents(cmd string, args []string, reply string, before, after map[string]bool) (list []keyEvent) {
+	h := happenings[cmd]
+	add := func(class notifications, event, key string) { list = append(list, keyEvent{class, event, key}) }
 	side := func(i int) string { return strings.ToLower(args[i][:1]) }
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(args[1:], func(arg string) bool {
@@ -165,8 +176,7 @@ func events(cmd string, args []string, reply string, before, after map[string]bo
 	}
 	switch cmd {
 	case "SET":
-		rest := args[2:]
-		args = append([]string{args[0]}, rest...)
+		args = append([]string{args[0]}, args[2:]...)
 		if has("NX") && before[args[0]] || has("XX") && !before[args[0]] {
 			return nil
 		}
@@ -197,11 +207,9 @@ func events(cmd string, args []string, reply string, before, after map[string]bo
 		}
 	case "EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT":
 		add(h.class, map[bool]string{true: "expire", false: "del"}[after[args[0]]], args[0])
-		return list
 	case "RENAME", "RENAMENX":
 		add(h.class, "rename_from", args[0])
 		add(h.class, "rename_to", args[1])
-		return list
 	case "COPY":
 		add(h.class, "copy_to", args[1])
 	case "RPOPLPUSH":
@@ -220,19 +228,11 @@ func events(cmd string, args []string, reply string, before, after map[string]bo
 			add(notifyGeneric, "del", args[0])
 		}
 		add(h.class, "sadd", args[1])
-		return list
 	case "ZADD":
 		add(h.class, map[bool]string{true: "zincr", false: "zadd"}[has("INCR")], args[0])
 	default:
 		if after[args[0]] || !strings.HasSuffix(cmd, "STORE") {
 			add(h.class, h.event, args[0])
-		}
-	}
-	if cmd != "DEL" && cmd != "UNLINK" && cmd != "GETDEL" {
-		for _, key := range args {
-			if before[key] && !after[key] {
-				add(notifyGeneric, "del", key)
-			}
 		}
 	}
 	return list
@@ -281,7 +281,7 @@ func (s *Server) follow(peer *mserver.Peer, k kind, cmd string, args []string) b
 		before, was = there(), look()
 	}
 	s.passing = true
-	reply := s.beside(peer, append([]string{cmd}, args...)...)
+	reply := s.runPart(peer, append([]string{cmd}, args...)...)
 	if len(missing) > 0 && strings.HasPrefix(reply, "-") {
 		peer.WriteError(s.unsimulated(cmd + " with " + missing[0]))
 		return true

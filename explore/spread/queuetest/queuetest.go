@@ -240,59 +240,26 @@ func Check(ctx context.Context, e spread.Engine, url string, again time.Duration
 		return err
 	}
 	defer other.Close()
+	here, there := steps{ctx, q}, steps{ctx, other}
 	var one, two spread.Taken
-	offer := func(q spread.Queue, name, task string) func() error {
-		return func() error { return q.Offer(ctx, name, []byte(task)) }
-	}
-	take := func(q spread.Queue, want string, to *spread.Taken) func() error {
-		return func() (err error) {
-			if *to, err = q.Take(ctx); err == nil && string((*to).Task()) != want {
-				err = fmt.Errorf("took %q, want %q", (*to).Task(), want)
-			}
-			return err
-		}
-	}
-	none := func(q spread.Queue) func() error {
-		return func() error {
-			short, end := context.WithTimeout(ctx, 100*time.Millisecond)
-			defer end()
-			got, err := q.Take(short)
-			switch {
-			case err == nil:
-				return fmt.Errorf("took %q, want nothing", got.Task())
-			case !errors.Is(err, context.DeadlineExceeded):
-				return err
-			}
-			return nil
-		}
-	}
-	kept := func(q spread.Queue, want []byte) func() error {
-		return func() error {
-			got, err := q.Kept(ctx, "x.1")
-			if err == nil && (!bytes.Equal(got, want) || (got == nil) != (want == nil)) {
-				err = fmt.Errorf("kept %d bytes, want %d", len(got), len(want))
-			}
-			return err
-		}
-	}
 	long := bytes.Repeat([]byte("a long result\n"), 300_000)
 	for i, step := range []func() error{
-		none(q),
-		offer(q, "x.1", "one"),
-		offer(other, "x.1", "one"), // the queue has it already
-		offer(q, "x.2", "two"),
-		take(other, "one", &one),
-		take(q, "two", &two),
-		offer(q, "x.2", "two"), // a worker has it
+		here.none(),
+		here.offer("x.1", "one"),
+		there.offer("x.1", "one"), // the queue has it already
+		here.offer("x.2", "two"),
+		there.take("one", &one),
+		here.take("two", &two),
+		here.offer("x.2", "two"), // a worker has it
 		func() error { return two.Done() },
-		none(q),
+		here.none(),
 		func() error { return one.Return() },
-		take(q, "one", &one),
+		here.take("one", &one),
 		func() error { return one.Done() },
-		none(other),
-		offer(q, "x.1", "one"), // it was done, so it is a new task
-		take(other, "one", &two),
-		take(q, "one", &one), // the first worker gave no sign of life
+		there.none(),
+		here.offer("x.1", "one"), // it was done, so it is a new task
+		there.take("one", &two),
+		here.take("one", &one), // the first worker gave no sign of life
 		func() error {
 			for begun := time.Now(); time.Since(begun) < 2*again; time.Sleep(again / 20) {
 				if err := one.Working(); err != nil {
@@ -301,16 +268,16 @@ func Check(ctx context.Context, e spread.Engine, url string, again time.Duration
 			}
 			return nil
 		},
-		none(other),
+		there.none(),
 		func() error { return one.Done() },
 
-		kept(q, nil),
+		here.kept(nil),
 		func() error { return other.Keep(ctx, "x.1", []byte("first")) },
 		func() error { return other.Keep(ctx, "x.1", long) },
-		kept(q, long),
+		here.kept(long),
 		func() error { return q.Drop(ctx, "x.1") },
 		func() error { return q.Drop(ctx, "x.1") },
-		kept(other, nil),
+		there.kept(nil),
 
 		func() error { return heard(ctx, q, other) },
 	} {
@@ -319,6 +286,51 @@ func Check(ctx context.Context, e spread.Engine, url string, again time.Duration
 		}
 	}
 	return nil
+}
+
+// steps makes the steps of Check on a queue.
+type steps struct {
+	ctx context.Context
+	q   spread.Queue
+}
+
+func (s steps) offer(name, task string) func() error {
+	return func() error { return s.q.Offer(s.ctx, name, []byte(task)) }
+}
+
+func (s steps) take(want string, to *spread.Taken) func() error {
+	return func() (err error) {
+		if *to, err = s.q.Take(s.ctx); err == nil && string((*to).Task()) != want {
+			err = fmt.Errorf("took %q, want %q", (*to).Task(), want)
+		}
+		return err
+	}
+}
+
+// none finds no task.
+func (s steps) none() func() error {
+	return func() error {
+		short, end := context.WithTimeout(s.ctx, 100*time.Millisecond)
+		defer end()
+		got, err := s.q.Take(short)
+		switch {
+		case err == nil:
+			return fmt.Errorf("took %q, want nothing", got.Task())
+		case !errors.Is(err, context.DeadlineExceeded):
+			return err
+		}
+		return nil
+	}
+}
+
+func (s steps) kept(want []byte) func() error {
+	return func() error {
+		got, err := s.q.Kept(s.ctx, "x.1")
+		if err == nil && (!bytes.Equal(got, want) || (got == nil) != (want == nil)) {
+			err = fmt.Errorf("kept %d bytes, want %d", len(got), len(want))
+		}
+		return err
+	}
 }
 
 // heard checks that a queue hears what another one tells. Some may be lost.

@@ -180,7 +180,7 @@ func (s *Session) overLocked() {
 	s.hangUpLocked()
 }
 
-func (s *Session) over() {
+func (s *Session) endSession() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.overLocked()
@@ -237,7 +237,7 @@ func (s *Session) keepAlive() {
 			lost = true
 			from := l.master
 			drop()
-			s.next(from)
+			s.tryNext(from)
 			s.pause(s.keeping)
 		case reply.Error == server.NotMaster:
 			from := l.master
@@ -250,7 +250,7 @@ func (s *Session) keepAlive() {
 			s.epoch = reply.Epoch
 			s.mu.Unlock()
 		case reply.Error != "":
-			s.over()
+			s.endSession()
 		default:
 			lost = false
 			s.confirm(l.master)
@@ -270,9 +270,9 @@ func (s *Session) confirm(master int) {
 	}
 }
 
-// next makes the client try the replica after the one that did not answer, unless the client has
+// tryNext makes the client try the replica after the one that did not answer, unless the client has
 // found the master meanwhile.
-func (s *Session) next(from int) {
+func (s *Session) tryNext(from int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.master == from {
@@ -291,7 +291,7 @@ func (s *Session) follow(from int, addr string) bool {
 			return true
 		}
 	}
-	s.next(from)
+	s.tryNext(from)
 	return false
 }
 
@@ -317,7 +317,7 @@ func (s *Session) dial(ctx context.Context, rank int) *line {
 	conn, err := s.cfg.Dial(ctx, s.cfg.Replicas[master])
 	if err != nil {
 		s.cfg.Yield(rank)
-		s.next(master)
+		s.tryNext(master)
 		return nil
 	}
 	return &line{conn, master}
@@ -382,7 +382,7 @@ func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (
 		case err != nil:
 			s.drop(l)
 			if s.keeping.Err() == nil || q.Do == server.CloseSession { // else Close may have hung up, and asks the master next
-				s.next(l.master)
+				s.tryNext(l.master)
 			}
 			s.pause(ctx)
 		case reply.Error == server.NotMaster:
@@ -397,7 +397,7 @@ func (s *Session) call(ctx context.Context, q server.Request, sent *time.Time) (
 		case reply.Error == server.Refused:
 			return reply, errors.New("chubby: the call was refused")
 		case reply.Error == server.Expired:
-			s.over()
+			s.endSession()
 			return reply, ErrExpired
 		case reply.Error == server.NotHeld && tried && q.Do == server.Release:
 			return server.Reply{}, nil // an earlier try gave it up
@@ -472,6 +472,6 @@ func (s *Session) Close(within time.Duration) error {
 	})
 	defer timer.Stop()
 	_, s.closing = s.call(ctx, server.Request{Do: server.CloseSession, Session: s.id}, nil)
-	s.over()
+	s.endSession()
 	return s.closing
 }

@@ -246,7 +246,7 @@ func (s *Server) Entries(prefix string) []Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.show != nil {
-		return under(prefix, s.show)
+		return withPrefix(prefix, s.show)
 	}
 	if s.now == nil {
 		return s.seen[prefix]
@@ -266,8 +266,8 @@ func (s *Server) Show(entries []Entry) {
 	s.show = append([]Entry{}, entries...)
 }
 
-// under returns the entries whose keys have a prefix, without the prefix.
-func under(prefix string, entries []Entry) (found []Entry) {
+// withPrefix returns the entries whose keys have a prefix, without the prefix.
+func withPrefix(prefix string, entries []Entry) (found []Entry) {
 	for _, e := range entries {
 		if key, ok := strings.CutPrefix(e.Key, prefix); ok {
 			e.Key = key

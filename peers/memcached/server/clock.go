@@ -23,8 +23,8 @@ func newClock(nowNs, wall int64) clock {
 	return clock{bootNs: nowNs, tickNs: nowNs, shows: atStart, started: wall - atStart}
 }
 
-// at returns the time that the clock shows at an instant that is not before the last stall.
-func (c *clock) at(nowNs int64) int64 {
+// shownAt returns the time that the clock shows at an instant that is not before the last stall.
+func (c *clock) shownAt(nowNs int64) int64 {
 	if nowNs < c.tickNs {
 		return c.shows
 	}
@@ -44,7 +44,7 @@ func (c *clock) reaches(rel int64) int64 {
 // stall lets the server stand still. A tick that is due within the stall comes at its end, and each
 // next one a second later.
 func (c *clock) stall(nowNs, untilNs int64) {
-	shows, next := c.at(nowNs), c.tickNs
+	shows, next := c.shownAt(nowNs), c.tickNs
 	if nowNs >= next {
 		next += (nowNs-next)/second*second + second
 	}
@@ -67,7 +67,7 @@ func (c *clock) rel(nowNs int64, exptime int32) int64 {
 	case e == 0:
 		return 0
 	case e <= aMonth:
-		return c.at(nowNs) + e
+		return c.shownAt(nowNs) + e
 	case e <= c.started:
 		return 1
 	}

@@ -44,7 +44,7 @@ func plant(b *planted.Bug) (*subject.Subject, error) {
 		}
 	}
 	if of, ok := l.(redissonLock); ok && b.Release != nil {
-		l = of.with(b.Release)
+		l = of.withChange(b.Release)
 	}
 	s := l.behind(func(rdb redis.UniversalClient) redis.UniversalClient { return b.Server(rdb, texts, instead) }).subject()
 	s.Name, s.About = subject.PlantedPrefix+b.Name, b.What

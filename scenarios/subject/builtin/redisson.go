@@ -54,10 +54,10 @@ func WithRelease(name string, change func(*redisson.Release)) (*subject.Subject,
 	if !ok {
 		return nil, fmt.Errorf("%q is no lock of Redisson's", name)
 	}
-	return l.with(change).subject(), nil
+	return l.withChange(change).subject(), nil
 }
 
-func (l redissonLock) with(change func(*redisson.Release)) redissonLock {
+func (l redissonLock) withChange(change func(*redisson.Release)) redissonLock {
 	rel := *l.rel
 	change(&rel)
 	l.rel = &rel
