@@ -87,8 +87,7 @@ func hintOfTraffic(d judges.Traffic) string {
 		`If the lock is meant to ask so often, say so in the Subject: Promises: locktest.Promises{NotTraffic: "the reason"}`, d.Most)
 }
 
-// hintOfValue is about a request that met the hold of another thread, since both threads write the same
-// value. The finding is about such a request, or such a request caused it.
+// hintOfValue is about a request that met another hold, since both holds have the same value. The finding is about such a request, or such a request caused it.
 func hintOfValue(f judges.Finding, run *trace.Run) string {
 	if run == nil || f.Lock == "" {
 		return ""
@@ -113,8 +112,23 @@ func hintOfValue(f judges.Finding, run *trace.Run) string {
 			return hint
 		}
 	}
-	if p, ok := judges.PartingOf(run, f); ok && p.Kind == judges.PartedByAnother {
+	switch p, _ := judges.PartingOf(run, f); p.Kind {
+	case judges.PartedByAnother:
 		return met(p.Thread, p.AtNs)
+	case judges.PartedByUnlock:
+		return keptValue(run, f.Lock, p.Thread, p.AtNs)
+	}
+	return ""
+}
+
+// keptValue is about an unlock that ended a later hold of its own thread, since both have the same value; "": they have not.
+func keptValue(run *trace.Run, lock, who string, endNs int64) string {
+	values := map[string]int{} // the number of holds with each
+	for _, h := range run.HoldsOf(lock, who, 0, endNs) {
+		values[h.Value]++
+		if h.ToNs() == endNs && h.Value != "" && values[h.Value] > 1 {
+			return "the holds of " + who + " have the same value on the server, so a late unlock of one ends the next; each hold needs a value of its own"
+		}
 	}
 	return ""
 }

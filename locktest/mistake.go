@@ -37,8 +37,8 @@ func (s Subject) otherOwner(lock string, run *trace.Run) string {
 		if !c.Started() || value == "" || c.By == nil || c.By.Executed == nil || c.By.Command == model.SegmentCommand {
 			continue
 		}
-		if slices.ContainsFunc(c.By.Args, func(arg string) bool { return len(arg) > len(lock)+1 && strings.Contains(value, arg) }) {
-			return "" // the server made the value out of what the request carried
+		if slices.ContainsFunc(c.By.Args, func(arg string) bool { return len(arg) > len(lock)+1 && strings.HasPrefix(value, arg) }) {
+			return "" // the server has made the value longer than what the request carried
 		}
 		carried := slices.ContainsFunc(run.Commands, func(m *trace.Command) bool {
 			return m.Command == model.SegmentCommand || slices.ContainsFunc(m.Args, func(arg string) bool {
