@@ -251,7 +251,8 @@ func (w *World) change(states map[string]*model.LockState, lock string, s *model
 		s = &model.LockState{}
 	}
 	before := states[lock]
-	if before.Equal(s) {
+	// A fault may bring an earlier hold of the same thread back, with the same end.
+	if before.Equal(s) && (m != nil || !s.Held() || s.Value == before.Value) {
 		return
 	}
 	states[lock] = s
