@@ -200,7 +200,7 @@ func (r *run) gaveUpBy(o *trace.Call, c *trace.Change) bool {
 	case !r.Record.Params.PerGrant && !r.Record.Params.Uncounted && o.Outcome != model.NotHeld:
 		return c.Call() == o && c.Ended() == (o.Outcome == model.Released) && trace.Levels(c.Before, o.Caller)-trace.Levels(c.After, o.Caller) == 1
 	}
-	if r.setEnd(o, c) {
+	if o.Outcome != model.NotHeld && r.setEnd(o, c) {
 		return true
 	}
 	expires := (c.Before.ExpiresMs + 1) * millisecond

@@ -123,8 +123,9 @@ func (r *run) keptAndGivenBack(o *trace.Call) (kept []*trace.Change, back []give
 
 // returnedWith returns the grant that a granted call reported to its thread, for a lock whose
 // threads know holds only by their grants. It is the latest grant before the return, even if it has
-// ended by then, but not one that the call took back before it asked again. If there is none, because the server lost a part of the hold meanwhile, it is the
-// first grant after the return. It returns nil for other calls.
+// ended by then, but not one that the call took back before it asked again. If there is none, because
+// the server lost a part of the hold meanwhile, it is the first grant after the return. It returns nil
+// for other calls.
 func (r *run) returnedWith(o *trace.Call) *trace.Change {
 	if !r.Record.Params.PerGrant || o.Outcome != model.Granted {
 		return nil

@@ -1058,6 +1058,7 @@ func TestAnUnlockThatShortensItsLease(t *testing.T) {
 			9000  server leave`
 	testJudged(t, []judged{
 		{rule: "the hold ends while it is under way", lock: anybodys, record: record},
+		{rule: "it says that it found none", lock: anybodys, record: strings.NewReplacer("101   a/1 exec unlock -> a/1 1 301", "101   a/1 exec unlock", "a/1 1 8001", "a/1 1 301", "return released", "return not_held").Replace(record)},
 		{rule: "the lease ends by itself", lock: anybodys, record: strings.NewReplacer("a/1 1 8001", "a/1 1 301", "101   a/1 exec unlock -> a/1 1 301", "101   a/1 exec unlock").Replace(record),
 			finds: "linearizable bug: l: a/1 release (0.100s..0.350s) answered released, but the lock was held by a/1"},
 	})
