@@ -1,10 +1,11 @@
 package judges
 
 import (
-	"lockstep/model"
-	"lockstep/model/trace"
 	"math"
 	"slices"
+
+	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // unanswered returns the times in which the call waited for the answer to a command of

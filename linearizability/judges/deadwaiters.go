@@ -1,11 +1,12 @@
 package judges
 
 import (
-	"lockstep/model"
-	"lockstep/model/trace"
 	"slices"
 	"strings"
 	"time"
+
+	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // orphaned returns the instants from which on a dead process held the lock.

@@ -1,11 +1,12 @@
 package judges
 
 import (
-	"lockstep/model"
-	"lockstep/model/trace"
 	"math"
 	"slices"
 	"time"
+
+	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // disturbance is an event after which a waiter may have to wait for a lease to end: since nobody

@@ -2,10 +2,11 @@ package judges
 
 import (
 	"cmp"
-	"lockstep/model"
-	"lockstep/model/trace"
 	"math"
 	"slices"
+
+	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // span is a stretch of time.
