@@ -98,14 +98,16 @@ func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change,
 
 // ticket returns the number of the change, up to one that began a hold, with which the thread of a call got its place in
 // the queue, or during the call the lock; the number of changes if there is none. A place from before the call counts
-// for as long as the thread stands there.
+// for as long as the thread stands there, unless the call takes one of its own.
 func (r *run) ticket(o *trace.Call, upTo *trace.Change) int {
 	none := len(r.Changes(o.Lock))
 	before := none // the place from before the call
 	for i, c := range r.Changes(o.Lock) {
 		comes, owns := slices.Contains(entered(c.Before.Queue, c.After.Queue), o.Caller), c.After.Owner == o.Caller
 		switch during := c.AtNs >= o.AtNs; {
-		case during && (comes || owns):
+		case during && comes:
+			return i
+		case during && owns:
 			return min(before, i)
 		case comes:
 			before = i

@@ -1802,6 +1802,8 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 		{rule: "no queue is shown", lock: fair, record: strings.NewReplacer(" queue=c/1,b/1", "", " queue=c/1", "", " queue=b/1", "").Replace(record(" queue=c/1")),
 			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"},
 		{rule: "a place from an earlier call", lock: fair, record: earlier, finds: "tidy bug: c/1 stands in the queue of l at 0.160s"},
+		{rule: "a second place", lock: fair, record: strings.NewReplacer("acquire nth=2", "acquire nth=2 -> a/1 1 8001 queue=c/1,b/1,c/1", "queue=b/1\n\t\t403", "queue=b/1,c/1\n\t\t403").Replace(earlier),
+			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.301s and still waited\ntidy bug"},
 		{rule: "a new place", lock: fair, record: strings.Replace(earlier, "acquire nth=2", "acquire nth=2 -> a/1 1 8001 queue=b/1\n330 c/1 send acquire\n331 c/1 exec acquire nth=3 -> a/1 1 8001 queue=b/1,c/1", 1),
 			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.301s and still waited\ntidy bug"},
 		{rule: "a place before", lock: fair, record: strings.NewReplacer(" queue=c/1,b/1", " queue=b/1,c/1").Replace(strings.Replace(record(" queue=c/1"), "101  b/1 exec acquire", "101  b/1 exec acquire -> a/1 1 8001 queue=b/1", 1)),

@@ -285,3 +285,25 @@ func TestALevelOfAnUnknownThread(t *testing.T) {
 			finds: "hold-count bug: at 0.012s, after its lock, the server counts 2 for a/1 on l, and its calls add up to 1"},
 	})
 }
+
+// A renewal that names a hold which another hand ended is how its client learns of the end.
+func TestALateRenewalOfALostHold(t *testing.T) {
+	const record = `
+			0     a/1 takes -> a/1 1 30001 value=v
+			100   a/1 send renew args=v
+			101   a/1 exec renew -> a/1 1 30101 value=v
+			102   a/1 deliver renew
+			200   server fault 1 expire of key l -> free
+			300   a/1 takes try_lock -> a/1 1 30301 value=w
+			400   a/1 releases
+			500   a/1 send renew args=v
+			501   a/1 exec renew nth=2
+			502   a/1 deliver renew nth=2
+			90000 server leave`
+	testJudged(t, []judged{
+		{rule: "the thread had another hold since", lock: anybodys, record: record},
+		{rule: "it had none, and knows of the loss", lock: anybodys,
+			record: strings.NewReplacer("300   a/1 takes try_lock -> a/1 1 30301 value=w", "", "400   a/1 releases", "400   a/1 invoke unlock\n401   a/1 return not_held").Replace(record),
+			finds:  "lease bug: a renewal of l for a/1 was sent at 0.500s, although its unlock had returned not_held at 0.401s"},
+	})
+}

@@ -486,7 +486,7 @@ func (r *run) lateRenewals(lock string) []Finding {
 				}
 				who := m.Owners[j]
 				k := of(who)
-				if k.levels > 0 || k.lost || k.open != nil || k.told || r.renewsAnother(lock, who, m) || forms != nil && !forms[m.Form()] {
+				if k.levels > 0 || k.lost || k.open != nil || k.told || r.renewsAnother(lock, who, m) || r.renewsLost(lock, who, m) || forms != nil && !forms[m.Form()] {
 					continue
 				}
 				k.told = true
@@ -557,6 +557,19 @@ func (r *run) renewalForms() map[string]bool {
 		}
 	}
 	return forms
+}
+
+// renewsLost reports whether a renewal names a hold of a thread that another hand than its own ended, and after which the thread
+// had another: its client learns of the loss by the answer.
+func (r *run) renewsLost(lock, who string, m *trace.Command) bool {
+	lost := false
+	for _, h := range r.HoldsOf(lock, who, 0, m.AtNs) {
+		if lost {
+			return true
+		}
+		lost = h.Value != "" && slices.Contains(m.Args, h.Value) && h.Ended != nil && !h.Ended.MadeFor(who)
+	}
+	return false
 }
 
 // renewsAnother reports whether a renewal is of a session other than the one that has the thread's

@@ -31,7 +31,7 @@ import (
 // speak of the thread's latest command of that name, or of its nth (nth=1);
 // renew belongs to no call but an extend, or with call=y to the one under way, as in recordings of
 // real clients, and with call=n to none. for=b/1 says for whom a command speaks, and nobody=y makes it a command of no call
-// and no role. command=SEGMENT makes it a segment, and not an EVAL. Of the rest:
+// and no role; args=v,w are its words. command=SEGMENT makes it a segment, and not an EVAL. Of the rest:
 //
 //	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free
 //	5    server fault 1 wall clock of the server steps by 10s -> free
@@ -329,6 +329,9 @@ func (b *recorder) add(l recordLine) {
 		e.Owners, e.Locks = []string{l.who}, []string{lock}
 		if who, ok := l.opts["for"]; ok {
 			e.Owners = strings.Split(who, ",")
+		}
+		if args, ok := l.opts["args"]; ok {
+			e.Args = strings.Split(args, ",")
 		}
 		e.Listens = model.Listening(l.opts["listens"])
 		e.Greets, e.Guessed = l.opts["greets"] == "y", l.opts["guessed"] == "y"
