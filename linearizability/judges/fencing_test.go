@@ -1,6 +1,7 @@
 package judges
 
 import (
+	"strings"
 	"testing"
 
 	"lockstep/model"
@@ -85,4 +86,29 @@ func TestFencing(t *testing.T) {
 	if _, promised := plainLock.Promise(model.JudgeFencing); promised {
 		t.Error("the plain lock promises tokens")
 	}
+}
+
+// A call may return with a hold that began by a request of which nobody knows that it was sent for the call.
+func TestTheTokenOfALaterHold(t *testing.T) {
+	fenced := anybodys
+	fenced.Fenced = true
+	const record = `
+			0     a/1 invoke lock
+			0     a/1 send acquire
+			1     a/1 exec acquire -> a/1 1 30001 token=1 value=v
+			2     a/1 lost acquire reply dropped
+			10    server fault 1 failover that loses the last 1 writes -> free
+			20    b/1 takes token=1 -> b/1 1 30020 token=1
+			30    b/1 releases -> free token=1
+			40    a/1 send EVAL nobody=y args=v
+			41    a/1 exec EVAL -> a/1 1 30041 token=2 value=v
+			42    a/1 deliver EVAL
+			42    a/1 return granted token=2
+			90000 server leave`
+	const limit = "fencing limit (hold removed by another hand): the hold of b/1 on l since 0.021s has the token 1"
+	testJudged(t, []judged{
+		{rule: "it counts for that hold", lock: fenced, record: record, finds: limit},
+		{rule: "another was told a greater one before", lock: fenced, finds: limit + "\nfencing bug: a/1 was told the token 1 with the grant of l at 0.042s, and b/1 had been told 1",
+			record: strings.NewReplacer("return granted token=2", "return granted token=1").Replace(record)},
+	})
 }
