@@ -31,6 +31,9 @@ func Hint(f judges.Finding, run *trace.Run) string {
 	case judges.ToldLate:
 		return "the channel of Lost must be closed before the lease is over that the holder knows. Count the lease from the instant before the request is sent, not from its answer, and let a timer close the channel, whatever the requests do"
 	case judges.Misled:
+		if run != nil && run.Record.Params.NoWatchdog {
+			return ""
+		}
 		return "if the renewals end with the context of the call that took the hold, let them outlive it (see locktest.Outlive)"
 	case judges.Miscount:
 		if d.Counted == 1 && d.Levels > 1 {

@@ -318,10 +318,17 @@ func TestAFileOfRunsWithKnobsIsRead(t *testing.T) {
 		t.Fatalf("%+v, %v", runs, err)
 	}
 	damaged := strings.Replace(old, "lockstep: 1", "lockstep; 1", 1)
+	var other *OtherCampaignError
+	renamed := strings.Replace(old, `"scenario"`, `"scenarin"`, 1)
+	if err := os.WriteFile(filepath.Join(dir, RunsFile), []byte(renamed), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if runs, _, err := readRuns(dir); !errors.As(err, &other) || !strings.Contains(other.Difference, RunsFile+":1 is no run: json: unknown field \"scenarin\"") {
+		t.Errorf("the name of a field is damaged: %+v, %v", runs, err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, RunsFile), []byte(damaged), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	var other *OtherCampaignError
 	if runs, _, err := readRuns(dir); !errors.As(err, &other) || !strings.Contains(other.Difference, RunsFile+":1: run 3 (seed 7) has a scenario that does not load") {
 		t.Errorf("the scenario of a run is damaged: %+v, %v", runs, err)
 	}

@@ -229,10 +229,16 @@ func readRuns(dir string) (runs []Run, whole int64, err error) {
 		if err != nil {
 			return nil, 0, err
 		}
-		var r Run
-		if err := json.Unmarshal(line, &r); err != nil {
-			return nil, 0, &OtherCampaignError{dir, fmt.Sprintf("%s:%d is no run: %v", RunsFile, n, err)}
+		var read struct {
+			Run
+			Knobs json.RawMessage // of an older program
 		}
+		words := json.NewDecoder(bytes.NewReader(line))
+		words.DisallowUnknownFields() // a damaged name of a field would leave the field out
+		if err := words.Decode(&read); err != nil {
+			return nil, 0, &OtherCampaignError{dir, fmt.Sprintf("%s:%d is no run: %.200v", RunsFile, n, err)}
+		}
+		r := read.Run
 		if r.Text != "" { // another process plays it
 			if _, err := r.scenario(); err != nil {
 				return nil, 0, &OtherCampaignError{dir, fmt.Sprintf("%s:%d: %v", RunsFile, n, err)}

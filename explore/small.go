@@ -106,17 +106,16 @@ func (s *Shrinking) head() shrunkHead {
 // end, and nothing else. The results are whole even if ShrunkFile could not be
 // read or written.
 func (s *Shrinking) Conclude(runs []Run) (Tally, []Shrunk, error) {
-	if len(s.From) > 0 {
-		o := Sum(s.Plan, runs)
-		for _, g := range o.Groups {
-			if _, err := g.Least.scenario(); err != nil {
-				return o, nil, &OtherCampaignError{strings.Join(s.From, ", "), fmt.Sprintf("%s: %v", RunsFile, err)}
-			}
-		}
-	}
 	kept, err := s.kept()
 	s.unkept = err
 	o, small, err := conclude(s.Plan, runs, s.Budget, func(tasks []ShrinkTask) ([]Shrunk, []error) {
+		if len(s.From) > 0 {
+			for _, t := range tasks {
+				if _, err := t.Run.scenario(); err != nil {
+					return nil, []error{&OtherCampaignError{strings.Join(s.From, ", "), fmt.Sprintf("%s: %v", RunsFile, err)}}
+				}
+			}
+		}
 		return s.all(tasks, kept)
 	})
 	if err == nil {
