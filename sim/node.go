@@ -251,8 +251,7 @@ func (w *World) change(states map[string]*model.LockState, lock string, s *model
 		s = &model.LockState{}
 	}
 	before := states[lock]
-	// A fault may bring an earlier hold of the same thread back, with the same end.
-	if before.Equal(s) && (m != nil || !s.Held() || s.Value == before.Value) {
+	if before.Equal(s) {
 		return
 	}
 	states[lock] = s

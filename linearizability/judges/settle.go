@@ -55,21 +55,7 @@ func (r *run) splits(o *trace.Call) bool {
 // lock for it: a thread that knows a hold by its grant alone did not hear of this one, was
 // told that it is gone, or has given it up.
 func (r *run) knowsNoHold(o *trace.Call) bool {
-	return r.Record.Params.PerGrant && (r.holdsUnknowingly(o) || r.toldOf(o.Lock, o.Caller, o.ReturnedNs()) != nil || r.letGo(o) || r.leaseOver(o) || r.broughtBackTo(o))
-}
-
-// broughtBackTo reports whether a fault put another hold of the caller, such as an earlier one, in the place of the one that it was
-// told of last.
-func (r *run) broughtBackTo(o *trace.Call) bool {
-	since := int64(0)
-	for _, x := range r.CallsOn(o.Lock) {
-		if x.Caller == o.Caller && x.Outcome == model.Granted && x.ReturnedNs() <= o.AtNs {
-			since = x.AtNs
-		}
-	}
-	return slices.ContainsFunc(r.ChangesWithin(o.Lock, since, o.ReturnedNs()), func(c *trace.Change) bool {
-		return c.Fault > 0 && c.Before.Owner == o.Caller && c.After.Owner == o.Caller && c.Before.Value != c.After.Value
-	})
+	return r.Record.Params.PerGrant && (r.holdsUnknowingly(o) || r.toldOf(o.Lock, o.Caller, o.ReturnedNs()) != nil || r.letGo(o) || r.leaseOver(o))
 }
 
 // leaseOver reports whether the last lease that the caller knows of was over when the call returned: the lease of
