@@ -379,7 +379,9 @@ func (w *World) collectConn(c *conn) {
 	}
 	if shut && !c.gone {
 		c.gone = true
-		w.closeBehind(c, "close")
+		// The end of a connection arrives after what was written before it.
+		at := max(w.now()+w.latency(c.p, "close"), c.lastOut)
+		w.sched.addTo(c.outLine, at, ClassDelivery, func() { w.disconnect(c) }, nil)
 	}
 	if !deadline.IsZero() && set != s.planned && !shut {
 		s.planned = set

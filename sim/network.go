@@ -228,19 +228,6 @@ func (w *World) travel(line string, last *int64, length int64, f func(), p *parc
 	w.sched.addTo(line, *last, ClassDelivery, f, p)
 }
 
-// closeBehind lets the client's end of a connection arrive after what was written before it, also on a stream behind
-// what a rule holds. kind names the latency.
-func (w *World) closeBehind(c *conn, kind string) {
-	if c.stream != nil {
-		if r := c.stream.held["request"]; r != nil && !r.over {
-			r.held = append(r.held, func() { w.closeBehind(c, kind) })
-			return
-		}
-	}
-	at := max(w.now()+w.latency(c.p, kind), c.lastOut)
-	w.sched.addTo(c.outLine, at, ClassDelivery, func() { w.disconnect(c) }, nil)
-}
-
 // lost records that a message is lost.
 func (w *World) lost(m *message, dir string, why model.LostReason) {
 	if p := m.pipe; p != nil && (p.lost[way(dir)] == 0 || m.id < p.lost[way(dir)]) {

@@ -377,7 +377,9 @@ func (p *Process) crash() {
 	conns := slices.Clone(p.conns)
 	p.w.mu.Unlock()
 	for _, c := range conns {
-		p.w.closeBehind(c, "cut")
+		// The end of a connection arrives after what was written before it.
+		at := max(p.w.now()+p.w.latency(p, "cut"), c.lastOut)
+		p.w.sched.addTo(c.outLine, at, ClassDelivery, func() { p.w.disconnect(c) }, nil)
 	}
 }
 
