@@ -110,6 +110,6 @@ var orders = locktest.Subject{
 
 // The library has both: a client that has seen more than its server, which lost its data, never comes back; and a
 // session that is closed without a connection ends with its timeout.
-var accepted = []string{"liveness.bug.acquire.agreed", "tidy.bug.acquire.agreed"}
+var accepted = []string{"liveness.bug.acquire.agreed", "liveness.bug.acquire.lost-message", "tidy.bug.acquire.agreed"}
 
 func TestOrders(t *testing.T) { locktest.Run(t, orders, locktest.Options{Runs: 100, Accept: accepted}) }
