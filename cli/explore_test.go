@@ -695,7 +695,9 @@ func TestTheGreatestNumbersAreTaken(t *testing.T) {
 	} {
 		args = append([]string{"explore", "--lock", "setnx-cad", "--jobs", "1"}, args...)
 		code, out, stderr := call(t, args...)
-		if code != frame.ExitOK && code != frame.ExitUndecided || strings.Contains(out, ": 0 of ") || strings.HasPrefix(out, "0 runs") || strings.Contains(stderr, "defect") {
+		none := strings.Contains(out, ": 0 of ") || strings.HasPrefix(out, "0 runs")
+		late := strings.Contains(stderr, "--time ended it after 0 of "+runs+" runs") // on a busy machine
+		if code != frame.ExitOK && code != frame.ExitUndecided || none && !late || strings.Contains(stderr, "defect") {
 			t.Errorf("%v: exit %d\n%s%s", args, code, out, stderr)
 		}
 	}
