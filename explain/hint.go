@@ -90,7 +90,8 @@ func hintOfTraffic(d judges.Traffic) string {
 		`If the lock is meant to ask so often, say so in the Subject: Promises: locktest.Promises{NotTraffic: "the reason"}`, d.Most)
 }
 
-// hintOfValue is about a request that met another hold, since both holds have the same value. The finding is about such a request, or such a request caused it.
+// hintOfValue is about a request that met another hold, since both holds have the same value. The finding is about
+// such a request, or such a request caused it.
 func hintOfValue(f judges.Finding, run *trace.Run) string {
 	if run == nil || f.Lock == "" {
 		return ""

@@ -171,3 +171,27 @@ func TestTheHintOfARequestThatChangesAnothersHold(t *testing.T) {
 		}
 	}
 }
+
+// A lock that renews nothing has no renewals that could outlive a context.
+func TestAHintAboutRenewals(t *testing.T) {
+	f := judges.Finding{Judge: model.JudgeLease, Detail: judges.Misled{}}
+	for _, renews := range []bool{true, false} {
+		run := trace.New(&model.Record{Params: model.Params{Traits: model.Traits{NoWatchdog: !renews}}})
+		if hint := Hint(f, run); strings.Contains(hint, "locktest.Outlive") != renews {
+			t.Errorf("renews: %v; the hint is %q", renews, hint)
+		}
+	}
+}
+
+// A hint about a late unlock is about holds with one value.
+func TestAHintAboutAValueThatIsKept(t *testing.T) {
+	for second, want := range map[string]bool{"v": true, "w": false} {
+		rec := &model.Record{}
+		for i, state := range []*model.LockState{{Owner: "a/1", Count: 1, Value: "v"}, {}, {Owner: "a/1", Count: 1, Value: second}, {}} {
+			rec.Add(model.Event{Kind: model.KindState, AtNs: int64(i) * ms, Lock: "l", State: state})
+		}
+		if hint := keptValue(trace.New(rec), "l", "a/1", 3*ms); (hint != "") != want {
+			t.Errorf("the value %s after v: %q", second, hint)
+		}
+	}
+}

@@ -22,7 +22,7 @@ type family struct {
 	last     int
 	openings []coverage.Opening
 	told     map[int][]coverage.Opening
-	// tellings are what all families of the campaign tell together.
+	// tellings are the stories of the campaign. All its families share them.
 	tellings []telling
 }
 

@@ -292,7 +292,7 @@ func TestASummarySaysTheWorst(t *testing.T) {
 	}
 }
 
-// Every campaign has a mark of its own. A cell has those of the campaigns that its words name.
+// Each campaign has its own mark. A cell has the marks of the campaigns that its words name.
 func TestACellHasTheMarksOfItsCampaigns(t *testing.T) {
 	var s Survey
 	for _, name := range Campaigns() {

@@ -141,7 +141,7 @@ func (w *believing) stop(who string, at int64, by *trace.Call) {
 	}
 }
 
-// tell follows an event that tells a thread of the end of its hold.
+// tell ends the belief of a thread that learns of the end of its hold.
 func (w *believing) tell(e *model.Event) {
 	who := e.ThreadName()
 	delete(w.lapsed, who)
@@ -162,7 +162,7 @@ func (w *believing) at(who string, ns int64) *believed {
 	return h
 }
 
-// call follows the beginning of a call. From then on a thread does not rely on what it gives up.
+// call ends the belief in what a call gives up, from its beginning on.
 func (w *believing) call(o *trace.Call) {
 	switch h := w.at(o.Caller, o.AtNs); {
 	case o.Action == model.ActForceUnlock, o.Action == model.ActUnlock && h != nil && len(h.levels) == 1:
@@ -172,7 +172,7 @@ func (w *believing) call(o *trace.Call) {
 	}
 }
 
-// answer follows the end of a call.
+// answer begins, changes or ends the belief of a thread when one of its calls has returned.
 func (w *believing) answer(o *trace.Call) {
 	at := o.ReturnedNs()
 	h, was := w.at(o.Caller, at), w.lapsed[o.Caller]
@@ -215,7 +215,7 @@ func (w *believing) answer(o *trace.Call) {
 	}
 }
 
-// extended follows an extension that succeeded: the thread holds the lock, whatever it believed.
+// extended updates the belief after an extension that succeeded: the thread holds the lock, whatever it believed.
 func (w *believing) extended(o *trace.Call, h, was *believed) {
 	if h == nil {
 		h = w.begin(o, []term{{}})

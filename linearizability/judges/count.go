@@ -37,7 +37,7 @@ func (r *run) miscounts(lock string) []Finding {
 	return w.found
 }
 
-// counting follows the levels of the threads on a lock.
+// counting counts the levels that each thread has of a lock, by its calls.
 type counting struct {
 	*run
 	lock      string
@@ -47,10 +47,10 @@ type counting struct {
 	state     *model.LockState
 }
 
-// tally has the levels of a thread.
+// tally counts the levels of one thread.
 type tally struct {
 	levels int
-	// own is what levels would be without the failovers. A lock that writes the number of its levels, and does
+	// own counts the levels as if no failover had happened. A lock that writes the number of its levels, and does
 	// not count up or down on the server, undoes with its next call what a failover did.
 	own int
 	// unheard is how many of the levels its owner need not know of, after calls of unknown outcome. Where
@@ -86,7 +86,7 @@ func (w *counting) look(who string, at int64) {
 		Detail: Miscount{After: t.last.Action, Counted: count, Levels: t.levels}})
 }
 
-// change follows a change of the state.
+// change updates the levels when the state of the lock has changed.
 func (w *counting) change(c *trace.Change) {
 	w.state = c.After
 	if c.Ended() && (forced(c) || !c.MadeFor(c.Before.Owner)) {
@@ -121,7 +121,7 @@ func (w *counting) change(c *trace.Change) {
 	}
 }
 
-// answer follows the end of a call.
+// answer counts the levels that a call gained or gave up, when it has returned.
 func (w *counting) answer(o *trace.Call) {
 	t := w.of(o.Caller)
 	t.open = false

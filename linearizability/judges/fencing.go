@@ -73,9 +73,6 @@ func (r *run) staleTokens(lock string) []Finding {
 		if kept := r.grantsKept(o); len(kept) > 0 && kept[0].AtNs <= o.ReturnedNs() {
 			x.grant = kept[0]
 		}
-		if now := r.HoldsOf(lock, o.Caller, o.ReturnedNs(), o.ReturnedNs()); x.grant != nil && len(now) > 0 && now[0].FromNs() >= o.AtNs {
-			x.grant = now[0].Began // perhaps by a request that nobody knows to be of the call
-		}
 		again := !r.Record.Params.Uncounted && believer(beliefs, o.Caller, o.AtNs) != nil || r.Record.Params.Idempotent && r.heldThroughout(o)
 		if x.grant != nil {
 			again = !x.grant.Started()

@@ -136,6 +136,14 @@ func (r *run) returnedWith(o *trace.Call) *trace.Change {
 			known = c
 		}
 	}
+	if known == nil || known.AtNs > o.ReturnedNs() {
+		return known
+	}
+	for _, h := range r.HoldsOf(o.Lock, o.Caller, known.AtNs, o.ReturnedNs()) {
+		if known.Precedes(h.Began) && h.Began.By != nil && h.Began.Call() == nil {
+			known = h.Began // by a request that nobody knows to be of the call
+		}
+	}
 	return known
 }
 

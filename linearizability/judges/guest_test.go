@@ -1029,6 +1029,14 @@ func TestAHoldWithoutALease(t *testing.T) {
 // A hold without a lease may end with the session of its owner. The server notices, and
 // nobody sends a command for it.
 func TestAnUnlockThatShortensItsLease(t *testing.T) {
+	const rest = `
+			0     a/1 takes -> a/1 1 301
+			100   a/1 invoke unlock
+			100   a/1 send unlock
+			101   a/1 exec unlock
+			302   server expire -> free
+			350   a/1 return released
+			9000  server leave`
 	const record = `
 			0     a/1 takes lease=8000 -> a/1 1 8001
 			100   a/1 invoke unlock
@@ -1041,6 +1049,8 @@ func TestAnUnlockThatShortensItsLease(t *testing.T) {
 			9000  server leave`
 	testJudged(t, []judged{
 		{rule: "the hold ends while it is under way", lock: anybodys, record: record},
+		{rule: "the last parts of a hold end by themselves, after the call removed one", lock: onSeveral, record: rest},
+		{rule: "a hold in one part does", lock: anybodys, record: rest, finds: "linearizable bug: l: a/1 release (0.100s..0.350s) answered released, but the lock was held by a/1"},
 		{rule: "it says that it found none", lock: anybodys, record: strings.NewReplacer("101   a/1 exec unlock -> a/1 1 301", "101   a/1 exec unlock", "a/1 1 8001", "a/1 1 301", "return released", "return not_held").Replace(record)},
 		{rule: "the lease ends by itself", lock: anybodys, record: strings.NewReplacer("a/1 1 8001", "a/1 1 301", "101   a/1 exec unlock -> a/1 1 301", "101   a/1 exec unlock").Replace(record),
 			finds: "linearizable bug: l: a/1 release (0.100s..0.350s) answered released, but the lock was held by a/1"},

@@ -515,7 +515,7 @@ type renewed struct {
 	told   bool // a late renewal was found
 }
 
-// answer follows the end of a call.
+// answer updates the levels of the thread when one of its calls has returned.
 func (k *renewed) answer(o *trace.Call) {
 	k.open, k.last = nil, o
 	unlocked := o.Action == model.ActUnlock

@@ -29,9 +29,10 @@ import (
 // its token (token=7), the owner's value (value=v) and the queue, with deadlines of the same threads unless
 // deadlines= (also: none) names others, or says when (b/1:500); without an arrow nothing changed. exec, deliver, hit and lost
 // speak of the thread's latest command of that name, or of its nth (nth=1);
-// renew belongs to no call but an extend, or with call=y to the one under way, as in recordings of
-// real clients, and with call=n to none. for=b/1 says for whom a command speaks, and nobody=y makes it a command of no call
-// and no role; args=v,w are its words. command=SEGMENT makes it a segment, and not an EVAL. Of the rest:
+// A renewal belongs to the extension under way, and to no other call. With call=y it belongs to whatever call is under
+// way, as in recordings of real clients, and with call=n to none. for=b/1 names the thread of a command. nobody=y takes
+// its call and its role away. args=v,w are its words. command=SEGMENT makes it a segment; without that it is an EVAL.
+// Of the rest:
 //
 //	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free
 //	5    server fault 1 wall clock of the server steps by 10s -> free

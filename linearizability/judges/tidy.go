@@ -99,7 +99,7 @@ type queueing struct {
 	stood map[string][]*trace.Change
 }
 
-// change follows a change of the state.
+// change updates the places in the queue when the state of the lock has changed.
 func (q *queueing) change(c *trace.Change) {
 	q.now = c.After
 	for _, who := range entered(c.Before.Queue, q.now.Queue) {

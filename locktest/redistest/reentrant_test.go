@@ -84,6 +84,13 @@ func TestALockWithLevels(t *testing.T) {
 		Accept: []string{"story.unlock-given-up-that-comes-in-the-next-hold.mutual-exclusion"}})
 }
 
+// Without a State nobody knows how many levels the servers count.
+func TestALockWithLevelsAndNoState(t *testing.T) {
+	s := reentrant("counts where nobody looks", false)
+	s.State, s.NoState = nil, "nobody can read the server"
+	locktest.Run(t, s, locktest.Options{Runs: 5, Faults: "none"})
+}
+
 func init() {
 	wrong["gives up all levels"] = reentrant("gives up all levels", true)
 	forgotten := reentrant("forgets the levels in State", false)

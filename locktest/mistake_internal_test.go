@@ -1,0 +1,61 @@
+package locktest
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"lockstep/model"
+	"lockstep/model/trace"
+)
+
+// heldFor returns a run in which a thread takes the lock orders once for each length, by a request with a word. The
+// servers show a value for its owner.
+func heldFor(word, value string, lengths ...time.Duration) *trace.Run {
+	rec := &model.Record{}
+	add := func(e model.Event, at time.Duration) {
+		e.AtNs, e.Process, e.Lock = int64(at), "a", "orders"
+		rec.Add(e)
+	}
+	for i, length := range lengths {
+		at := time.Duration(i) * time.Minute
+		state := &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: (at + length).Milliseconds(), Value: value}
+		add(model.Event{Kind: model.KindSend, Msg: i + 1, Command: "CREATE", Args: []string{word}, Script: model.RoleAcquire, Locks: []string{"orders"}, Owners: []string{"a/1"}}, at)
+		add(model.Event{Kind: model.KindExec, Msg: i + 1, Command: "CREATE", Args: []string{word}}, at)
+		add(model.Event{Kind: model.KindState, Msg: i + 1, State: state}, at)
+		add(model.Event{Kind: model.KindState, State: &model.LockState{}}, at+length)
+	}
+	return trace.New(rec)
+}
+
+// A hint names another lease only if all holds last for it.
+func TestAHintAboutTheLease(t *testing.T) {
+	s := Subject{Lease: 8 * time.Second}
+	for _, c := range []struct {
+		lengths []time.Duration
+		want    string
+	}{
+		{[]time.Duration{8 * time.Second, 8 * time.Second}, ""},
+		{[]time.Duration{9 * time.Second, 9 * time.Second}, "State shows holds that last for 9s"},
+		{[]time.Duration{9 * time.Second, 45 * time.Second}, ""},
+	} {
+		got := s.otherLease(heldFor("v", "v", c.lengths...), time.Millisecond)
+		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%v: %q; want %q", c.lengths, got, c.want)
+		}
+	}
+}
+
+// A server may make the owner out of a word of the request, as ZooKeeper numbers a node.
+func TestAHintAboutTheOwner(t *testing.T) {
+	for _, c := range []struct{ word, value, want string }{
+		{"/orders/lock-", "/orders/lock-0000000000 of a session", ""},
+		{"/orders/lock-", "owner of /orders/lock-", "which no request of this run carried"},
+		{"orders", "orders and more", "which no request of this run carried"},
+	} {
+		got := Subject{}.otherOwner("orders", heldFor(c.word, c.value, time.Second))
+		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%q for %q: %q; want %q", c.value, c.word, got, c.want)
+		}
+	}
+}
