@@ -395,3 +395,37 @@ func TestAFullFolderLosesNoFailure(t *testing.T) {
 		t.Errorf("%d of %d failures, %v", len(small), len(o.Groups), err)
 	}
 }
+
+// unrepeated is a player for which no failure repeats.
+type unrepeated struct{ Player }
+
+func (unrepeated) Shrink(t ShrinkTask) (Shrunk, error) {
+	return Shrunk{}, &UnrepeatedError{Run: t.Run.Index}
+}
+
+// A file of runs need not have the scenario of a run that takes the place of another one. The folder is at fault then, and
+// not the program.
+func TestARunWithoutAScenarioTakesThePlaceOfAnother(t *testing.T) {
+	h := sim.NewHost(t)
+	p := plan("setnx-del", 120, draw.ClassPause)
+	dir := t.TempDir()
+	runs := played(t, h, Campaign{Plan: p, Dir: dir})
+	least := map[int]bool{}
+	for _, g := range Sum(p, runs).Groups {
+		least[g.Least.Index] = true
+	}
+	for i := range runs {
+		if !least[runs[i].Index] {
+			runs[i].Text = ""
+		}
+	}
+	s := Shrinking{Plan: p, Budget: 30, Program: "simrun", Jobs: 1, Stop: t.Context(), From: []string{dir}, Player: func() (Player, error) {
+		here, err := Here(h, p)
+		return unrepeated{here}, err
+	}}
+	_, _, err := s.Conclude(runs)
+	var other *OtherCampaignError
+	if !errors.As(err, &other) || !strings.Contains(err.Error(), "has a scenario that does not load") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -30,6 +30,16 @@ func TestServersRecover(t *testing.T) {
 	served := func(at string) string {
 		return strings.Replace(extended(at), at+" server expire", "24998 b/1 send connect nobody=y command=SEGMENT\n"+at+" b/1 exec connect", 1)
 	}
+	renewedBy := func(at string) string {
+		return `
+			0     a/1 takes
+			2000  server fault 1 server stall for 3s
+			5000  server heal 1
+			` + at + ` b/1 send renew command=SEGMENT
+			` + at + ` b/1 exec renew -> a/1 1 60001
+			60000 a/1 releases
+			90000 server leave`
+	}
 	const lateHold = `
 			0     a/1 invoke lock lease=9000
 			1000  server fault 1 server stall for 3s
@@ -106,6 +116,8 @@ func TestServersRecover(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "a new master prolongs the hold of the dead", lock: electing, record: extended("24999")},
 		{rule: "or shows that its lease stands still, while it serves others", lock: electing, record: served("24999")},
+		{rule: "a renewal of another process, while the servers recover", lock: electing, record: renewedBy("24000")},
+		{rule: "after that", lock: electing, record: renewedBy("26000"), finds: "misdelete bug: renew of b/1 (SEGMENT, sent at 26.000s) prolonged the hold of a/1"},
 		{rule: "until its recovery", lock: electing, record: served("25001"), finds: "lease bug: the hold of a/1 on l was prolonged at 25.001s"},
 		{rule: "not after its recovery", lock: electing, record: extended("25001"),
 			finds: "lease bug: the hold of a/1 on l was prolonged at 25.001s, although it had died at 1.000s"},
