@@ -54,13 +54,14 @@ func (r *run) placed(o *trace.Call) bool {
 	case model.Busy:
 		return r.refusable(o)
 	case model.Released, model.StillHeld:
-		return r.gaveUp(o, from, to)
+		return r.gaveUp(o, from, to) || r.ranOut(lock, who, from, to) == o
 	case model.NotHeld:
 		if o.Action == model.ActForceUnlock {
 			return !r.gaveUp(o, from, to) && (!r.StateAt(lock, from).Held() ||
 				slices.ContainsFunc(r.ChangesWithin(lock, from, to), func(c *trace.Change) bool { return !(c.Before.Held() && c.After.Held()) }))
 		}
-		return r.knowsNoHold(o) || r.FreeWithin(lock, who, from, to) && !r.gaveUp(o, from, to)
+		freed := r.ranOut(lock, who, from, to)
+		return r.knowsNoHold(o) || r.FreeWithin(lock, who, from, to) && !r.gaveUp(o, from, to) || freed != nil && freed != o && freed.Action == model.ActUnlock
 	}
 	return true
 }
@@ -211,17 +212,25 @@ func (r *run) gaveUpBy(o *trace.Call, c *trace.Change) bool {
 	return c.Call() == o || o.Outcome != model.NotHeld && c.Call() == nil && c.By != nil && (c.MadeFor(o.Caller) || len(c.By.Threads) == 0 && c.By.Process == o.Process)
 }
 
-// setEnd reports whether a change is the end of a lease that a request of the call had set, or of the rest of a hold in
-// several parts, of which such a request had removed some.
+// setEnd reports whether a change is the end of the rest of a hold in several parts, of which a request of the call had
+// removed some.
 func (r *run) setEnd(o *trace.Call, c *trace.Change) bool {
-	if c.By != nil || c.Fault > 0 || !c.Ended() {
-		return false
+	return c.By == nil && c.Fault == 0 && c.Ended() && r.Record.Params.Parts > 1 &&
+		slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.Executed != nil && m.Executed.AtNs <= c.AtNs })
+}
+
+// ranOut returns the call that set the end of the last hold which a thread has between two instants, to the second one
+// at the latest. The clocks of the servers count milliseconds. It returns nil if there is none.
+func (r *run) ranOut(lock, thread string, from, to int64) *trace.Call {
+	holds := r.HoldsOf(lock, thread, from, to)
+	if len(holds) == 0 {
+		return nil
 	}
-	if r.Record.Params.Parts > 1 && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.Executed != nil && m.Executed.AtNs <= c.AtNs }) {
-		return true
+	h := holds[len(holds)-1]
+	if n := len(h.Moved); n > 0 && h.Moved[n-1].After.ExpiresMs*millisecond <= to+millisecond {
+		return h.Moved[n-1].Call()
 	}
-	h := r.HoldsOf(o.Lock, o.Caller, c.AtNs-1, c.AtNs)
-	return len(h) > 0 && len(h[0].Moved) > 0 && h[0].Moved[len(h[0].Moved)-1].Call() == o
+	return nil
 }
 
 // unplaced returns the finding about an answer that the servers do not allow.

@@ -1047,8 +1047,27 @@ func TestAnUnlockThatShortensItsLease(t *testing.T) {
 			350   a/1 return released
 			400   b/1 releases
 			9000  server leave`
+	const inItsMillisecond = `
+			0     a/1 takes lease=8000 -> a/1 1 8001
+			100   a/1 invoke unlock
+			100   a/1 send unlock
+			299   a/1 exec unlock -> a/1 1 301
+			300   a/1 return released
+			302   server expire -> free
+			400   b/1 takes lease=8000 -> b/1 1 8401
+			500   b/1 releases
+			9000  server leave`
+	const found = `300   a/1 invoke unlock
+			301   a/1 return not_held
+			`
 	testJudged(t, []judged{
 		{rule: "the hold ends while it is under way", lock: anybodys, record: record},
+		{rule: "or in the millisecond of the answer", lock: anybodys, record: inItsMillisecond},
+		{rule: "in which the next call need not find it", lock: anybodys, record: strings.Replace(inItsMillisecond, "302   server expire", found+"302   server expire", 1)},
+		{rule: "but not later", lock: anybodys, record: strings.Replace(inItsMillisecond, "-> a/1 1 301", "-> a/1 1 303", 1),
+			finds: "linearizable bug: l: a/1 release (0.100s..0.300s) answered released, but the lock was held by a/1"},
+		{rule: "and not by an extension", lock: anybodys, record: strings.NewReplacer("unlock", "extend", "return released", "return unknown").Replace(strings.Replace(inItsMillisecond, "302   server expire", found+"302   server expire", 1)),
+			finds: "linearizable bug: l: a/1 renew (0.300s..0.301s) answered not_held, but the lock was held by a/1"},
 		{rule: "the last parts of a hold end by themselves, after the call removed one", lock: onSeveral, record: rest},
 		{rule: "a hold in one part does", lock: anybodys, record: rest, finds: "linearizable bug: l: a/1 release (0.100s..0.350s) answered released, but the lock was held by a/1"},
 		{rule: "it says that it found none", lock: anybodys, record: strings.NewReplacer("101   a/1 exec unlock -> a/1 1 301", "101   a/1 exec unlock", "a/1 1 8001", "a/1 1 301", "return released", "return not_held").Replace(record)},

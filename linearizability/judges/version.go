@@ -4,7 +4,7 @@ import "lockstep/model"
 
 // Version is the version of the judges. It is raised by hand whenever they find something else in
 // the same record. Results name the version that wrote them.
-const Version = 16
+const Version = 17
 
 // VersionOf returns the oldest version of the judges that find the same as these ones in the records
 // of a lock with those traits. Version 16 lets a late request that was refused explain no wait, for every lock.

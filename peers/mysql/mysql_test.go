@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 const waitsOn, waitsOnInAStory = "tidy.bug.acquire.agreed", "story.try-that-gave-up.tidy"
 
 func TestGetLock(t *testing.T) {
-	locktest.Run(t, GetLock, locktest.Options{Accept: []string{waitsOn, waitsOnInAStory}, Scenarios: stories})
+	locktest.Run(t, GetLock, locktest.Options{Accept: []string{waitsOn, waitsOnInAStory, "tidy.bug.acquire.delete-of-a-key"}, Scenarios: stories})
 }
 
 // The stories of this package show the two bugs of the pool. Four stories of locktest show one of them: two
