@@ -1557,6 +1557,11 @@ func TestARenewalUnderAnotherName(t *testing.T) {
 		{rule: "in an acquire of another lock", lock: renewed, record: again(otherLock, "a/1 send acquire lock=k\n20001 a/1 exec acquire nth=3 -> a/1 1 50001")},
 		{rule: "not in an acquire of another thread", lock: renewed, record: strings.Replace(again(otherThread, "a/2 send acquire\n20001 a/2 exec acquire nth=2 -> a/1 1 50001"), "45000 a/1", "45000 a/2", 1),
 			finds: "misdelete bug: acquire of a/2"},
+		{rule: "which names the lock", lock: renewed, record: strings.Replace(again(otherThread, "a/2 send acquire args=key:l,30000\n20001 a/2 exec acquire nth=2 -> a/1 1 50001"), "45000 a/1", "45000 a/2", 1),
+			finds: "misdelete bug: acquire of a/2"},
+		{rule: "unless it names a session that the process has", lock: renewed, record: strings.Replace(again(otherThread, "a/2 send acquire args=session:1,30000\n20001 a/2 exec acquire nth=2 -> a/1 1 50001"), "45000 a/1", "45000 a/2", 1)},
+		{rule: "which another process has not", lock: renewed, record: strings.NewReplacer("a/2", "c/1", "45000 a/1", "45000 c/1").Replace(again(otherThread, "a/2 send acquire args=session:1,30000\n20001 a/2 exec acquire nth=2 -> a/1 1 50001")),
+			finds: "misdelete bug: acquire of c/1"},
 		{rule: "before the hold begins", lock: renewed, record: early},
 	})
 }

@@ -551,7 +551,7 @@ func (r *run) renewalForms() map[string]bool {
 	forms := map[string]bool{}
 	for _, m := range r.Commands {
 		if slices.ContainsFunc(m.Changes, func(c *trace.Change) bool {
-			return c.Before.Owner == c.After.Owner && c.After.ExpiresMs > c.Before.ExpiresMs
+			return c.Before.Owner == c.After.Owner && c.After.ExpiresMs > c.Before.ExpiresMs && m.Names(c.Lock)
 		}) {
 			forms[m.Form()] = true
 		}

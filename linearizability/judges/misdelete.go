@@ -54,14 +54,15 @@ func judgeMisdelete(r *run) []Finding {
 	return out
 }
 
-// prolongs reports whether the command of a change is known to have prolonged the hold. A part of a stream is if it renews
+// prolongs reports whether the command of a change is known to have prolonged that hold, and not a session that its
+// process has. A part of a stream is if it renews
 // for a thread of another process, none of the owner's commands ran at the same time, and the servers do not recover,
 // after which they may prolong holds by themselves.
 func (r *run) prolongs(c *trace.Change) bool {
-	if c.By.Command != model.SegmentCommand {
-		return true
-	}
 	owner := model.ProcessOf(c.Before.Owner)
+	if c.By.Command != model.SegmentCommand {
+		return c.By.Process != owner || c.By.Names(c.Lock)
+	}
 	return c.By.Script == model.RoleRenew && len(c.By.Threads) > 0 && c.By.Process != owner && !r.recovering(c.AtNs) &&
 		!slices.ContainsFunc(r.CommandsFrom(owner), func(m *trace.Command) bool {
 			return m.Executed != nil && c.AtNs-millisecond <= m.Executed.AtNs && m.Executed.AtNs <= c.AtNs

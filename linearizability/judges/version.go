@@ -7,6 +7,6 @@ import "lockstep/model"
 const Version = 17
 
 // VersionOf returns the oldest version of the judges that find the same as these ones in the records
-// of a lock with those traits. Version 16 lets a late request that was refused explain no wait, for every lock.
+// of a lock with those traits. Version 17 lets an unlock end its hold with the millisecond of its answer, for every lock.
 // A new version belongs here, with the locks to which it matters.
-func VersionOf(model.Traits) int { return 16 }
+func VersionOf(model.Traits) int { return 17 }
