@@ -123,7 +123,7 @@ func (t Traits) Implies(judge string) (p Promise, ok bool) {
 	case JudgeHoldCount:
 		return Promise{Source: "as many unlocks as locks give the lock up (java.util.concurrent.locks.Lock)"}, true
 	case JudgeFIFO:
-		return Promise{Unless: []Circumstance{WaiterAway, HoldRemoved, ServerClockStepped},
+		return Promise{Unless: []Circumstance{WaiterAway, HoldRemoved, MemoryRemoved, ServerClockStepped},
 			Source: "waiters get the lock in the order of their first try"}, t.Fair
 	case JudgeLease:
 		return Promise{Unless: []Circumstance{ServerClockStepped},

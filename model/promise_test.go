@@ -20,7 +20,7 @@ func TestTraitsImplyPromises(t *testing.T) {
 		{"every lock answers in one order", model.Traits{}, model.JudgeLinearizable, true, nil},
 		{"a fair one in that of its waiters", model.Traits{Fair: true}, model.JudgeLinearizable, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.ServerClockStepped}},
 		{"only a fair lock promises an order of waiters", model.Traits{Fenced: true}, model.JudgeFIFO, false, nil},
-		{"and it does", model.Traits{Fair: true}, model.JudgeFIFO, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.ServerClockStepped}},
+		{"and it does", model.Traits{Fair: true}, model.JudgeFIFO, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.MemoryRemoved, model.ServerClockStepped}},
 		{"only a fenced lock promises tokens", model.Traits{Fair: true}, model.JudgeFencing, false, nil},
 		{"and it does", model.Traits{Fenced: true}, model.JudgeFencing, true, []model.Circumstance{model.HoldRemoved, model.ServerClockStepped}},
 		{"a free lock goes to a waiter", model.Traits{}, model.JudgeLiveness, true, []model.Circumstance{model.DeadWaiters, model.ServerClockStepped}},

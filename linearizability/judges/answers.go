@@ -123,12 +123,23 @@ func (r *run) refusable(o *trace.Call) bool {
 	if r.enters() && (!r.Record.Params.PerGrant || believer(r.beliefs(o.Lock), o.Caller, o.AtNs) != nil) {
 		self = o.Caller // its owner enters again
 	}
-	if r.HeldWithin(o.Lock, from, to, self) || r.Record.Params.Parts > 1 && (r.splits(o) || r.partsLeftWithin(o.Lock, from, to)) {
+	if len(o.Sent) == 0 && r.heldByItsProcess(o) || r.HeldWithin(o.Lock, from, to, self) || r.Record.Params.Parts > 1 && (r.splits(o) || r.partsLeftWithin(o.Lock, from, to)) {
 		return true
 	}
 	return r.Record.Params.Fair && (r.behindGhost(o) || slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
 		return x.Caller != o.Caller && (x.Action == model.ActLock || x.Action == model.ActTryLockTimed && x.WaitNs > 0) && from <= r.waitsUntil(x) && r.tried(x) <= to
 	}))
+}
+
+// heldByItsProcess reports whether a thread of a call's process believed in a hold during the call, or had not yet
+// returned from its unlock. Such a process need not ask a server.
+func (r *run) heldByItsProcess(o *trace.Call) bool {
+	from, to := r.during(o)
+	return slices.ContainsFunc(r.beliefs(o.Lock), func(b belief) bool {
+		return model.ProcessOf(b.who) == o.Process && b.from <= to && from <= b.to
+	}) || slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
+		return x.Process == o.Process && x.Action == model.ActUnlock && x.AtNs <= to && from <= x.ReturnedNs()
+	})
 }
 
 // behindGhost reports whether another thread stood in the queue during a call since a late request of its own had put it there.

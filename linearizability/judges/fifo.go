@@ -46,7 +46,7 @@ func (r *run) outrun(lock string) []Finding {
 		}
 		for _, x := range ops {
 			if r.overtaken(x, y, tried, c, queues) {
-				out = append(out, r.overtaking(lock, x, y, c))
+				out = append(out, r.overtaking(lock, x, y, c, queues))
 				break
 			}
 		}
@@ -121,7 +121,9 @@ func (r *run) ticket(o *trace.Call, upTo *trace.Change) int {
 	return before
 }
 
-func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding {
+// overtaking returns the finding about x, which y overtook with a change. If State shows no queue, whoever may remove keys
+// may have removed it.
+func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change, queues bool) Finding {
 	first := x.First(model.RoleAcquire)
 	f := Finding{Judge: model.JudgeFIFO, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(x), refOf(y)}, Facts: model.Facts{Lock: lock, Thread: x.Caller}}
 	evicted := int64(-1)
@@ -173,7 +175,7 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change) Finding
 		}
 	}
 	for _, t := range r.Faults {
-		if (t.Spec.Kind == model.FaultKey) && first.Executed.AtNs <= t.FromNs && t.FromNs <= c.AtNs {
+		if (t.Spec.Kind == model.FaultKey || !queues && t.Spec.MayRemoveKeys()) && first.Executed.AtNs <= t.FromNs && t.FromNs <= c.AtNs {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.Number, Cause: faultIs(t.Text)})
 		}
 	}

@@ -1749,6 +1749,29 @@ func TestAHolderThatAsksAgain(t *testing.T) {
 	})
 }
 
+// A process that holds a lock may refuse its other threads without asking a server.
+func TestAProcessRefusesItsOwnThreads(t *testing.T) {
+	const record = `
+		0    a/1 takes lease=8000
+		200  a/1 invoke unlock
+		200  a/1 send unlock
+		201  a/1 exec unlock -> free
+		205  a/2 invoke try_lock
+		205  a/2 return busy
+		210  a/1 return released
+		9000 server leave`
+	const finds = "linearizable bug: l: a/2 acquire (0.205s..0.205s) answered busy, but the lock was free"
+	testJudged(t, []judged{
+		{rule: "until its unlock has returned", lock: anybodys, record: record},
+		{rule: "and not then", lock: anybodys, record: strings.Replace(record, "210  a/1 return", "204  a/1 return", 1), finds: finds},
+		{rule: "nor after it has asked", lock: anybodys, record: strings.Replace(record, "205  a/2 return", "205 a/2 send acquire\n206 a/2 exec acquire\n207 a/2 deliver acquire\n207 a/2 return", 1),
+			finds: "linearizable bug: l: a/2 acquire (0.205s..0.207s) answered busy, but the lock was free"},
+		{rule: "nor another process", lock: anybodys, record: strings.ReplaceAll(record, "a/2", "b/1"), finds: strings.ReplaceAll(finds, "a/2", "b/1")},
+		{rule: "while it believes in a hold that is gone", lock: anybodys, record: strings.Replace(record, "201  a/1 exec", "100 server fault 1 delete of key l -> free\n150 a/2 invoke try_lock\n150 a/2 return busy\n201  a/1 exec", 1),
+			finds: "linearizable bug: l: a/1 release (0.200s..0.210s) answered released, but the lock was free"},
+	})
+}
+
 // A try of a fair lock may be refused behind a place in the queue that a late request took for nobody.
 func TestATryBehindAGhost(t *testing.T) {
 	fair := anybodys
@@ -1814,9 +1837,14 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 		503  b/1 return granted
 		600  b/1 releases
 		9000 server leave`
+	unseen := strings.NewReplacer(" queue=c/1,b/1", "", " queue=c/1", "", " queue=b/1", "").Replace(record(" queue=c/1"))
 	testJudged(t, []judged{
 		{rule: "a look before it takes a place", lock: fair, record: record(" queue=c/1")},
-		{rule: "no queue is shown", lock: fair, record: strings.NewReplacer(" queue=c/1,b/1", "", " queue=c/1", "", " queue=b/1", "").Replace(record(" queue=c/1")),
+		{rule: "a fault may have removed a queue that is not shown", lock: fair, record: unseen + "\n150 server fault 1 server restart without its data",
+			finds: "fifo limit (memory of a call removed by another hand): c/1 was granted l at 0.401s before b/1"},
+		{rule: "it has not, of one that is", lock: fair, record: strings.NewReplacer("101  b/1 exec acquire", "101  b/1 exec acquire -> a/1 1 8001 queue=b/1", ",b/1\n", "\n").Replace(record(" queue=b/1,c/1")) +
+			"\n150 server fault 1 server restart without its data", finds: "fifo bug: c/1 was granted l at 0.401s before b/1"},
+		{rule: "no queue is shown", lock: fair, record: unseen,
 			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"},
 		{rule: "a place from an earlier call", lock: fair, record: earlier, finds: "tidy bug: c/1 stands in the queue of l at 0.160s"},
 		{rule: "a second place", lock: fair, record: strings.NewReplacer("acquire nth=2", "acquire nth=2 -> a/1 1 8001 queue=c/1,b/1,c/1", "queue=b/1\n\t\t403", "queue=b/1,c/1\n\t\t403").Replace(earlier),
