@@ -186,7 +186,7 @@ func TestALockThatTellsAfterAnError(t *testing.T) {
 	if passed {
 		t.Fatalf("it passed:\n%s", text)
 	}
-	mustContain(t, text, "tells after an error breaks want: ", "wanted [released unknown], got not_held", "fingerprint: story.hold-given-up-in-time-to-renew.want")
+	mustContain(t, text, "tells after an error breaks want: ", "wanted [released unknown], got not_held", "fingerprint: story.renewal-that-fails-once.want")
 	s := wrong["tells after an error"]
 	s.RenewEvery = s.Lease
 	locktest.Run(t, s, locktest.Options{Runs: 1, Faults: "none"})

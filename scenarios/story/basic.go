@@ -172,11 +172,17 @@ var plainest = []Story{
   b/2: [{at: {0.3}}, {lock: stock}, {sleep: {0.1}}, {unlock: stock}]`,
 	},
 	{
-		Name: "renewal-that-fails-once", applies: renewed,
-		About:     "The first renewal is lost, and the next ones would come through. The holder must keep its hold.",
+		Name:  "renewal-that-fails-once",
+		About: "The first renewal is lost, and the next ones would come through. The holder must keep its hold, and the lock must not give it up.",
+		applies: func(l Lock) string {
+			if l.Renewed && l.RenewEvery > l.Lease/2 {
+				return "the lock renews too seldom to keep a hold when a renewal fails, by its RenewEvery"
+			}
+			return renewed(l)
+		},
 		processes: "{a: {}, b: {}}",
 		steps: `
-  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: {name: orders, want: [released, unknown]}}]
   b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
 		eachServer: firstRenewalLost,
 	},
@@ -204,26 +210,6 @@ var plainest = []Story{
 		steps: `
   a/1: [{lock: orders}, {sleep: {0.2}}, {extend: orders}, {sleep: {3}}, {unlock: orders}]
   b/1: [{at: {0.3}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
-	},
-	{
-		Name:  "hold-given-up-in-time-to-renew",
-		About: "The first renewal is lost, and the next ones would come through. The server keeps the hold, and the lock must not give it up.",
-		applies: func(l Lock) string {
-			switch {
-			case !l.Renewed:
-				return renewed(l)
-			case !l.Watched:
-				return "the lock has no Lost, and gives no hold up by itself"
-			case l.RenewEvery > l.Lease/2:
-				return "the lock renews too seldom to keep a hold when a renewal fails, by its RenewEvery"
-			}
-			return ""
-		},
-		processes: "{a: {}, b: {}}",
-		steps: `
-  a/1: [{lock: orders}, {sleep: {3}}, {unlock: {name: orders, want: [released, unknown]}}]
-  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
-		eachServer: firstRenewalLost,
 	},
 	{
 		Name: "server-restarts-without-its-data", applies: always,
