@@ -25,7 +25,30 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 	}
 	_, unrenewed := f.Detail.(judges.Unrenewed)
 	if unrenewed && !renews(run) || s.Renewed && leaseEnded(f) && !triesToRenew(run) {
-		return fmt.Sprintf("the subject is Renewed, and in this run nothing renewed a hold, each of which lasts for %v; if the lock leaves that to its holder, take Renewed away", longestHold(run.Record).Round(time.Millisecond))
+		return fmt.Sprintf("the subject is Renewed, and in this run nothing renewed a hold, each of which lasts for %v; a goroutine that renews with the context of Lock ends when Lock has returned, and needs one that lasts, such as of context.WithoutCancel; if the lock leaves the renewals to its holder, take Renewed away", longestHold(run.Record).Round(time.Millisecond))
+	}
+	if f.Judge == model.JudgeWant {
+		return s.laterRenewal(f.Lock, run)
+	}
+	return ""
+}
+
+// laterRenewal says that the first renewal of a hold was sent later than RenewEvery has it, by more than half of that time.
+func (s Subject) laterRenewal(lock string, run *trace.Run) string {
+	if !s.Renewed {
+		return ""
+	}
+	for _, h := range run.Holds(lock) {
+		for _, m := range run.CommandsFrom(model.ProcessOf(h.Owner)) {
+			if m.Script != model.RoleRenew || m.AtNs < h.FromNs() {
+				continue
+			}
+			if after := time.Duration(m.AtNs - h.FromNs()); after > s.renewEvery()*3/2 {
+				return fmt.Sprintf("the first renewal was sent %v after the hold began, and by RenewEvery one is due each %v; a lock that renews at least twice in its lease of %v can lose one and keep its hold",
+					after.Round(10*time.Millisecond), s.renewEvery().Round(10*time.Millisecond), s.Lease)
+			}
+			break
+		}
 	}
 	return ""
 }

@@ -16,7 +16,7 @@ func TestMistakesOfASubjectAreTold(t *testing.T) {
 		"says hardly more than its lease":   "hint: the subject's Lease is 5.2s, and State shows holds that last for 5s; if the lock asks for that, give the subject this Lease\n",
 		"says hardly less than its lease":   "hint: the subject's Lease is 4.8s, and State shows holds that last for 5s; if the lock asks for that, give the subject this Lease\n",
 		"says less than its lease":          "hint: the subject's Lease is 4.5s, and State shows holds that last for 5s; if the lock asks for that, give the subject this Lease\n",
-		"says that it renews":               "hint: the subject is Renewed, and in this run nothing renewed a hold, each of which lasts for 5s; if the lock leaves that to its holder, take Renewed away\n",
+		"says that it renews":               "hint: the subject is Renewed, and in this run nothing renewed a hold, each of which lasts for 5s; a goroutine that renews with the context of Lock ends when Lock has returned, and needs one that lasts, such as of context.WithoutCancel; if the lock leaves the renewals to its holder, take Renewed away\n",
 		"names another owner":               "which no request of this run carried; the request that took the lock was SET orders ",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ type watched struct {
 	bare bool          // it renews by PEXPIRE, without its value
 	asks bool          // it compares its value before, by a command of its own
 	tell bool          // it counts the lease from the last request that began or renewed it, and closes lost at the end
-	part time.Duration // it renews so many times in a lease; 0: three times
+	rest time.Duration // from one renewal to the next; 0: a third of the lease
 	stop context.CancelFunc
 	lost chan struct{} // closed by a renewal that meets another's hold, or none
 }
@@ -62,7 +62,7 @@ func (l *watched) renew(held context.Context, value string, lost chan struct{}) 
 		select {
 		case <-held.Done():
 			return
-		case <-time.After(lease / cmp.Or(l.part, 3)):
+		case <-time.After(cmp.Or(l.rest, lease/3)):
 			asked := time.Now()
 			if l.asks {
 				if v, err := l.lock.rdb.Get(held, l.lock.name).Result(); v != value {
@@ -158,6 +158,19 @@ func TestALockThatRenewsUntilAnError(t *testing.T) {
 	}
 	s := wrong["renews until an error"]
 	s.RenewEvery = s.Lease
+	locktest.Run(t, s, locktest.Options{Runs: 1, Faults: "none"})
+}
+
+// A lock that renews its lease when it is almost over loses its hold with one message.
+func TestALockThatRenewsLate(t *testing.T) {
+	text, passed := outcome(t, t.TempDir(), "renews late", nil, "-lockstep.runs=1")
+	if passed {
+		t.Fatalf("it passed:\n%s", text)
+	}
+	mustContain(t, text, "renews late breaks want: ", "fingerprint: story.renewal-that-fails-once.want",
+		"hint: the first renewal was sent 4.38s after the hold began, and by RenewEvery one is due each 1.67s; a lock that renews at least twice in its lease of 5s can lose one and keep its hold")
+	s := wrong["renews late"]
+	s.RenewEvery = lease * 7 / 8
 	locktest.Run(t, s, locktest.Options{Runs: 1, Faults: "none"})
 }
 

@@ -69,9 +69,10 @@ func init() {
 		}
 	})
 	wrong["renews twice in a lease until an error"] = renewedSubject("renews twice in a lease until an error",
-		func(l *watched) locktest.Lock { l.once, l.part = true, 2; return l })
+		func(l *watched) locktest.Lock { l.once, l.rest = true, lease/2; return l })
 	wrong["renews four times in a lease until an error"] = renewedSubject("renews four times in a lease until an error",
-		func(l *watched) locktest.Lock { l.once, l.part = true, 4; return l })
+		func(l *watched) locktest.Lock { l.once, l.rest = true, lease/4; return l })
+	wrong["renews late"] = renewedSubject("renews late", func(l *watched) locktest.Lock { l.rest = lease * 7 / 8; return l })
 }
 
 // Each of these mistakes is found by the stories, without a drawn schedule.
