@@ -376,8 +376,13 @@ func (s *Server) Select(query, lock string) (*Row, error) {
 		out.Endless = true
 	case time.Time:
 		out.Expires = s.until(lock, end)
+	case int64:
+		if end < 1e11 {
+			end *= 1000
+		}
+		out.Expires = s.until(lock, time.UnixMilli(end))
 	default:
-		return nil, fmt.Errorf("mysql: %s: the expiry is %v, a %T, and no DATETIME", query, end, end)
+		return nil, fmt.Errorf("mysql: %s: the expiry is %v, a %T, and neither a DATETIME, such as CAST(... AS DATETIME(6)), nor a BIGINT", query, end, end)
 	}
 	if len(r) == 3 && r[2] != nil {
 		if out.Token, err = strconv.ParseUint(fmt.Sprint(r[2]), 10, 64); err != nil {
@@ -461,6 +466,8 @@ func (p *statements) locksRows(ctx *sql.Context, query string) {
 	inside := ctx.GetIgnoreAutoCommit() || on != nil && fmt.Sprint(on) != "1" && fmt.Sprint(on) != "true"
 	if !inside {
 		delete(p.open, id)
+		// The engine keeps the transaction of a statement that failed, and its copy of the tables for the next statement.
+		ctx.SetTransaction(nil)
 	}
 	m := writes.FindStringSubmatch(query)
 	if m == nil {

@@ -64,6 +64,26 @@ func TestTheWorldIsToldOfTheEndOfEachLease(t *testing.T) {
 	})
 }
 
+// A statement that fails ends its transaction, as any other without BEGIN, so that the next one sees what others wrote.
+func TestAStatementAfterOneThatFailed(t *testing.T) {
+	db := ours(t)
+	p := newParty(t, db, 2)
+	for _, c := range []struct {
+		conn        int
+		query, want string
+	}{
+		{0, "INSERT INTO locks (name, owner, expires, token) VALUES ('x', 'a', NOW(6), 1)", "1 rows"},
+		{1, "INSERT INTO locks (name, owner, expires, token) VALUES ('x', 'b', NOW(6), 1)", "error"},
+		{0, "UPDATE locks SET owner = 'c' WHERE name = 'x'", "1 rows"},
+		{1, "DELETE FROM locks WHERE owner = 'a'", "0 rows"},
+		{0, "DELETE FROM locks WHERE owner = 'c'", "1 rows"},
+	} {
+		if got := p.do(t, step{conn: c.conn, query: c.query}); got != c.want {
+			t.Errorf("%s by session %d: %s; want %s", c.query, c.conn, got, c.want)
+		}
+	}
+}
+
 func TestSelectReadsAnyTable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := 0
@@ -90,7 +110,9 @@ func TestSelectReadsAnyTable(t *testing.T) {
 			{query, "nobody", nil, ""},
 			{query, "two", nil, "returns 2 rows of 3 columns"},
 			{"SELECT holder FROM leases WHERE resource = ?", "it's", nil, "returns 1 rows of 1 columns"},
-			{"SELECT holder, fence FROM leases WHERE resource = ?", "it's", nil, "and no DATETIME"},
+			{"SELECT holder, CAST(UNIX_TIMESTAMP(NOW()) * 1000 + 1500 AS SIGNED), fence FROM leases WHERE resource = ?", "it's", &Row{Owner: "a", Expires: 1500 * time.Millisecond, Token: 7}, ""},
+			{"SELECT holder, CAST(UNIX_TIMESTAMP(NOW()) + 3 AS SIGNED), fence FROM leases WHERE resource = ?", "it's", &Row{Owner: "a", Expires: 3 * time.Second, Token: 7}, ""},
+			{"SELECT holder, holder FROM leases WHERE resource = ?", "it's", nil, "neither a DATETIME, such as CAST(... AS DATETIME(6)), nor a BIGINT"},
 			{"SELECT holder, until, holder FROM leases WHERE resource = ?", "it's", nil, "the token"},
 			{"SELECT owner, until FROM leases WHERE resource = ?", "it's", nil, "owner"},
 		} {
