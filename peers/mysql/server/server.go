@@ -148,7 +148,7 @@ func (s *Server) prepare(data *memory.Database) (*memory.Database, *life, error)
 	}
 	provider := memory.NewDBProvider(data)
 	l := &life{number: s.starts, engine: sqle.NewDefault(provider), provider: provider}
-	l.asked = &statements{ProcessList: l.engine.ProcessList, locks: l.engine.LS, instant: s.setup.Instant, last: map[uint32]*statement{}, open: map[uint32]map[string]bool{},
+	l.asked = &statements{ProcessList: l.engine.ProcessList, locks: l.engine.LS, instant: s.setup.Instant, last: map[uint32]*statement{}, open: map[uint32]*transaction{},
 		refuse: s.refuse}
 	l.engine.ProcessList = l.asked
 	l.engine.Parser = parser{l.engine.Parser, s}
@@ -450,41 +450,62 @@ type statements struct {
 
 	mu   sync.Mutex // held for moments only
 	last map[uint32]*statement
-	open map[uint32]map[string]bool // by session, the tables to which its open transaction wrote
+	open map[uint32]*transaction // by session
 }
 
 // writes finds the table to which a statement writes.
 var writes = regexp.MustCompile("(?i)^\\s*(?:INSERT\\s+(?:IGNORE\\s+)?(?:INTO\\s+)?|REPLACE\\s+(?:INTO\\s+)?|UPDATE\\s+(?:IGNORE\\s+)?|DELETE\\s+(?:IGNORE\\s+)?FROM\\s+)[`]?([\\w.]+)")
 
-// locksRows refuses a statement that writes to a table to which the open transaction of another session has
-// written. The engine locks no rows, and would let both write the same one.
-func (p *statements) locksRows(ctx *sql.Context, query string) {
+// names finds the tables that a statement names.
+var names = regexp.MustCompile("(?i)\\b(?:FROM|JOIN|INTO|UPDATE)\\s+(?:IGNORE\\s+)?[`]?([\\w.]+)")
+
+// ends finds a statement that ends the open transaction.
+var ends = regexp.MustCompile(`(?i)^\s*(?:COMMIT|ROLLBACK|BEGIN|START\s+TRANSACTION)\b`)
+
+// transaction is the open transaction of a session. The engine gives it a copy of each table that it names, and
+// writes all of them back with the commit.
+type transaction struct {
+	seen  map[string]bool // the tables that it named
+	wrote bool            // whether it wrote to any
+	stale bool            // whether another session has written to one since
+}
+
+// isolates makes the engine, which locks no rows, keep transactions apart. A transaction that failed, or that wrote
+// nothing, leaves no trace. A statement is refused after which a commit would undo what another session wrote.
+func (p *statements) isolates(ctx *sql.Context, query string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	id := ctx.Session.ID()
 	on, _ := ctx.GetSessionVariable(ctx, sql.AutoCommitSessionVar)
 	inside := ctx.GetIgnoreAutoCommit() || on != nil && fmt.Sprint(on) != "1" && fmt.Sprint(on) != "true"
+	own := p.open[id]
+	over := !inside || ends.MatchString(query)
+	if !inside || over && own != nil && !own.wrote {
+		ctx.SetTransaction(nil)
+	}
+	if over || own == nil {
+		own = &transaction{seen: map[string]bool{}}
+	}
+	p.open[id] = own
 	if !inside {
 		delete(p.open, id)
-		// The engine keeps the transaction of a statement that failed, and its copy of the tables for the next statement.
-		ctx.SetTransaction(nil)
+	}
+	for _, m := range names.FindAllStringSubmatch(query, -1) {
+		own.seen[strings.ToLower(m[1])] = true
 	}
 	m := writes.FindStringSubmatch(query)
 	if m == nil {
 		return
 	}
-	table := strings.ToLower(m[1])
-	for other, tables := range p.open {
-		if other != id && tables[table] {
-			p.refuse(query)
-			break
+	undoes := own.stale
+	own.wrote = true
+	for other, t := range p.open {
+		if other != id && t.seen[strings.ToLower(m[1])] {
+			t.stale, undoes = true, undoes || t.wrote
 		}
 	}
-	if inside {
-		if p.open[id] == nil {
-			p.open[id] = map[string]bool{}
-		}
-		p.open[id][table] = true
+	if undoes {
+		p.refuse(query)
 	}
 }
 
@@ -503,7 +524,7 @@ func waitsFor(query string) string {
 // every 100 µs. It begins at an instant that no other session has, since two sessions that ask at
 // the same instant would be served in any order.
 func (p *statements) BeginQuery(ctx *sql.Context, query string) (*sql.Context, error) {
-	p.locksRows(ctx, query)
+	p.isolates(ctx, query)
 	id, lock := ctx.Session.ID(), waitsFor(query)
 	p.mu.Lock()
 	s := p.last[id]

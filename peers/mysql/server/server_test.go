@@ -64,8 +64,8 @@ func TestTheWorldIsToldOfTheEndOfEachLease(t *testing.T) {
 	})
 }
 
-// A statement that fails ends its transaction, as any other without BEGIN, so that the next one sees what others wrote.
-func TestAStatementAfterOneThatFailed(t *testing.T) {
+// A statement that fails ends its transaction, as any other without BEGIN, and the commit of one that only looked writes nothing.
+func TestWhatOthersWroteStays(t *testing.T) {
 	db := ours(t)
 	p := newParty(t, db, 2)
 	for _, c := range []struct {
@@ -76,7 +76,11 @@ func TestAStatementAfterOneThatFailed(t *testing.T) {
 		{1, "INSERT INTO locks (name, owner, expires, token) VALUES ('x', 'b', NOW(6), 1)", "error"},
 		{0, "UPDATE locks SET owner = 'c' WHERE name = 'x'", "1 rows"},
 		{1, "DELETE FROM locks WHERE owner = 'a'", "0 rows"},
-		{0, "DELETE FROM locks WHERE owner = 'c'", "1 rows"},
+		{1, "BEGIN", "0 rows"},
+		{1, "SELECT owner FROM locks", "0 rows"},
+		{0, "UPDATE locks SET owner = 'd' WHERE name = 'x'", "1 rows"},
+		{1, "COMMIT", "0 rows"},
+		{0, "DELETE FROM locks WHERE owner = 'd'", "1 rows"},
 	} {
 		if got := p.do(t, step{conn: c.conn, query: c.query}); got != c.want {
 			t.Errorf("%s by session %d: %s; want %s", c.query, c.conn, got, c.want)
@@ -164,19 +168,23 @@ func TestAStatementThatWouldWaitForARowIsRefused(t *testing.T) {
 			{"one after the other", "A UPDATE locks SET owner = 'a'|a SELECT 1|B UPDATE locks SET owner = 'b'", ""},
 			{"no transaction", "a UPDATE locks SET owner = 'a'|b UPDATE locks SET owner = 'b'", ""},
 			{"a look", "A UPDATE locks SET owner = 'a'|b SELECT owner FROM locks", ""},
+			{"a transaction that looks", "A SELECT owner FROM locks|b UPDATE locks SET owner = 'b'", ""},
+			{"and writes then", "A SELECT owner FROM locks|b UPDATE locks SET owner = 'b'|A UPDATE stock SET n = 1", "the statement UPDATE stock SET n = 1"},
+			{"or wrote before", "A UPDATE stock SET n = 1|A SELECT owner FROM locks|b UPDATE locks SET owner = 'b'", "the statement UPDATE locks SET owner = ?"},
+			{"and writes in the next one", "A SELECT owner FROM locks|b UPDATE locks SET owner = 'b'|A COMMIT|A UPDATE stock SET n = 1", ""},
 		} {
 			for _, statement := range strings.Split(c.statements, "|") {
 				who, query, _ := strings.Cut(statement, " ")
 				ctx := sessions[strings.ToLower(who)]
 				ctx.SetIgnoreAutoCommit(who == strings.ToUpper(who))
-				s.now.asked.locksRows(ctx, query)
+				s.now.asked.isolates(ctx, query)
 			}
 			if got := strings.Join(s.Unsimulated(), ", "); got != c.want {
 				t.Errorf("%s: %q; want %q", c.rule, got, c.want)
 			}
 			for _, ctx := range sessions {
 				ctx.SetIgnoreAutoCommit(false)
-				s.now.asked.locksRows(ctx, "COMMIT")
+				s.now.asked.isolates(ctx, "COMMIT")
 			}
 		}
 		s.Stop()
