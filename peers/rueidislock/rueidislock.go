@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
 
 	"lockstep/locktest"
@@ -57,11 +58,36 @@ func subject(name, about string, majority int, tryNextAfter time.Duration) lockt
 		Policy: "A process has one locker, the library tries an acquire again when it hears of a change and deletes the keys of a hold that ends, and an unlock, which says nothing of its outcome, is called once.",
 		Open: func(p *locktest.Process) (locktest.Client, error) {
 			l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-				KeyMajority: int32(majority), TryNextAfter: tryNextAfter, NoLoopTracking: true, ClientOption: rueidistest.Options(p, 0), ClientBuilder: rueidistest.Builder(p),
+				KeyMajority: int32(majority), TryNextAfter: tryNextAfter, NoLoopTracking: true, ClientOption: rueidistest.Options(p, 0), ClientBuilder: seeded(p),
 			})
 			return client{l}, err
 		},
 	}
+}
+
+// seeded returns a function that makes the clients of a locker, which draws its values from math/rand/v2. The value is
+// the first argument after the key of its scripts, and becomes one that is the same in each run.
+func seeded(p *locktest.Process) func(rueidis.ClientOption) (rueidis.Client, error) {
+	return func(o rueidis.ClientOption) (rueidis.Client, error) {
+		c, err := rueidistest.Builder(p)(o)
+		if c == nil {
+			return nil, err
+		}
+		return values{c, p}, nil // a client that is not connected connects later
+	}
+}
+
+type values struct {
+	rueidis.Client
+	p *locktest.Process
+}
+
+// Do implements rueidis.Client.
+func (c values) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
+	if words := cmd.Commands(); len(words) > 4 { // EVALSHA or EVAL, the script, 1, the key, the value
+		words[4] = c.p.Value(words[4])
+	}
+	return c.Client.Do(ctx, cmd)
 }
 
 type client struct{ rueidislock.Locker }

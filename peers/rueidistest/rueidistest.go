@@ -1,6 +1,5 @@
 // Package rueidistest lets clients of github.com/redis/rueidis run in a world, whatever lock uses
-// them. rueidis writes the commands of all goroutines in a goroutine of its own, and its locker
-// draws the values of holders from math/rand/v2.
+// them. rueidis writes the commands of all goroutines in a goroutine of its own.
 package rueidistest
 
 import (
@@ -31,8 +30,7 @@ func Options(p *locktest.Process, i int) rueidis.ClientOption {
 }
 
 // Builder returns a function that makes the clients of p, for an option such as ClientBuilder of
-// rueidislock. Their method Do tells the world which goroutine runs a script. In a script with one
-// key it also replaces the first argument after the key by a value that is the same in each run.
+// rueidislock. Their methods Do and DoMulti tell the world which goroutine asks.
 func Builder(p *locktest.Process) func(rueidis.ClientOption) (rueidis.Client, error) {
 	return func(o rueidis.ClientOption) (rueidis.Client, error) {
 		c, err := rueidis.NewClient(o)
@@ -50,9 +48,15 @@ type client struct {
 
 // Do implements rueidis.Client.
 func (c client) Do(ctx context.Context, cmd rueidis.Completed) rueidis.RedisResult {
-	if words := cmd.Commands(); len(words) > 4 { // EVALSHA or EVAL, the script, 1, the key, the value
-		words[4] = c.p.Value(words[4])
-		c.p.Asks(words...)
-	}
+	c.p.Asks(cmd.Commands()...)
 	return c.Client.Do(ctx, cmd)
 }
+
+// DoMulti implements rueidis.Client.
+func (c client) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueidis.RedisResult {
+	for _, cmd := range multi {
+		c.p.Asks(cmd.Commands()...)
+	}
+	return c.Client.DoMulti(ctx, multi...)
+}
+
