@@ -103,7 +103,7 @@ func (r *run) ticket(o *trace.Call, upTo *trace.Change) int {
 	none := len(r.Changes(o.Lock))
 	before := none // the place from before the call
 	for i, c := range r.Changes(o.Lock) {
-		comes, owns := slices.Contains(entered(c.Before.Queue, c.After.Queue), o.Caller), c.After.Owner == o.Caller
+		comes, owns := slices.Contains(entered(c.Before.Queue, c.After.Queue), o.Caller) || fellBack(o.Caller, c.Before.Queue, c.After.Queue), c.After.Owner == o.Caller
 		switch during := c.AtNs >= o.AtNs; {
 		case during && comes:
 			return i
@@ -119,6 +119,13 @@ func (r *run) ticket(o *trace.Call, upTo *trace.Change) int {
 		}
 	}
 	return before
+}
+
+// fellBack reports whether a thread that stands in two queues has left its place for one behind another that stood
+// behind it.
+func fellBack(who string, before, after []string) bool {
+	was, is := slices.Index(before, who), slices.Index(after, who)
+	return was >= 0 && is >= 0 && slices.ContainsFunc(before[was+1:], func(other string) bool { return slices.Contains(after[:is], other) })
 }
 
 // overtaking returns the finding about x, which y overtook with a change. If State shows no queue, whoever may remove keys

@@ -1749,6 +1749,26 @@ func TestAHolderThatAsksAgain(t *testing.T) {
 	})
 }
 
+// A lock that leaves a mark for a request that is sent again cannot answer it alike when a fault has removed the mark.
+func TestAMarkThatIsLost(t *testing.T) {
+	const record = `
+		0    a/1 takes lease=8000
+		200  a/1 invoke unlock
+		200  a/1 send unlock
+		201  a/1 exec unlock -> free
+		202  server fault 1 failover that loses the last 1 writes
+		220  a/1 send unlock
+		221  a/1 exec unlock nth=2
+		222  a/1 return not_held
+		9000 server leave`
+	const finds = "linearizable %s: l: a/1 release (0.200s..0.222s) answered not_held, but the lock was held by a/1"
+	testJudged(t, []judged{
+		{rule: "by a loss of data", lock: anybodys, record: record, finds: fmt.Sprintf(finds, "limit (memory of a call removed by another hand)")},
+		{rule: "by nobody", lock: anybodys, record: strings.Replace(record, "202  server fault 1 failover that loses the last 1 writes\n", "", 1), finds: fmt.Sprintf(finds, "bug")},
+		{rule: "before the call", lock: anybodys, record: strings.Replace(record, "202  server fault", "100  server fault", 1), finds: fmt.Sprintf(finds, "bug")},
+	})
+}
+
 // A process that holds a lock may refuse its other threads without asking a server.
 func TestAProcessRefusesItsOwnThreads(t *testing.T) {
 	const record = `
@@ -1851,6 +1871,12 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.301s and still waited\ntidy bug"},
 		{rule: "a new place", lock: fair, record: strings.Replace(earlier, "acquire nth=2", "acquire nth=2 -> a/1 1 8001 queue=b/1\n330 c/1 send acquire\n331 c/1 exec acquire nth=3 -> a/1 1 8001 queue=b/1,c/1", 1),
 			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.301s and still waited\ntidy bug"},
+		{rule: "a new place in the same request", lock: fair, record: strings.NewReplacer("acquire nth=2", "acquire nth=2 -> a/1 1 8001 queue=b/1,c/1", "400  a/1 releases -> c/1 1 8401 queue=b/1", "400  a/1 releases -> b/1 1 8401 queue=c/1",
+			"403  c/1 return", "403  b/1 return", "500  c/1 releases -> b/1", "500  b/1 releases -> c/1", "503  b/1 return", "503  c/1 return", "600  b/1", "600  c/1").Replace(earlier),
+			finds: "tidy bug: c/1 stands in the queue of l at 0.160s"},
+		{rule: "the first one, which stands", lock: fair, record: strings.NewReplacer("400  a/1 releases -> c/1 1 8401 queue=b/1", "400  a/1 releases -> b/1 1 8401 queue=c/1",
+			"403  c/1 return", "403  b/1 return", "500  c/1 releases -> b/1", "500  b/1 releases -> c/1", "503  b/1 return", "503  c/1 return", "600  b/1", "600  c/1").Replace(earlier),
+			finds: "fifo bug: b/1 was granted l at 0.401s before c/1\ntidy bug: c/1 stands in the queue of l at 0.160s"},
 		{rule: "a place before", lock: fair, record: strings.NewReplacer(" queue=c/1,b/1", " queue=b/1,c/1").Replace(strings.Replace(record(" queue=c/1"), "101  b/1 exec acquire", "101  b/1 exec acquire -> a/1 1 8001 queue=b/1", 1)),
 			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"},
 	})
