@@ -1861,7 +1861,9 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "a look before it takes a place", lock: fair, record: record(" queue=c/1")},
 		{rule: "a fault may have removed a queue that is not shown", lock: fair, record: unseen + "\n150 server fault 1 server restart without its data",
-			finds: "fifo limit (memory of a call removed by another hand): c/1 was granted l at 0.401s before b/1"},
+			finds: "fifo limit (waiter away when its turn came) (memory of a call removed by another hand): c/1 was granted l at 0.401s before b/1"},
+		{rule: "or a pause the place in it", lock: fair, record: unseen + "\n150 server fault 1 pause of b for 100ms",
+			finds: "fifo limit (waiter away when its turn came): c/1 was granted l at 0.401s before b/1"},
 		{rule: "it has not, of one that is", lock: fair, record: strings.NewReplacer("101  b/1 exec acquire", "101  b/1 exec acquire -> a/1 1 8001 queue=b/1", ",b/1\n", "\n").Replace(record(" queue=b/1,c/1")) +
 			"\n150 server fault 1 server restart without its data", finds: "fifo bug: c/1 was granted l at 0.401s before b/1"},
 		{rule: "no queue is shown", lock: fair, record: unseen,
