@@ -1749,6 +1749,28 @@ func TestAHolderThatAsksAgain(t *testing.T) {
 	})
 }
 
+// A thread that ends the session of its process ends the holds of others.
+func TestTheEndOfASession(t *testing.T) {
+	const record = `
+		0    a/2 invoke lock lease=8000
+		0    a/2 send acquire command=SEGMENT
+		1    a/2 exec acquire -> a/2 1 8001
+		2    a/2 return unknown
+		5    a/1 invoke lock
+		6    a/1 send acquire command=SEGMENT
+		7    a/1 exec acquire -> free
+		8    a/1 return unknown
+		9000 server leave`
+	const finds = "misdelete bug: acquire of a/1 (SEGMENT, sent at 0.006s) ended the hold of a/2 on l at 0.007s"
+	testJudged(t, []judged{
+		{rule: "in which nobody believes", lock: anybodys, record: record},
+		{rule: "in which one believes", lock: anybodys, record: strings.Replace(record, "a/2 return unknown", "a/2 return granted", 1), finds: finds},
+		{rule: "of another process", lock: anybodys, record: strings.ReplaceAll(record, "a/1", "b/1"), finds: strings.ReplaceAll(finds, "a/1", "b/1")},
+		{rule: "by a request that names the lock", lock: anybodys, record: strings.ReplaceAll(record, " command=SEGMENT", " args=l"), finds: strings.Replace(finds, "SEGMENT", "EVAL", 1)},
+		{rule: "by one that does not", lock: anybodys, record: strings.ReplaceAll(record, " command=SEGMENT", " args=session")},
+	})
+}
+
 // A lock that leaves a mark for a request that is sent again cannot answer it alike when a fault has removed the mark.
 func TestAMarkThatIsLost(t *testing.T) {
 	const record = `
