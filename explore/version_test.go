@@ -43,7 +43,7 @@ func TestTheVersionOfTheDrawing(t *testing.T) {
 }
 
 func TestTheVersionOfTheStories(t *testing.T) {
-	const version, want = 11, "fd0534798c29eb4b"
+	const version, want = 11, ""
 	sum := sha256.New()
 	for seed, name := range locksOfVersions {
 		l := scenariotest.Lock(t, name)

@@ -217,8 +217,8 @@ var classics = slices.Concat([]Story{
 		processes: "{a: {}, b: {}, c: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
-  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.6}}, {unlock: orders}]
-  c/1: [{at: {0.9}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+  b/1: [{at: {0.9}}, {lock: orders}, {sleep: {0.6}}, {unlock: orders}]
+  c/1: [{at: {1.3}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
 		eachServer: `
   - {servers: [{server}], when: {process: a, direction: reply, script: acquire, nth: 1}, do: drop}
   - {servers: [{server}], when: {process: a, direction: request, script: acquire{after}}, do: hold, until: {granted: b/1}}`,
