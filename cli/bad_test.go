@@ -231,7 +231,7 @@ func TestDamagedCampaigns(t *testing.T) {
 	bad.Counted(t, "damaged campaigns", len(inputs))
 	step := 1
 	if !longtest.Asked() {
-		step = 7
+		step = 13
 	}
 	for i := 0; i < len(inputs); i += step {
 		in := inputs[i]

@@ -236,7 +236,7 @@ func TestExploreStopsInTime(t *testing.T) {
 		}
 		return n
 	}
-	args := []string{"explore", "--lock", "setnx-cad", "--runs", "100000", "--jobs", "1", "--time", "300ms"}
+	args := []string{"explore", "--lock", "setnx-cad", "--runs", "100000", "--jobs", "1", "--time", "100ms"}
 	for _, c := range []struct {
 		name   string
 		more   []string
@@ -688,8 +688,8 @@ func TestACampaignRefusesAFileThatHasNoRuns(t *testing.T) {
 func TestTheGreatestNumbersAreTaken(t *testing.T) {
 	runs, orderings, shards := fmt.Sprint(quantity.Runs.Most), fmt.Sprint(quantity.Orderings.Most), fmt.Sprint(quantity.Shards.Most)
 	for _, args := range [][]string{
-		{"--runs", runs, "--time", "500ms"},
-		{"--runs", runs, "--shard", shards + "/" + shards, "--out", filepath.Join(t.TempDir(), "shard"), "--time", "500ms"},
+		{"--runs", runs, "--time", "100ms"},
+		{"--runs", runs, "--shard", shards + "/" + shards, "--out", filepath.Join(t.TempDir(), "shard"), "--time", "100ms"},
 		{"--runs", "2", "--strategy", "tapct", "--depth", orderings},
 		{"--runs", "2", "--steps", fmt.Sprint(quantity.Steps.Most), "--time", quantity.Longest.String()},
 	} {

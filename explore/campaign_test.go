@@ -98,9 +98,10 @@ func (p counting) Family(number int, before []Run, each func(Run) error) error {
 // it was killed in the middle of a line.
 func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 	h := sim.NewHost(t)
-	p := plan("setnx-del", 250, draw.ClassPause)
+	const size = 150
+	p := plan("setnx-del", size, draw.ClassPause)
 	want := played(t, h, Campaign{Plan: p})
-	if o := Sum(p, want); len(o.Groups) == 0 || o.Missing != 0 || o.Runs != 250 {
+	if o := Sum(p, want); len(o.Groups) == 0 || o.Missing != 0 || o.Runs != size {
 		t.Fatalf("%d groups, %d of %d runs missing: nothing to compare", len(o.Groups), o.Missing, o.Runs)
 	}
 
@@ -156,7 +157,7 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o := Sum(p, runs); o.Missing != 150 || !strings.Contains(o.Total(), "incomplete: 100 of 250 runs were played") {
+		if o := Sum(p, runs); o.Missing != 100 || !strings.Contains(o.Total(), "incomplete: 50 of 150 runs were played") {
 			t.Errorf("a shard alone lacks %d runs: %s", o.Missing, o.Total())
 		}
 		if _, _, err := Merge([]string{dirs[0], dirs[0]}); err == nil || !strings.Contains(err.Error(), "two folders of one shard") {
@@ -204,7 +205,7 @@ func TestACampaignIsTheSameHoweverItIsPlayed(t *testing.T) {
 			return counting{here, &begun}, err
 		}})
 		sameRuns(t, "more", runs, want)
-		if begun != 250-137 {
+		if begun != size-137 {
 			t.Errorf("%d runs were played", begun)
 		}
 	})

@@ -22,7 +22,7 @@ const mendedBudget = 60
 func TestTheRecordingOfAPlantedBugHoldsWithoutTheBug(t *testing.T) {
 	h := sim.NewHost(t)
 	all := subject.PlantedBugs()
-	every := len(all) / longtest.Size(t, len(all)/4, len(all))
+	every := len(all) / longtest.Size(t, len(all)/8, len(all))
 	for i := 0; i < len(all); i += every {
 		b := all[i]
 		t.Run(b.Name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"lockstep/report/sentence"
 	"lockstep/scenarios/scenariotest"
+	"lockstep/scenarios/subject"
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -1036,8 +1037,8 @@ func TestDefectsAreNamed(t *testing.T) {
 }
 
 // A fault excuses each of twelve overlaps. Each is a bug, since it occurs without that fault
-// too, where the next fault excuses it. Without the cache there would be twelve to the fifth
-// replays.
+// too, where the next fault excuses it. Without the caches there would be twelve to the fifth
+// replays, or names.
 func TestAReplayIsPlayedOnce(t *testing.T) {
 	text := `lockstep: 1
 name: drawn
@@ -1055,7 +1056,9 @@ faults:
 	}
 	h := sim.NewHost(t)
 	v := play.Run(h, scenariotest.Parse(t, text), scenariotest.Lock(t, "redisson@3.12.4"), 1)
-	n, overlaps := NewNamer(h, v, All), 0
+	asked := 0
+	counter := Defect{ID: "counter", Applies: func(*subject.Subject) bool { asked++; return false }}
+	n, overlaps := NewNamer(h, v, slices.Concat([]Defect{counter}, All)), 0
 	for _, f := range v.Findings {
 		if f.Judge != model.JudgeMutualExclusion {
 			continue
@@ -1078,6 +1081,9 @@ faults:
 	}
 	if overlaps != 12 || faults != 5 {
 		t.Errorf("%d overlaps, replays without %d faults", overlaps, faults)
+	}
+	if asked > 12*5 {
+		t.Errorf("%d findings were named, of 12 in each of 5 replays", asked)
 	}
 }
 

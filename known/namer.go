@@ -24,12 +24,15 @@ type Namer struct {
 	verdict play.Verdict
 	// replays caches the rerun for each set of removed excuses. A replay has replays of its own.
 	replays map[string]*Namer
+	// names caches the names that all has found, by the index of the finding. Without it, naming the findings of
+	// replays of replays takes exponential time.
+	names map[int]Named
 }
 
 // NewNamer returns a namer of the findings of a run. The first of the defects that fits
 // a finding names it.
 func NewNamer(h *sim.Host, v play.Verdict, defects []Defect) *Namer {
-	return &Namer{host: h, defects: defects, verdict: v, replays: map[string]*Namer{}}
+	return &Namer{host: h, defects: defects, verdict: v, replays: map[string]*Namer{}, names: map[int]Named{}}
 }
 
 // Name returns the known defect of a finding of the run. If a replay without its excuses
@@ -119,11 +122,17 @@ func (n *Namer) Parting(f judges.Finding) (p judges.Parting, fault model.FaultSp
 // all names all bugs like a finding. It returns the name of the last one, or no name if any
 // of them has none.
 func (n *Namer) all(f judges.Finding) (named Named) {
-	for _, g := range n.verdict.Findings {
-		if g.Class == judges.ClassBug && g.Alike(f) {
-			if named = n.Name(g); named.ID == "" {
-				return Named{}
-			}
+	for i, g := range n.verdict.Findings {
+		if g.Class != judges.ClassBug || !g.Alike(f) {
+			continue
+		}
+		cached, ok := n.names[i]
+		if !ok {
+			cached = n.Name(g)
+			n.names[i] = cached
+		}
+		if named = cached; named.ID == "" {
+			return Named{}
 		}
 	}
 	return named

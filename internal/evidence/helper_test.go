@@ -15,7 +15,7 @@ import (
 )
 
 // means are the means of the program under test. A test that changes them sets them back.
-var means = frame.Means{Shrinking: longtest.Limit(60), Others: []frame.Other{{Name: "redislock"}, {Name: "chubby", OnlySimulated: true}}}
+var means = frame.Means{Shrinking: longtest.Limit(20), Others: []frame.Other{{Name: "redislock"}, {Name: "chubby", OnlySimulated: true}}}
 
 // testProgram returns the program that the tests call.
 func testProgram() frame.Program {

@@ -19,6 +19,7 @@ import (
 
 	"lockstep/internal/bad"
 	"lockstep/internal/filetest"
+	"lockstep/internal/longtest"
 	"lockstep/locktest"
 	"lockstep/locktest/redistest"
 	"lockstep/sim"
@@ -180,7 +181,7 @@ func TestBadLocksAreExplained(t *testing.T) {
 	for name, want := range wants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			text, passed := outcome(t, t.TempDir(), name, nil, "-lockstep.runs=30")
+			text, passed := outcome(t, t.TempDir(), name, nil, fmt.Sprint("-lockstep.runs=", longtest.Size(t, 8, 30)))
 			if passed {
 				t.Errorf("it passed:\n%s", text)
 			}

@@ -84,7 +84,7 @@ func init() {
 // A refused command of a transaction leaves no part of it, so the lock never stays without an expiry.
 func TestALockByATransaction(t *testing.T) {
 	t.Parallel()
-	locktest.Run(t, transactedSubject("takes it in a transaction", transacted{}), locktest.Options{Runs: longtest.Size(t, 100, 1000), Profile: "orderly", Faults: "network"})
+	locktest.Run(t, transactedSubject("takes it in a transaction", transacted{}), locktest.Options{Runs: longtest.Size(t, 40, 1000), Profile: "orderly", Faults: "network"})
 }
 
 func TestWrongLocksByATransaction(t *testing.T) {

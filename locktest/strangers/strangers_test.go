@@ -45,7 +45,7 @@ func TestNoRightLockIsAccused(t *testing.T) {
 		}
 		tellStories(h, lock, accuse)
 		for _, profile := range draw.Profiles {
-			if _, err := drawRuns(h, lock, profile, 1, longtest.Size(t, 20, 40), func(a Accusation, _ int) bool { return accuse(a) }); err != nil {
+			if _, err := drawRuns(h, lock, profile, 1, longtest.Size(t, 8, 40), func(a Accusation, _ int) bool { return accuse(a) }); err != nil {
 				t.Error(err)
 			}
 		}
