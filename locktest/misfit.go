@@ -3,8 +3,10 @@ package locktest
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
@@ -69,6 +71,9 @@ func (r *runner) misfit(v play.Verdict) string {
 		if why := r.otherLease(v.Played.Record); why != "" {
 			return why
 		}
+		if why := r.unsaid(v.Findings); why != "" {
+			return why
+		}
 		switch {
 		case returned && !granted && failed != "":
 			return fmt.Sprintf("in the story %s, in which nothing fails, no call was granted the lock; the first error is %q. %s", v.Scenario.Name, failed, mendCalls)
@@ -123,6 +128,26 @@ func (r *runner) otherLease(rec *model.Record) string {
 	}
 	if longest > 0 && lease > 0 && (longest-lease > lease/5+time.Second || lease-longest > less) {
 		return fmt.Sprintf("its Lease is %v, and its State shows holds that last for %v; give it the Lease for which the lock asks", lease, longest.Round(10*time.Millisecond))
+	}
+	return ""
+}
+
+// unsaid says that a hold of a run, in which nothing fails, lasts for longer than the Lease, or that a key stays that is not
+// Kept; "": neither. Each story would be accused of it again.
+func (r *runner) unsaid(findings []judges.Finding) string {
+	for _, f := range findings {
+		if !isBug(f) || slices.Contains(r.o.Accept, inStory(story.Basic[0].Name, f.Judge)) {
+			continue
+		}
+		switch d := f.Detail.(type) {
+		case judges.LongLease:
+			return fmt.Sprintf("its Lease is %v, and its State shows a hold that lasts for %v; give it the longest time for which the server keeps the hold of a holder that is gone: the lease for which the lock asks, and the tick of a server that ends leases at ticks, as zookeepertest.Lease adds it",
+				r.s.Lease, d.Got)
+		case judges.Leftover:
+			if d.Key != "" {
+				return fmt.Sprintf("the key %s stays when everybody has left and nothing has failed; name it in Kept if that is meant, and let the lock delete it if not", d.Key)
+			}
+		}
 	}
 	return ""
 }

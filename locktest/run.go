@@ -313,6 +313,9 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 	r.fail(t, failure{fingerprint: fingerprint, verdict: v, finding: f, file: file, story: storyOf(fingerprint), how: "it was recorded in " + file})
 }
 
+// inStory returns the fingerprint of the failures of a judge in a story.
+func inStory(name, judge string) string { return ofStory + "." + name + "." + judge }
+
 // storyOf returns the story in the fingerprint of a failure; "": it is of no story.
 func storyOf(fingerprint string) string {
 	if parts := strings.Split(fingerprint, "."); parts[0] == ofStory && len(parts) == 3 {
@@ -377,7 +380,7 @@ func (r *runner) story(t *testing.T, st story.Story) {
 			return
 		}
 		if found && v.Word != play.VerdictNondeterministic {
-			r.fail(t, failure{fingerprint: ofStory + "." + st.Name + "." + f.Judge, verdict: v, finding: f, story: st.Name, how: "the story " + st.Name + ": " + st.About})
+			r.fail(t, failure{fingerprint: inStory(st.Name, f.Judge), verdict: v, finding: f, story: st.Name, how: "the story " + st.Name + ": " + st.About})
 			return
 		}
 		if len(v.Unmet) > 0 && v.Word == play.VerdictUndecided {

@@ -606,6 +606,16 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 	}
 }
 
+// tallying is a setnx that counts its calls in a key which stays.
+type tallying struct{ setnx }
+
+func (l *tallying) Lock(ctx context.Context) error {
+	if err := l.rdb.Incr(ctx, l.name+":count").Err(); err != nil {
+		return err
+	}
+	return l.setnx.Lock(ctx)
+}
+
 // gated is a setnx of which one goroutine of a client at a time asks the server.
 type gated struct {
 	setnx
@@ -1042,6 +1052,14 @@ func init() {
 	add("says hardly more than its lease", func(s *locktest.Subject) { s.Lease = lease + 200*time.Millisecond })
 	add("says hardly less than its lease", func(s *locktest.Subject) { s.Lease = lease - 200*time.Millisecond })
 	add("says less than its lease", func(s *locktest.Subject) { s.Lease = lease - 500*time.Millisecond })
+	for _, name := range []string{"counts its holds", "counts its holds, and says so"} {
+		add(name, func(s *locktest.Subject) {
+			open(func(rdb *redis.Client, name string) locktest.Lock { return &tallying{setnx{rdb: rdb, name: name}} })(s)
+			if strings.HasSuffix(name, "says so") {
+				s.Kept = func(lock string) []string { return []string{lock + ":count"} }
+			}
+		})
+	}
 	add("says that it renews", func(s *locktest.Subject) { s.Renewed = true })
 	named := subjectOf("names another owner", true)
 	value := named.State
