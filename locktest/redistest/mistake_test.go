@@ -27,6 +27,11 @@ func TestMistakesOfASubjectAreTold(t *testing.T) {
 				t.Errorf("it passed:\n%s", text)
 			}
 			mustContain(t, text, want)
+			if strings.Contains(want, "cannot be judged") {
+				if n := strings.Count(text, "=== RUN   TestJudged/stories/"); n != 1 || !strings.Contains(text, "stories after one-after-the-other: the subject does not fit the lock\n") {
+					t.Errorf("%d stories of a subject that does not fit were begun, and nothing says that the others were not:\n%s", n, text)
+				}
+			}
 			if first := strings.Index(text, " breaks "); first >= 0 && !strings.Contains(text[first:][:strings.Index(text[first:], "fingerprint: ")], "hint: ") {
 				t.Errorf("the first failure has no hint:\n%s", text)
 			}
