@@ -3,10 +3,12 @@
 package main
 
 import (
+	"fmt"
 	"log"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/checker"
@@ -58,7 +60,46 @@ func shown() int {
 	if cmd.ProcessState == nil {
 		log.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode()
+	code := cmd.ProcessState.ExitCode()
+	if code == 1 {
+		for _, arg := range os.Args[1:] {
+			if dir := otherModule(arg); dir != "" {
+				fmt.Fprintf(cmd.Stderr, "lockvet: %s is of another module; call lockvet in its folder: (cd %s && lockvet ./...)\n", foreign.Line(arg), foreign.Line(dir))
+				break
+			}
+		}
+	}
+	return code
+}
+
+// otherModule returns the root of the module that has the folder of a pattern; "": it is the module that has the working
+// directory, or there is none.
+func otherModule(pattern string) string {
+	dir := filepath.Dir(strings.TrimSuffix(pattern, "...") + "/x")
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() || strings.HasPrefix(pattern, "-") {
+		return ""
+	}
+	root, here := moduleOf(dir), moduleOf(".")
+	if root == here {
+		return ""
+	}
+	return root
+}
+
+// moduleOf returns the root of the module that has a folder; "": there is none.
+func moduleOf(dir string) string {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
 }
 
 // sarif analyses packages, writes a log to the standard output, and reports whether it has results.
