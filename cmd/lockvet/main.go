@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/checker"
@@ -75,8 +74,11 @@ func shown() int {
 // otherModule returns the root of the module that has the folder of a pattern; "": it is the module that has the working
 // directory, or there is none.
 func otherModule(pattern string) string {
-	dir := filepath.Dir(strings.TrimSuffix(pattern, "...") + "/x")
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() || strings.HasPrefix(pattern, "-") {
+	dir := pattern
+	if filepath.Base(pattern) == "..." {
+		dir = filepath.Dir(pattern)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		return ""
 	}
 	root, here := moduleOf(dir), moduleOf(".")
