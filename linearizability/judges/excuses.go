@@ -76,9 +76,12 @@ func (r *run) clocksApart() []model.Excuse {
 
 // memoryLost returns the excuses for a wrong answer of a call since the server had forgotten
 // something: a fault removed keys, or lost data, when a command of a call had run and the call, or
-// another command of it, was still under way. Where threads know holds by their grants, it is that call.
+// another command of it, was still under way. Where threads know holds by their grants, it is that call, and it was refused.
 func (r *run) memoryLost(wrong *trace.Call) []model.Excuse {
 	var out []model.Excuse
+	if r.Record.Params.PerGrant && wrong.Outcome != model.NotHeld && wrong.Outcome != model.Busy {
+		return nil
+	}
 	for _, t := range r.Faults {
 		if !t.Spec.MayRemoveKeys() {
 			continue

@@ -1765,6 +1765,9 @@ func TestTheEndOfASession(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "in which nobody believes", lock: anybodys, record: record},
 		{rule: "in which one believes", lock: anybodys, record: strings.Replace(record, "a/2 return unknown", "a/2 return granted", 1), finds: finds},
+		{rule: "which is on its way to one", lock: anybodys, record: strings.Replace(record, "2    a/2 return unknown", "8    a/2 return granted", 1),
+			finds: finds},
+		{rule: "or to none", lock: anybodys, record: strings.Replace(record, "2    a/2 return unknown", "8    a/2 return unknown", 1)},
 		{rule: "of another process", lock: anybodys, record: strings.ReplaceAll(record, "a/1", "b/1"), finds: strings.ReplaceAll(finds, "a/1", "b/1")},
 		{rule: "by a request that names the lock", lock: anybodys, record: strings.ReplaceAll(record, " command=SEGMENT", " args=l"), finds: strings.Replace(finds, "SEGMENT", "EVAL", 1)},
 		{rule: "by one that does not", lock: anybodys, record: strings.ReplaceAll(record, " command=SEGMENT", " args=session")},
@@ -1788,6 +1791,8 @@ func TestAMarkThatIsLost(t *testing.T) {
 		{rule: "by a loss of data", lock: anybodys, record: record, finds: fmt.Sprintf(finds, "limit (memory of a call removed by another hand)")},
 		{rule: "by nobody", lock: anybodys, record: strings.Replace(record, "202  server fault 1 failover that loses the last 1 writes\n", "", 1), finds: fmt.Sprintf(finds, "bug")},
 		{rule: "before the call", lock: anybodys, record: strings.Replace(record, "202  server fault", "100  server fault", 1), finds: fmt.Sprintf(finds, "bug")},
+		{rule: "which nobody needs to say that a hold was given up", lock: anybodys, record: strings.NewReplacer("exec unlock -> free", "exec unlock", "return not_held", "return released").Replace(record),
+			finds: "linearizable bug: l: a/1 release (0.200s..0.222s) answered released, but the lock was held by a/1"},
 	})
 }
 

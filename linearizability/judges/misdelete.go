@@ -77,10 +77,13 @@ func (r *run) begunBy(c *trace.Change) string {
 }
 
 // nobodys reports whether a change met a hold in which its owner did not believe, and which a fault had brought back, or
-// which ended with the session of its process. Threads must know holds by their grants.
+// which ended with the session of its process and was granted to no call. Threads must know holds by their grants.
 func (r *run) nobodys(c *trace.Change) bool {
 	holds := r.HoldsOf(c.Lock, c.Before.Owner, c.AtNs, c.AtNs)
-	session := model.ProcessOf(c.Before.Owner) == c.By.Process && (c.By.Command == model.SegmentCommand || !c.By.Names(c.Lock))
+	session := model.ProcessOf(c.Before.Owner) == c.By.Process && (c.By.Command == model.SegmentCommand || !c.By.Names(c.Lock)) &&
+		!slices.ContainsFunc(r.CallsOn(c.Lock), func(o *trace.Call) bool {
+			return o.Caller == c.Before.Owner && o.AtNs <= c.AtNs && c.AtNs <= o.ReturnedNs() && o.Outcome != model.Unknown
+		})
 	return r.Record.Params.PerGrant && len(holds) > 0 && (holds[0].Began.Fault > 0 || session && c.Ended()) &&
 		!slices.ContainsFunc(r.beliefs(c.Lock), func(b belief) bool { return b.who == c.Before.Owner && b.from <= c.AtNs && c.AtNs <= b.to })
 }
