@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -46,17 +45,11 @@ func explainCommand(a *frame.App) *cobra.Command {
 }
 
 func explainRecording(a *frame.App, files []string, o explainFlags) (int, error) {
-	rec, sc, lock, err := readRecording("explain", files)
-	var unknown *subject.UnknownError
-	if errors.As(err, &unknown) {
-		if test := testReplay(files[0]); test != "" {
-			flag := "-lockstep.explain=text"
-			if o.mended {
-				flag = "-lockstep.mended"
-			}
-			return 0, frame.Usagef("%s is of the lock %q, which a test judges; explain it with: %s %s", files[0], unknown.Name, test, flag)
-		}
+	use := toExplain
+	if o.mended {
+		use = toMend
 	}
+	rec, sc, lock, err := readRecording(use, files)
 	if err != nil {
 		return 0, err
 	}
@@ -82,26 +75,28 @@ func explainRecording(a *frame.App, files []string, o explainFlags) (int, error)
 	return frame.ExitOK, err
 }
 
-// testReplay returns the command that replays the recording of a test, which stands in the folder of the test's package at
-// testdata/lockstep/TEST/; "": the file stands elsewhere.
-func testReplay(file string) string {
+// testReplay returns the command that replays the recording of a test with a further flag. Such a recording stands in the
+// folder of the test's package, which may be of another module, at testdata/lockstep/TEST/; "": the file stands elsewhere.
+func testReplay(file, flag string) string {
 	const folder = "testdata/lockstep/"
 	slashed := filepath.ToSlash(file)
 	i := strings.LastIndex("/"+slashed, "/"+folder)
 	if i < 0 {
 		return ""
 	}
-	pkg, inside := path.Clean("./"+slashed[:i]), slashed[i:]
-	if path.IsAbs(slashed) {
-		pkg = path.Clean(slashed[:i])
-	} else if pkg != "." {
-		pkg = "./" + pkg
-	}
+	pkg, inside := path.Clean(slashed[:i]), slashed[i:]
 	test := path.Dir(strings.TrimPrefix(inside, folder))
 	if test == "." {
 		return ""
 	}
-	return fmt.Sprintf("go test %s -run '^%s$' -lockstep.replay=%s", frame.Quoted(pkg), strings.ReplaceAll(test, "/", "$/^"), frame.Quoted(inside))
+	command := fmt.Sprintf("go test . -run '^%s$' -lockstep.replay=%s", strings.ReplaceAll(test, "/", "$/^"), frame.Quoted(inside))
+	if flag != "" {
+		command += " " + flag
+	}
+	if pkg == "." {
+		return command
+	}
+	return fmt.Sprintf("(cd %s && %s)", frame.Quoted(pkg), command)
 }
 
 // unbroken says that no promise is broken in a run, or not that of a judge.

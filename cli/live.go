@@ -206,7 +206,7 @@ func liveChoice(names []string, tag string, locks []string) (pairs []*Pair, err 
 			others = append(others, name)
 			continue
 		}
-		rec, sc, lock, err := readRecording("live", []string{name})
+		rec, sc, lock, err := readRecording(toLive, []string{name})
 		if err != nil {
 			return nil, err
 		}

@@ -37,7 +37,7 @@ func replayRecording(a *frame.App, files []string, scenario, asJSON bool) (int, 
 	if scenario && asJSON {
 		return 0, frame.Usagef("replay: --scenario prints a scenario file and plays nothing, so there is no --json of it")
 	}
-	rec, sc, lock, err := readRecording("replay", files)
+	rec, sc, lock, err := readRecording(toReplay, files)
 	var other *play.WrongWorldError
 	if scenario && errors.As(err, &other) { // the scenario does not depend on the world version
 		rec, err = other.Recording, nil
@@ -66,8 +66,25 @@ func replayRecording(a *frame.App, files []string, scenario, asJSON bool) (int, 
 	return frame.ExitOK, nil
 }
 
+// use is how a command uses a recording, and how a test does so that made it.
+type use struct {
+	command string
+	does    string // to the recording
+	flag    string // of the test, beside -lockstep.replay; "": none
+}
+
+var (
+	toReplay  = use{"replay", "replay it", ""}
+	toExplain = use{"explain", "explain it", "-lockstep.explain=text"}
+	toMend    = use{"explain", "see whether it is mended", "-lockstep.mended"}
+	toShrink  = use{"shrink", "a test makes the schedules that it draws small by itself; replay it", ""}
+	toReport  = use{"report", "write its page", "-lockstep.report=pages"}
+	toLive    = use{"live", "play it on real servers", "-lockstep.live=3"}
+)
+
 // readRecording reads the one recording that a command takes.
-func readRecording(command string, files []string) (*play.Recording, *scenarios.Scenario, *subject.Subject, error) {
+func readRecording(u use, files []string) (*play.Recording, *scenarios.Scenario, *subject.Subject, error) {
+	command := u.command
 	if len(files) != 1 {
 		return nil, nil, nil, frame.Usagef("%s takes one recording, got %d", command, len(files))
 	}
@@ -89,6 +106,12 @@ func readRecording(command string, files []string) (*play.Recording, *scenarios.
 		if errors.As(err, &overlaid) {
 			return nil, nil, nil, frame.Usagef("%w; if a test made it: %s test -run TEST -lockstep.replay=%s; else build this program with the overlay: go run -overlay \"$(%s overlay)\" -tags %s ./cmd/simrun replay %s",
 				err, frame.Simrun(), frame.Quoted(files[0]), frame.Simrun(), overlay.Tag, frame.Quoted(files[0]))
+		}
+		var unknown *subject.UnknownError
+		if errors.As(err, &unknown) {
+			if test := testReplay(files[0], u.flag); test != "" {
+				return nil, nil, nil, frame.Usagef("%s is of the lock %q, which a test judges; %s with: %s", files[0], unknown.Name, u.does, test)
+			}
 		}
 		if !play.IsRecording(text) && !play.IsLive(text) { // for a live recording the error below says more
 			err = kindOf(files[0], text, err)

@@ -103,7 +103,7 @@ func reportRun(a *frame.App, files []string, o reportOptions) (int, error) {
 		}
 		return reportLive(a, files[0], text, o)
 	}
-	rec, sc, lock, err := readRecording("report", files)
+	rec, sc, lock, err := readRecording(toReport, files)
 	if err != nil {
 		return 0, err
 	}

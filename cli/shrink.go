@@ -37,7 +37,7 @@ func shrinkCommand(a *frame.App) *cobra.Command {
 
 func shrinkRecording(a *frame.App, in frame.Invocation, out, judge string) (int, error) {
 	files := in.Names
-	rec, sc, lock, err := readRecording("shrink", files)
+	rec, sc, lock, err := readRecording(toShrink, files)
 	if err != nil {
 		return 0, err
 	}

@@ -3,8 +3,10 @@ package locktest
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
@@ -58,7 +60,7 @@ func (r *runner) misfit(v play.Verdict) string {
 	case granted && !held && r.servers().showsNameless() && v.Scenario.Name == story.Basic[0].Name:
 		return "its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or, if it writes none, another mark of the hold, such as its session or its revision"
 	case granted && !held && r.s.State != nil && v.Scenario.Name == story.Basic[0].Name:
-		return "its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes, and a Lock that wrote none must return an error"
+		return "its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes, and a Lock that wrote none must return an error" + r.servers().keysText("orders")
 	case granted && !token && r.lock.Fenced && v.Scenario.Name == story.Basic[0].Name:
 		return "its Lock returns without an error, and its Token then reports that the hold has none; Token must return the token that the lock was granted with, or the lock must have no method Token"
 	}
@@ -67,6 +69,9 @@ func (r *runner) misfit(v play.Verdict) string {
 			return why
 		}
 		if why := r.otherLease(v.Played.Record); why != "" {
+			return why
+		}
+		if why := r.unsaid(v.Findings); why != "" {
 			return why
 		}
 		switch {
@@ -123,6 +128,26 @@ func (r *runner) otherLease(rec *model.Record) string {
 	}
 	if longest > 0 && lease > 0 && (longest-lease > lease/5+time.Second || lease-longest > less) {
 		return fmt.Sprintf("its Lease is %v, and its State shows holds that last for %v; give it the Lease for which the lock asks", lease, longest.Round(10*time.Millisecond))
+	}
+	return ""
+}
+
+// unsaid says that a hold of a run, in which nothing fails, lasts for longer than the Lease, or that a key stays that is not
+// Kept; "": neither. Each story would be accused of it again.
+func (r *runner) unsaid(findings []judges.Finding) string {
+	for _, f := range findings {
+		if !isBug(f) || slices.Contains(r.o.Accept, inStory(story.Basic[0].Name, f.Judge)) {
+			continue
+		}
+		switch d := f.Detail.(type) {
+		case judges.LongLease:
+			return fmt.Sprintf("its Lease is %v, and its State shows a hold that lasts for %v; give it the longest time for which the server keeps the hold of a holder that is gone: the lease for which the lock asks, and the tick of a server that ends leases at ticks, as zookeepertest.Lease adds it",
+				r.s.Lease, d.Got)
+		case judges.Leftover:
+			if d.Key != "" {
+				return fmt.Sprintf("the key %s stays when everybody has left and nothing has failed; name it in Kept if that is meant, and let the lock delete it if not", d.Key)
+			}
+		}
 	}
 	return ""
 }

@@ -5,8 +5,38 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 )
+
+// A Lease that is too short and a key that is not Kept are refused, unless the test accepts the finding of them. Other findings are
+// failures of the lock.
+func TestUnsaid(t *testing.T) {
+	long := judges.Finding{Judge: model.JudgeLease, Class: judges.ClassBug, Detail: judges.LongLease{Got: 12 * time.Second, Most: 10 * time.Second}}
+	key := judges.Finding{Judge: model.JudgeTidy, Class: judges.ClassBug, Detail: judges.Leftover{Key: "/locks"}}
+	limit := long
+	limit.Class = judges.ClassLimit
+	for name, c := range map[string]struct {
+		finding judges.Finding
+		accept  []string
+		want    string
+	}{
+		"a hold that is too long":       {long, nil, "its Lease is 10s, and its State shows a hold that lasts for 12s"},
+		"it is accepted":                {long, []string{"story.one-after-the-other.lease"}, ""},
+		"it is accepted of another":     {long, []string{"story.one-after-the-other.tidy"}, "its Lease is 10s"},
+		"it has an excuse":              {limit, nil, ""},
+		"a key":                         {key, nil, "the key /locks stays when everybody has left and nothing has failed; name it in Kept"},
+		"a goroutine":                   {judges.Finding{Judge: model.JudgeTidy, Class: judges.ClassBug, Detail: judges.Leftover{Text: "a goroutine"}}, nil, ""},
+		"a hold that is too short":      {judges.Finding{Judge: model.JudgeLease, Class: judges.ClassBug, Detail: judges.Unrenewed{}}, nil, ""},
+		"the owner is told of too much": {judges.Finding{Judge: model.JudgeLease, Class: judges.ClassBug, Detail: judges.Misled{}}, nil, ""},
+	} {
+		r := &runner{s: Subject{Lease: 10 * time.Second}, o: Options{Accept: c.accept}}
+		got := r.unsaid([]judges.Finding{c.finding})
+		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q; want %q", name, got, c.want)
+		}
+	}
+}
 
 // A hold that was over when it began has a wrong Expires, and so has one whose end comes nearer as time goes on. A server that ends holds at its ticks shows a hold that goes on after its end.
 func TestWrongExpires(t *testing.T) {

@@ -28,7 +28,46 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 		return fmt.Sprintf("the subject is Renewed, and in this run nothing renewed a hold, each of which lasts for %v; a goroutine that renews with the context of Lock ends when Lock has returned, and needs one that lasts, such as of context.WithoutCancel; if the lock leaves the renewals to its holder, take Renewed away", longestHold(run.Record).Round(time.Millisecond))
 	}
 	if f.Judge == model.JudgeWant {
-		return s.laterRenewal(f.Lock, run)
+		if text := s.laterRenewal(f.Lock, run); text != "" {
+			return text
+		}
+	}
+	if f.Judge == model.JudgeWant || unrenewed || leaseEnded(f) {
+		return s.waitForLost(f.Lock, run)
+	}
+	return ""
+}
+
+// waitForLost says that a renewal of a hold was lost, and the next one of that hold came later than it is due, although the
+// first came in time and the process did not stand still.
+func (s Subject) waitForLost(lock string, run *trace.Run) string {
+	if !s.Renewed || s.laterRenewal(lock, run) != "" {
+		return ""
+	}
+	for _, h := range run.Holds(lock) {
+		process := model.ProcessOf(h.Owner)
+		excused := func(from, to int64) bool {
+			return slices.ContainsFunc(run.Pauses(process), func(p trace.Fault) bool { return p.FromNs <= to && from <= p.ToNs }) ||
+				slices.ContainsFunc(run.Holds(lock), func(other *trace.Hold) bool {
+					return other.Owner == h.Owner && from < other.FromNs() && other.FromNs() <= to
+				})
+		}
+		var lost *trace.Command
+		for _, m := range run.CommandsFrom(process) {
+			if m.Script != model.RoleRenew || m.Call != nil || m.AtNs < h.FromNs() || !slices.Contains(m.Threads, h.Owner) {
+				continue
+			}
+			if lost != nil {
+				late := time.Duration(m.AtNs - lost.AtNs)
+				if late > s.renewEvery()*3/2 && !excused(lost.AtNs, m.AtNs) {
+					return fmt.Sprintf("the renewal sent at %.3fs was lost, and the next was sent only %v later, as if the client had waited for the answer; give the client a shorter time limit, such as the ReadTimeout of go-redis, or each renewal a context with a deadline (docs/locktest.md, Client options)",
+						time.Duration(lost.AtNs).Seconds(), late.Round(10*time.Millisecond))
+				}
+			}
+			if lost = nil; m.Lost != nil {
+				lost = m
+			}
+		}
 	}
 	return ""
 }

@@ -92,7 +92,11 @@ func run(t *testing.T, s Subject, o Options, at place, limit timeLimit) {
 	}
 	t.Run("stories", func(t *testing.T) {
 		t.Helper()
-		for _, st := range story.Basic {
+		for i, st := range story.Basic {
+			if r.pointless != "" {
+				say(t).Logf("n/a: the %d stories after %s: %s", len(story.Basic)-i, story.Basic[i-1].Name, r.pointless)
+				return
+			}
 			t.Run(st.Name, func(t *testing.T) {
 				t.Helper()
 				r.story(t, st)
@@ -313,6 +317,9 @@ func (r *runner) replay(t *testing.T, h *sim.Host, file string) {
 	r.fail(t, failure{fingerprint: fingerprint, verdict: v, finding: f, file: file, story: storyOf(fingerprint), how: "it was recorded in " + file})
 }
 
+// inStory returns the fingerprint of the failures of a judge in a story.
+func inStory(name, judge string) string { return ofStory + "." + name + "." + judge }
+
 // storyOf returns the story in the fingerprint of a failure; "": it is of no story.
 func storyOf(fingerprint string) string {
 	if parts := strings.Split(fingerprint, "."); parts[0] == ofStory && len(parts) == 3 {
@@ -333,9 +340,6 @@ func storyRank(fingerprint string) int {
 // story plays one story.
 func (r *runner) story(t *testing.T, st story.Story) {
 	t.Helper()
-	if r.pointless != "" {
-		say(t).Skip("n/a:", r.pointless)
-	}
 	if why := st.Lacks(r.told()); why != "" {
 		r.tested.skip(st.Name, errors.New(why))
 		say(t).Skip("n/a:", why)
@@ -377,7 +381,7 @@ func (r *runner) story(t *testing.T, st story.Story) {
 			return
 		}
 		if found && v.Word != play.VerdictNondeterministic {
-			r.fail(t, failure{fingerprint: ofStory + "." + st.Name + "." + f.Judge, verdict: v, finding: f, story: st.Name, how: "the story " + st.Name + ": " + st.About})
+			r.fail(t, failure{fingerprint: inStory(st.Name, f.Judge), verdict: v, finding: f, story: st.Name, how: "the story " + st.Name + ": " + st.About})
 			return
 		}
 		if len(v.Unmet) > 0 && v.Word == play.VerdictUndecided {

@@ -1,9 +1,12 @@
 package locktest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +53,9 @@ type servers struct {
 	// Expires is negative, as that of a key that does not exist, is such a hold only if State shows a free
 	// lock in another way.
 	nameless, namelessIfFree, free bool
+	// names are the keys that the servers had while State had shown no hold; shown reports that it showed one.
+	names []string
+	shown bool
 	// astray is an address that a client dialled and at which no server is; nil: there is none.
 	astray atomic.Pointer[string]
 }
@@ -89,10 +95,65 @@ func (s *servers) state(at Snapshot, lock string) *model.LockState {
 	state := s.of.State(at, lock)
 	s.reading.Store(false)
 	s.look(state)
+	if s.shown = s.shown || state != nil && state.Owner != ""; s.tested && !s.shown {
+		s.list(at.nodes)
+	}
 	if state != nil && s.ends == 0 && s.of.Lease == 0 && state.Owner != "" && state.Expires > 0 {
 		s.ends = state.Expires
 	}
 	return state.compile(s.of.Lease == 0)
+}
+
+// keyed is a server that can say which keys it has, and for which keys State asks.
+type keyed interface {
+	Names() []string
+	// Note makes the server, which no world uses, note the keys for which State asks.
+	Note() (asked func() []string)
+}
+
+// list adds the keys that servers have to the names.
+func (s *servers) list(nodes []sim.Node) {
+	for _, n := range nodes {
+		if k, ok := n.Server.(keyed); ok {
+			s.names = append(s.names, k.Names()...)
+		}
+	}
+	slices.Sort(s.names)
+	s.names = slices.Compact(s.names)
+}
+
+// keysText says which keys the servers had, and which others State reads; "": the servers cannot say it.
+func (s *servers) keysText(lock string) string {
+	nodes := s.of.Servers.Nodes()
+	var asked []func() []string
+	for _, n := range nodes {
+		if k, ok := n.Server.(keyed); ok {
+			asked = append(asked, k.Note())
+		}
+	}
+	if len(asked) == 0 || len(s.names) == 0 {
+		return ""
+	}
+	s.of.State(Snapshot{0, nodes}, lock)
+	var read []string
+	for _, names := range asked {
+		read = append(read, names()...)
+	}
+	slices.Sort(read)
+	return fmt.Sprintf(". The servers had the %s, and State read %s", keysOf(s.names), cmp.Or(strings.Join(slices.Compact(read), ", "), "no key"))
+}
+
+// keysOf names keys.
+func keysOf(names []string) string {
+	const most = 5
+	what := "key "
+	if len(names) > 1 {
+		what = "keys "
+	}
+	if len(names) > most {
+		return what + strings.Join(names[:most], ", ") + " and others"
+	}
+	return what + strings.Join(names, ", ")
 }
 
 // Check implements subject.Servers.

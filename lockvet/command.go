@@ -108,6 +108,12 @@ func (r *reading) collect(at inspector.Cursor) {
 		}
 		c.keys = append(c.keys, k)
 	}
+	if c.verb == script {
+		if blind := c.blindly(r.lua(c)); blind != nil {
+			r.commands = append(r.commands, blind...)
+			return
+		}
+	}
 	r.commands = append(r.commands, c)
 }
 

@@ -18,7 +18,7 @@ import (
 // Each package of testdata has code that breaks a rule, and neighbours that do not.
 func TestRules(t *testing.T) {
 	analysistest.Run(t, analysistest.TestData(), lockvet.Analyzer,
-		"deletes", "compares", "leases", "extends", "results", "losses", "heard", "values", "clocks", "pools", "single", "closes", "handsout")
+		"deletes", "compares", "leases", "extends", "scripts", "results", "losses", "heard", "values", "clocks", "pools", "single", "closes", "handsout")
 }
 
 // Every rule has code in testdata that breaks it, a line in the document, and evidence that is there.

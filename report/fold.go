@@ -180,7 +180,7 @@ func (b *builder) foldTries(f folding) {
 // foldRenewals folds the renewals of one hold that have the same outcome, and between which nothing
 // happens to the hold, to its process, or to all.
 func (b *builder) foldRenewals(f folding) {
-	rows, outcomes := map[string][]*message{}, map[string]string{} // by lock
+	rows, outcomes := map[string][]*message{}, map[string]string{} // by lock; "": the hold is gone, and the renewals on a stream are about none
 	end := func(lock string) {
 		f.row(rows[lock], 1, b.v.Lanes, outcomes[lock])
 		delete(rows, lock)
@@ -192,16 +192,13 @@ func (b *builder) foldRenewals(f folding) {
 		}
 		renewed, outcome, other := "", "", false
 		if m != nil {
-			if outcome = b.renewal(m); outcome != "" {
-				renewed = m.Locks[0]
-			} else {
-				other = b.trace.Command(m.ID).Script == model.RoleRenew
-			}
+			outcome, renewed = b.renewal(m), strings.Join(m.Locks, " ")
+			other = b.trace.Command(m.ID).Script == model.RoleRenew && (outcome == "" || renewed == "")
 		}
 		for _, lock := range slices.Sorted(maps.Keys(rows)) {
 			last := rows[lock][len(rows[lock])-1]
-			switch about := len(e.Locks) == 0 || slices.Contains(e.Locks, lock); {
-			case renewed == lock:
+			switch about := lock == "" || len(e.Locks) == 0 || slices.Contains(e.Locks, lock); {
+			case outcome != "" && renewed == lock:
 				if m.Lane != last.Lane || m.Name != last.Name || m.Reply != last.Reply || outcome != outcomes[lock] {
 					end(lock)
 				}
@@ -209,7 +206,7 @@ func (b *builder) foldRenewals(f folding) {
 				end(lock)
 			}
 		}
-		if renewed != "" {
+		if outcome != "" {
 			rows[renewed], outcomes[renewed] = append(rows[renewed], m), outcome
 		}
 	}
@@ -227,18 +224,18 @@ func (e *event) disturbs() bool {
 	return false
 }
 
-// renewal returns as a clause what a renewal of one hold did that no call sent, and about which no judge
+// renewal returns as a clause what a renewal of one hold, or of one that is gone, did that no call sent, and about which no judge
 // found anything. It returns "" for any other message, and for a renewal that did something else.
 func (b *builder) renewal(m *message) string {
 	sent := b.trace.Command(m.ID)
-	if sent == nil || sent.Script != model.RoleRenew || sent.Call != nil || sent.Wait != nil || !m.answered() || len(m.Locks) != 1 ||
+	if sent == nil || sent.Script != model.RoleRenew || sent.Call != nil || sent.Wait != nil || !m.answered() || len(m.Locks) > 1 ||
 		slices.ContainsFunc(b.run.Findings, func(f judges.Finding) bool { return m.Sent == f.AtNs || m.Exec <= f.AtNs && f.AtNs <= m.endNs() }) {
 		return ""
 	}
 	switch {
 	case len(sent.Changes) == 0:
 		return "with nothing changed"
-	case len(sent.Changes) == 1 && sent.Changes[0].Lock == m.Locks[0] && prolongs(sent.Changes[0]):
+	case len(m.Locks) == 1 && len(sent.Changes) == 1 && sent.Changes[0].Lock == m.Locks[0] && prolongs(sent.Changes[0]):
 		return "which prolonged the hold"
 	}
 	return ""

@@ -173,6 +173,7 @@ func TestRenewalsAreFolded(t *testing.T) {
 		segment bool          // the renewals are segments, which have no answer
 		asked   []string      // the words for which the segments were asked
 		idle    bool          // the last 10 renewals change nothing
+		gone    bool          // they are about no lock, since the hold is gone
 		want    []string      // the lines of the watchdog; it renews once a second
 		shown   int           // renewals with lines of their own
 	}{
@@ -199,6 +200,8 @@ func TestRenewalsAreFolded(t *testing.T) {
 			want: []string{"renew 8 times more from 2.000s until 9.002s, which prolonged the hold", "renew 8 times more from 12.000s until 19.002s, with nothing changed"}, shown: 4},
 		{rule: "segments that change nothing", segment: true, idle: true,
 			want: []string{"renew (SEGMENT) 8 times more from 2.000s until 9.001s, which prolonged the hold", "renew (SEGMENT) 8 times more from 12.000s until 19.001s, with nothing changed"}, shown: 4},
+		{rule: "segments of a hold that is gone", segment: true, asked: []string{"KV/Txn"}, idle: true, gone: true, between: []model.Event{{Kind: model.KindState, Lock: "x", State: &model.LockState{}}},
+			want: []string{"renew (KV/Txn) 8 times more from 2.000s until 9.001s, which prolonged the hold", "renew (KV/Txn) 8 times more from 12.000s until 19.001s, with nothing changed"}, shown: 4},
 	} {
 		rec := &model.Record{Params: model.Params{Lock: "any", Faults: []model.FaultSpec{{Kind: model.FaultPause, Processes: []string{"b"}}},
 			Processes: []model.ProcessParams{{Name: "a", Threads: 2}, {Name: "b", Threads: 1}}}}
@@ -215,6 +218,9 @@ func TestRenewalsAreFolded(t *testing.T) {
 			e := model.Event{AtNs: (i + 1) * 1000e6, Kind: model.KindSend, Process: "a", Msg: int(i) + 1, Conn: 1, Script: model.RoleRenew, Owners: []string{"a/1"}, Locks: []string{"x"}}
 			if c.segment {
 				e.Command, e.Args, e.Asked = model.SegmentCommand, []string{"24 bytes"}, c.asked
+			}
+			if c.gone && i >= 10 {
+				e.Locks = nil
 			}
 			rec.Add(e)
 			e.AtNs, e.Kind = e.AtNs+1e6, model.KindExec
@@ -248,6 +254,31 @@ func TestRenewalsAreFolded(t *testing.T) {
 		}
 		if shown := strings.Count(text, " → ") + strings.Count(text, "renew (24 bytes) of a/1\n") + strings.Count(text, "renew (KV/Txn) of a/1\n"); shown != c.shown {
 			t.Errorf("%s: %d renewals are shown, want %d:\n%s", c.rule, shown, c.shown, text)
+		}
+	}
+}
+
+// A segment without a part in the story has no line: it is of no call, is about no lock and changes nothing.
+func TestHousekeepingHasNoLine(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(e *model.Event)
+		shown  bool
+	}{
+		"of nothing":      {func(*model.Event) {}, false},
+		"of a call":       {func(e *model.Event) { e.Op = 1 }, true},
+		"a renewal":       {func(e *model.Event) { e.Script = model.RoleRenew }, true},
+		"a whole command": {func(e *model.Event) { e.Command = "PING" }, true},
+	} {
+		rec := &model.Record{Params: model.Params{Lock: "any", Processes: []model.ProcessParams{{Name: "a", Threads: 1}}}}
+		rec.Add(model.Event{Kind: model.KindInvoke, Process: "a", Thread: 1, Op: 1, Action: model.ActLock, Lock: "x"})
+		e := model.Event{AtNs: 1e6, Kind: model.KindSend, Process: "a", Thread: 1, Msg: 1, Conn: 1, Command: model.SegmentCommand, Says: "PING; WINDOW_UPDATE"}
+		c.change(&e)
+		rec.Add(e)
+		e.AtNs, e.Kind = 2e6, model.KindExec
+		rec.Add(e)
+		text := report.Text(report.Run{Scenario: "housekeeping", Lock: "any", Verdict: "held", Record: rec})
+		if strings.Contains(text, "WINDOW_UPDATE") != c.shown {
+			t.Errorf("%s: want it shown: %v\n%s", name, c.shown, text)
 		}
 	}
 }

@@ -175,7 +175,13 @@ func (b *builder) execution(e *model.Event, m *message) {
 	if e.Reply != "" {
 		text += " → " + e.Reply
 	}
-	b.add(e, m.Server, text).quiet = script == "" && e.Listens != model.ListensNot
+	b.add(e, m.Server, text).quiet = script == "" && (e.Listens != model.ListensNot || m.segment && b.housekeeping(e))
+}
+
+// housekeeping reports whether a request is of no call and changed nothing, such as a PING of HTTP/2.
+func (b *builder) housekeeping(e *model.Event) bool {
+	m := b.trace.Command(e.Msg)
+	return m != nil && m.Call == nil && len(m.Changes) == 0
 }
 
 // untilNextRenewal says when the renewal after a lost one is sent, as a clause; "" for other messages.

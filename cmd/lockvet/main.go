@@ -3,6 +3,7 @@
 package main
 
 import (
+	"fmt"
 	"log"
 	"os"
 	"os/exec"
@@ -58,7 +59,49 @@ func shown() int {
 	if cmd.ProcessState == nil {
 		log.Fatal(err)
 	}
-	return cmd.ProcessState.ExitCode()
+	code := cmd.ProcessState.ExitCode()
+	if code == 1 {
+		for _, arg := range os.Args[1:] {
+			if dir := otherModule(arg); dir != "" {
+				fmt.Fprintf(cmd.Stderr, "lockvet: %s is of another module; call lockvet in its folder: (cd %s && lockvet ./...)\n", foreign.Line(arg), foreign.Line(dir))
+				break
+			}
+		}
+	}
+	return code
+}
+
+// otherModule returns the root of the module that has the folder of a pattern; "": it is the module that has the working
+// directory, or there is none.
+func otherModule(pattern string) string {
+	dir := pattern
+	if filepath.Base(pattern) == "..." {
+		dir = filepath.Dir(pattern)
+	}
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return ""
+	}
+	root, here := moduleOf(dir), moduleOf(".")
+	if root == here {
+		return ""
+	}
+	return root
+}
+
+// moduleOf returns the root of the module that has a folder; "": there is none.
+func moduleOf(dir string) string {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return ""
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			return ""
+		}
+	}
 }
 
 // sarif analyses packages, writes a log to the standard output, and reports whether it has results.

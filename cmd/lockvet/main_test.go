@@ -40,6 +40,20 @@ func TestTheProgram(t *testing.T) {
 			}
 		}
 	}
+	// Code of another module is read in its folder. A folder of this module without code has nothing to do with that.
+	write("other/go.mod", "module other\n\ngo 1.26.0\n")
+	write("other/deep/x.go", "package deep\n")
+	write("empty/readme", "")
+	for pattern, other := range map[string]bool{"./other/...": true, "./other/deep": true, "./empty": false, "./no/such": false} {
+		cmd := exec.Command(tool, pattern)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod", "GOPROXY=off")
+		out, _ := cmd.CombinedOutput()
+		want := "lockvet: " + pattern + " is of another module; call lockvet in its folder: (cd " + filepath.Join(dir, "other") + " && lockvet ./...)\n"
+		if strings.HasSuffix(string(out), want) != other || strings.Contains(string(out), "another module") != other || cmd.ProcessState.ExitCode() != 1 {
+			t.Errorf("%s: exit %d\n%s", pattern, cmd.ProcessState.ExitCode(), out)
+		}
+	}
 	bad.Counted(t, "source for lockvet", len(broken))
 	for name, text := range broken {
 		write("broken/broken.go", text)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -172,6 +173,21 @@ func TestALockThatRenewsLate(t *testing.T) {
 	s := wrong["renews late"]
 	s.RenewEvery = lease * 7 / 8
 	locktest.Run(t, s, locktest.Options{Runs: 1, Faults: "none"})
+}
+
+// A client that waits for the answer to a lost renewal until the lease is over loses the hold, too. Renewals that end with an
+// error do so without a wait.
+func TestALockThatWaitsForALostRenewal(t *testing.T) {
+	const hint = " was lost, and the next was sent only 6.67s later, as if the client had waited for the answer; give the client a shorter time limit, such as the ReadTimeout of go-redis, or"
+	text, passed := outcome(t, t.TempDir(), "waits for a lost renewal", nil, "-lockstep.runs=1")
+	if passed {
+		t.Fatalf("it passed:\n%s", text)
+	}
+	mustContain(t, text, "fingerprint: story.renewal-that-fails-once.", hint)
+	text, _ = outcome(t, t.TempDir(), "renews until an error", nil, "-lockstep.runs=1")
+	if strings.Contains(text, "as if the client had waited") {
+		t.Errorf("a hint about a client that does not wait:\n%s", text)
+	}
 }
 
 // The same lock is wrong if its channel closes while the server keeps the hold.

@@ -566,11 +566,13 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"has a negative lease":                           {`has the negative Lease -1s; give it the time after which a hold ends`},
 		"has a negative reconnect":                       {`has the negative Reconnect -1s; give it the longest wait of a client before it connects again`},
 		"has negative parts":                             {`has -1 Parts; give it the number of keys of a hold`},
-		"State reads another key":                        {"State reads another key cannot be judged: its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes"},
+		"State reads another key":                        {"State reads another key cannot be judged: its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes, and a Lock that wrote none must return an error. The servers had the key orders, and State read another:orders\n"},
+		"State reads another key of a lock with two":     {". The servers had the keys orders, orders:count, and State read another:orders, another:orders:count\n"},
+		"Lock does nothing":                              {"and a Lock that wrote none must return an error\n"},
 		"State names no owner":                           {"State names no owner cannot be judged: its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or"},
 		"State names no owner of a hold without end":     {"its State returns a hold without an Owner"},
 		"tells no token":                                 {"tells no token cannot be judged: its Lock returns without an error, and its Token then reports that the hold has none"},
-		"State reads another key, and never returns nil": {"its State shows no hold; State must read the key that the lock writes, and a Lock that wrote none must return an error"},
+		"State reads another key, and never returns nil": {"its State shows no hold; State must read the key that the lock writes, and a Lock that wrote none must return an error. The servers had the key orders, and State read another:orders\n"},
 		"has another lease":                              {"has another lease cannot be judged: its Lease is 1m0s, and its State shows holds that last for 5s; give it the Lease for which the lock asks"},
 		"has a short lease":                              {"has a short lease cannot be judged: its Lease is 3s, and its State shows holds that last for 5s"},
 		"renews unsaid":                                  {"renews unsaid cannot be judged: it is not Renewed, and a command that no call sent (EVAL, sent at ", "prolonged a hold; set Renewed: true"},
@@ -604,6 +606,24 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 			}
 		})
 	}
+}
+
+// tallying is a setnx that counts its calls in a key which stays.
+type tallying struct{ setnx }
+
+func (l *tallying) Lock(ctx context.Context) error {
+	if err := l.rdb.Incr(ctx, l.name+":count").Err(); err != nil {
+		return err
+	}
+	return l.setnx.Lock(ctx)
+}
+
+// idle is a setnx that says it has the lock, and took none.
+type idle struct{ setnx }
+
+func (l *idle) Lock(ctx context.Context) error {
+	l.rdb.Get(ctx, l.name)
+	return nil
 }
 
 // gated is a setnx of which one goroutine of a client at a time asks the server.
@@ -994,6 +1014,17 @@ func init() {
 	add("State reads another key", func(s *locktest.Subject) {
 		s.State = redistest.Value(func(lock string) string { return "another:" + lock })
 	})
+	add("State reads another key of a lock with two", func(s *locktest.Subject) {
+		open(func(rdb *redis.Client, name string) locktest.Lock { return &tallying{setnx{rdb: rdb, name: name}} })(s)
+		s.State = func(at locktest.Snapshot, lock string) *locktest.State {
+			keys := redistest.Keys(at, 0)
+			if keys.Hash("another:"+lock) == nil && len(keys.List("another:"+lock+":count")) == 0 {
+				return nil
+			}
+			return &locktest.State{Owner: lock}
+		}
+	})
+	add("Lock does nothing", open(func(rdb *redis.Client, name string) locktest.Lock { return &idle{setnx{rdb: rdb, name: name}} }))
 	add("State names no owner", func(s *locktest.Subject) {
 		s.State = func(at locktest.Snapshot, lock string) *locktest.State {
 			if state := redistest.Value(nil)(at, lock); state != nil {
@@ -1042,6 +1073,14 @@ func init() {
 	add("says hardly more than its lease", func(s *locktest.Subject) { s.Lease = lease + 200*time.Millisecond })
 	add("says hardly less than its lease", func(s *locktest.Subject) { s.Lease = lease - 200*time.Millisecond })
 	add("says less than its lease", func(s *locktest.Subject) { s.Lease = lease - 500*time.Millisecond })
+	for _, name := range []string{"counts its holds", "counts its holds, and says so"} {
+		add(name, func(s *locktest.Subject) {
+			open(func(rdb *redis.Client, name string) locktest.Lock { return &tallying{setnx{rdb: rdb, name: name}} })(s)
+			if strings.HasSuffix(name, "says so") {
+				s.Kept = func(lock string) []string { return []string{lock + ":count"} }
+			}
+		})
+	}
 	add("says that it renews", func(s *locktest.Subject) { s.Renewed = true })
 	named := subjectOf("names another owner", true)
 	value := named.State

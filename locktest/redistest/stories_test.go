@@ -72,6 +72,13 @@ func init() {
 		func(l *watched) locktest.Lock { l.once, l.rest = true, lease/2; return l })
 	wrong["renews four times in a lease until an error"] = renewedSubject("renews four times in a lease until an error",
 		func(l *watched) locktest.Lock { l.once, l.rest = true, lease/4; return l })
+	patient := renewedSubject("waits for a lost renewal", func(l *watched) locktest.Lock { return l })
+	patient.Open = func(p *locktest.Process) (locktest.Client, error) {
+		return anyClient{redis.NewClient(redistest.Options(p, 0)), func(rdb *redis.Client, name string) locktest.Lock {
+			return &watched{lock: setnx{rdb: rdb, name: name}}
+		}}, nil
+	}
+	wrong[patient.Name] = patient
 	wrong["renews late"] = renewedSubject("renews late", func(l *watched) locktest.Lock { l.rest = lease * 7 / 8; return l })
 }
 

@@ -230,6 +230,46 @@ func (s *Server) flushScripts() {
 // nothing else from then on.
 func (s *Server) Show(keys Keyspace) { s.shown = keys }
 
+// Names returns the names of the keys in order.
+func (s *Server) Names() []string { return s.m.Keys() }
+
+// Note is Show of no keys. It returns the names for which an observer has asked since then, each once.
+func (s *Server) Note() (asked func() []string) {
+	n := &noted{}
+	s.Show(n)
+	return func() []string { return n.names }
+}
+
+// noted is a Keyspace without keys that notes the names for which it is asked.
+type noted struct{ names []string }
+
+func (n *noted) note(key string) {
+	if !slices.Contains(n.names, key) {
+		n.names = append(n.names, key)
+	}
+}
+
+// StartMs implements Keyspace.
+func (*noted) StartMs() int64 { return sim.EpochMs }
+
+// String implements Keyspace.
+func (n *noted) String(key string) (string, bool) { n.note(key); return "", false }
+
+// Hash implements Keyspace.
+func (n *noted) Hash(key string) map[string]string { n.note(key); return nil }
+
+// List implements Keyspace.
+func (n *noted) List(key string) []string { n.note(key); return nil }
+
+// Set implements Keyspace.
+func (n *noted) Set(key string) []string { n.note(key); return nil }
+
+// SortedSet implements Keyspace.
+func (n *noted) SortedSet(key string) map[string]float64 { n.note(key); return nil }
+
+// ExpiresMs implements Keyspace.
+func (n *noted) ExpiresMs(key string) int64 { n.note(key); return -2 }
+
 // At returns the keys as they are at an instant since the start, which is not before any
 // instant that the server has seen.
 func (s *Server) At(nowNs int64) Keyspace {

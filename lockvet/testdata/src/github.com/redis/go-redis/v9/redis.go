@@ -55,3 +55,13 @@ func (*Client) Watch(ctx context.Context, fn func(*Tx) error, keys ...string) er
 func (*Client) Do(ctx context.Context, args ...any) *Cmd[any]                       { return nil }
 
 type Tx struct{ cmdable }
+
+type Scripter interface {
+	Eval(ctx context.Context, script string, keys []string, args ...any) *Cmd[any]
+}
+
+type Script struct{}
+
+func NewScript(src string) *Script { return nil }
+
+func (*Script) Run(ctx context.Context, c Scripter, keys []string, args ...any) *Cmd[any] { return nil }
