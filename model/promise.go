@@ -114,9 +114,9 @@ func (t Traits) Implies(judge string) (p Promise, ok bool) {
 	case JudgeMisdelete:
 		return Promise{Source: "a release names its owner; an unlock of somebody else's hold is refused"}, true
 	case JudgeLinearizable:
-		p.Source = "every answer fits one order of grants, releases and lease ends"
+		p.Unless, p.Source = []Circumstance{MemoryRemoved}, "every answer fits one order of grants, releases and lease ends"
 		if t.Fair {
-			p.Unless = []Circumstance{WaiterAway, HoldRemoved, ServerClockStepped}
+			p.Unless = []Circumstance{WaiterAway, HoldRemoved, MemoryRemoved, ServerClockStepped}
 			p.Source += ", in which waiters are served as they came"
 		}
 		return p, true

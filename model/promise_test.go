@@ -17,8 +17,8 @@ func TestTraitsImplyPromises(t *testing.T) {
 	}{
 		{"every lock lets one in at a time", model.Traits{}, model.JudgeMutualExclusion, true, []model.Circumstance{model.HolderStopped, model.HolderCutOff, model.HoldRemoved, model.ServerClockStepped}},
 		{"every lock refuses the unlock of another's hold", model.Traits{}, model.JudgeMisdelete, true, nil},
-		{"every lock answers in one order", model.Traits{}, model.JudgeLinearizable, true, nil},
-		{"a fair one in that of its waiters", model.Traits{Fair: true}, model.JudgeLinearizable, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.ServerClockStepped}},
+		{"every lock answers in one order", model.Traits{}, model.JudgeLinearizable, true, []model.Circumstance{model.MemoryRemoved}},
+		{"a fair one in that of its waiters", model.Traits{Fair: true}, model.JudgeLinearizable, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.MemoryRemoved, model.ServerClockStepped}},
 		{"only a fair lock promises an order of waiters", model.Traits{Fenced: true}, model.JudgeFIFO, false, nil},
 		{"and it does", model.Traits{Fair: true}, model.JudgeFIFO, true, []model.Circumstance{model.WaiterAway, model.HoldRemoved, model.MemoryRemoved, model.ServerClockStepped}},
 		{"only a fenced lock promises tokens", model.Traits{Fair: true}, model.JudgeFencing, false, nil},

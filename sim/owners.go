@@ -50,7 +50,8 @@ type Writer struct {
 }
 
 // Sends notes that an author sends a request of these words, and returns the author with the lock that the
-// request is about. A stream tells no names of commands, and its words are those for which its turn was asked.
+// request is about. Outside of calls, a request belongs to the thread whose value it carries. A stream tells no names of
+// commands, and its words are those for which its turn was asked.
 // holder returns the thread that holds a lock; "": nobody does.
 func (o *Owners) Sends(by Author, words []string, stream bool, holder func(lock string) string) Author {
 	switch {
@@ -63,7 +64,7 @@ func (o *Owners) Sends(by Author, words []string, stream bool, holder func(lock 
 			by.Lock = o.Beside(by.Thread, words)
 		}
 	}
-	if stream && by.Op == 0 && by.Lock != "" {
+	if by.Op == 0 && by.Lock != "" {
 		by.Thread = o.Whose(by.Lock, words, by.Thread)
 	}
 	if by.Action != model.ActUnlock && !by.Guessed { // what an unlock writes first is for another thread

@@ -98,8 +98,11 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Endi
 		// One of several servers may forget its part before there is a majority.
 		for _, f := range r.partsLost(a.first.AtNs, at) {
 			excuses = append(excuses, takenBy(f, model.HoldRemoved, faultAt(f.Text, f.FromNs)))
+			if r.unseen() {
+				e = Ending{Cause: model.LossRemoved, AtNs: f.FromNs, Fault: f.Text}
+			}
 		}
-		return nil, Ending{}, excuses
+		return nil, e, excuses
 	case lost.Fault > 0:
 		t := r.Fault(lost.Fault)
 		return ended(model.LossRemoved, lost), Ending{Cause: model.LossRemoved, AtNs: lost.AtNs, Fault: t.Text},

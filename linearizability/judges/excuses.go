@@ -35,9 +35,9 @@ func (r *run) byHand(c *trace.Change) []model.Excuse {
 }
 
 // partsLost returns the faults between two instants by which a server may have forgotten one of
-// several parts of a hold. It returns none for a hold of one part, since the record shows its loss.
+// several parts of a hold. It returns none for a hold of one part whose loss the record shows.
 func (r *run) partsLost(fromNs, toNs int64) []trace.Fault {
-	if r.Record.Params.Parts < 2 {
+	if r.Record.Params.Parts < 2 && !r.unseen() {
 		return nil
 	}
 	var lost []trace.Fault
@@ -48,6 +48,9 @@ func (r *run) partsLost(fromNs, toNs int64) []trace.Fault {
 	}
 	return lost
 }
+
+// unseen reports whether nobody knows what the servers hold.
+func (r *run) unseen() bool { return r.Record.Params.Promises[model.JudgeMutualExclusion].Unjudged }
 
 // clockSteps returns the excuses for a finding that depends on the wall clocks of servers between
 // two instants.

@@ -25,7 +25,8 @@ func judgeFIFO(r *run) []Finding {
 func (r *run) outrun(lock string) []Finding {
 	var out []Finding
 	ops := r.CallsOn(lock)
-	queues := r.Record.Params.PerGrant && slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool { return len(c.After.Queue) > 0 })
+	shown := slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool { return len(c.After.Queue) > 0 })
+	queues := r.Record.Params.PerGrant && shown
 	for _, c := range r.Changes(lock) {
 		y := r.taker(c)
 		if y == nil || !c.Started() || r.Record.Params.PerGrant && r.answered(y) != c {
@@ -46,7 +47,7 @@ func (r *run) outrun(lock string) []Finding {
 		}
 		for _, x := range ops {
 			if r.overtaken(x, y, tried, c, queues) {
-				out = append(out, r.overtaking(lock, x, y, c, queues))
+				out = append(out, r.overtaking(lock, x, y, c, shown))
 				break
 			}
 		}
@@ -103,7 +104,7 @@ func (r *run) ticket(o *trace.Call, upTo *trace.Change) int {
 	none := len(r.Changes(o.Lock))
 	before := none // the place from before the call
 	for i, c := range r.Changes(o.Lock) {
-		comes, owns := slices.Contains(entered(c.Before.Queue, c.After.Queue), o.Caller), c.After.Owner == o.Caller
+		comes, owns := slices.Contains(entered(c.Before.Queue, c.After.Queue), o.Caller) || fellBack(o.Caller, c.Before.Queue, c.After.Queue), c.After.Owner == o.Caller
 		switch during := c.AtNs >= o.AtNs; {
 		case during && comes:
 			return i
@@ -121,9 +122,16 @@ func (r *run) ticket(o *trace.Call, upTo *trace.Change) int {
 	return before
 }
 
-// overtaking returns the finding about x, which y overtook with a change. If State shows no queue, whoever may remove keys
-// may have removed it.
-func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change, queues bool) Finding {
+// fellBack reports whether a thread that stands in two queues has left its place for one behind another that stood
+// behind it.
+func fellBack(who string, before, after []string) bool {
+	was, is := slices.Index(before, who), slices.Index(after, who)
+	return was >= 0 && is >= 0 && slices.ContainsFunc(before[was+1:], func(other string) bool { return slices.Contains(after[:is], other) })
+}
+
+// overtaking returns the finding about x, which y overtook with a change. If State shows no queue, x may have lost its
+// place by each fault that met it while it waited, or that may remove keys.
+func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change, shown bool) Finding {
 	first := x.First(model.RoleAcquire)
 	f := Finding{Judge: model.JudgeFIFO, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(x), refOf(y)}, Facts: model.Facts{Lock: lock, Thread: x.Caller}}
 	evicted := int64(-1)
@@ -136,7 +144,7 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change, queues 
 	f.Excuses = append(f.Excuses, r.clocksApart()...)
 	f.Excuses = append(f.Excuses, r.clockSteps(0, c.AtNs)...)
 	covers := func(t trace.Fault) bool {
-		return t.FromNs <= c.AtNs && c.AtNs <= t.ToNs || evicted >= 0 && t.FromNs <= evicted && evicted <= t.ToNs
+		return t.FromNs <= c.AtNs && (c.AtNs <= t.ToNs || !shown && first.Executed.AtNs <= t.ToNs) || evicted >= 0 && t.FromNs <= evicted && evicted <= t.ToNs
 	}
 	for _, t := range r.Faults {
 		own := (t.Spec.Kind == model.FaultPause || t.Spec.Kind == model.FaultPartition) && t.Spec.Names(x.Process)
@@ -175,7 +183,7 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change, queues 
 		}
 	}
 	for _, t := range r.Faults {
-		if (t.Spec.Kind == model.FaultKey || !queues && t.Spec.MayRemoveKeys()) && first.Executed.AtNs <= t.FromNs && t.FromNs <= c.AtNs {
+		if (t.Spec.Kind == model.FaultKey || !shown && t.Spec.MayRemoveKeys()) && first.Executed.AtNs <= t.FromNs && t.FromNs <= c.AtNs {
 			f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.MemoryRemoved, Fault: t.Number, Cause: faultIs(t.Text)})
 		}
 	}

@@ -1749,6 +1749,48 @@ func TestAHolderThatAsksAgain(t *testing.T) {
 	})
 }
 
+// A thread that ends the session of its process ends the holds of others.
+func TestTheEndOfASession(t *testing.T) {
+	const record = `
+		0    a/2 invoke lock lease=8000
+		0    a/2 send acquire command=SEGMENT
+		1    a/2 exec acquire -> a/2 1 8001
+		2    a/2 return unknown
+		5    a/1 invoke lock
+		6    a/1 send acquire command=SEGMENT
+		7    a/1 exec acquire -> free
+		8    a/1 return unknown
+		9000 server leave`
+	const finds = "misdelete bug: acquire of a/1 (SEGMENT, sent at 0.006s) ended the hold of a/2 on l at 0.007s"
+	testJudged(t, []judged{
+		{rule: "in which nobody believes", lock: anybodys, record: record},
+		{rule: "in which one believes", lock: anybodys, record: strings.Replace(record, "a/2 return unknown", "a/2 return granted", 1), finds: finds},
+		{rule: "of another process", lock: anybodys, record: strings.ReplaceAll(record, "a/1", "b/1"), finds: strings.ReplaceAll(finds, "a/1", "b/1")},
+		{rule: "by a request that names the lock", lock: anybodys, record: strings.ReplaceAll(record, " command=SEGMENT", " args=l"), finds: strings.Replace(finds, "SEGMENT", "EVAL", 1)},
+		{rule: "by one that does not", lock: anybodys, record: strings.ReplaceAll(record, " command=SEGMENT", " args=session")},
+	})
+}
+
+// A lock that leaves a mark for a request that is sent again cannot answer it alike when a fault has removed the mark.
+func TestAMarkThatIsLost(t *testing.T) {
+	const record = `
+		0    a/1 takes lease=8000
+		200  a/1 invoke unlock
+		200  a/1 send unlock
+		201  a/1 exec unlock -> free
+		202  server fault 1 failover that loses the last 1 writes
+		220  a/1 send unlock
+		221  a/1 exec unlock nth=2
+		222  a/1 return not_held
+		9000 server leave`
+	const finds = "linearizable %s: l: a/1 release (0.200s..0.222s) answered not_held, but the lock was held by a/1"
+	testJudged(t, []judged{
+		{rule: "by a loss of data", lock: anybodys, record: record, finds: fmt.Sprintf(finds, "limit (memory of a call removed by another hand)")},
+		{rule: "by nobody", lock: anybodys, record: strings.Replace(record, "202  server fault 1 failover that loses the last 1 writes\n", "", 1), finds: fmt.Sprintf(finds, "bug")},
+		{rule: "before the call", lock: anybodys, record: strings.Replace(record, "202  server fault", "100  server fault", 1), finds: fmt.Sprintf(finds, "bug")},
+	})
+}
+
 // A process that holds a lock may refuse its other threads without asking a server.
 func TestAProcessRefusesItsOwnThreads(t *testing.T) {
 	const record = `
@@ -1841,7 +1883,9 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "a look before it takes a place", lock: fair, record: record(" queue=c/1")},
 		{rule: "a fault may have removed a queue that is not shown", lock: fair, record: unseen + "\n150 server fault 1 server restart without its data",
-			finds: "fifo limit (memory of a call removed by another hand): c/1 was granted l at 0.401s before b/1"},
+			finds: "fifo limit (waiter away when its turn came) (memory of a call removed by another hand): c/1 was granted l at 0.401s before b/1"},
+		{rule: "or a pause the place in it", lock: fair, record: unseen + "\n150 server fault 1 pause of b for 100ms",
+			finds: "fifo limit (waiter away when its turn came): c/1 was granted l at 0.401s before b/1"},
 		{rule: "it has not, of one that is", lock: fair, record: strings.NewReplacer("101  b/1 exec acquire", "101  b/1 exec acquire -> a/1 1 8001 queue=b/1", ",b/1\n", "\n").Replace(record(" queue=b/1,c/1")) +
 			"\n150 server fault 1 server restart without its data", finds: "fifo bug: c/1 was granted l at 0.401s before b/1"},
 		{rule: "no queue is shown", lock: fair, record: unseen,
@@ -1851,6 +1895,12 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.301s and still waited\ntidy bug"},
 		{rule: "a new place", lock: fair, record: strings.Replace(earlier, "acquire nth=2", "acquire nth=2 -> a/1 1 8001 queue=b/1\n330 c/1 send acquire\n331 c/1 exec acquire nth=3 -> a/1 1 8001 queue=b/1,c/1", 1),
 			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.301s and still waited\ntidy bug"},
+		{rule: "a new place in the same request", lock: fair, record: strings.NewReplacer("acquire nth=2", "acquire nth=2 -> a/1 1 8001 queue=b/1,c/1", "400  a/1 releases -> c/1 1 8401 queue=b/1", "400  a/1 releases -> b/1 1 8401 queue=c/1",
+			"403  c/1 return", "403  b/1 return", "500  c/1 releases -> b/1", "500  b/1 releases -> c/1", "503  b/1 return", "503  c/1 return", "600  b/1", "600  c/1").Replace(earlier),
+			finds: "tidy bug: c/1 stands in the queue of l at 0.160s"},
+		{rule: "the first one, which stands", lock: fair, record: strings.NewReplacer("400  a/1 releases -> c/1 1 8401 queue=b/1", "400  a/1 releases -> b/1 1 8401 queue=c/1",
+			"403  c/1 return", "403  b/1 return", "500  c/1 releases -> b/1", "500  b/1 releases -> c/1", "503  b/1 return", "503  c/1 return", "600  b/1", "600  c/1").Replace(earlier),
+			finds: "fifo bug: b/1 was granted l at 0.401s before c/1\ntidy bug: c/1 stands in the queue of l at 0.160s"},
 		{rule: "a place before", lock: fair, record: strings.NewReplacer(" queue=c/1,b/1", " queue=b/1,c/1").Replace(strings.Replace(record(" queue=c/1"), "101  b/1 exec acquire", "101  b/1 exec acquire -> a/1 1 8001 queue=b/1", 1)),
 			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"},
 	})

@@ -2459,6 +2459,32 @@ func TestWorkload(t *testing.T) {
 	}
 }
 
+// Of a lock without State, a fault that may have removed a hold has.
+func TestWorkloadOfALockThatNobodySees(t *testing.T) {
+	lock := anybodys
+	lock.Promises = model.Promises{}
+	for _, judge := range model.Judges {
+		if judge != model.JudgeWorkload {
+			lock.Promises[judge] = model.Promise{Waived: true, Unjudged: true}
+		}
+	}
+	const record = `
+		0    a/1 invoke lock lease=8000
+		2    a/1 return granted
+		10   a/1 read stock 100
+		1000 server fault 1 delete of key *
+		1022 b/1 invoke lock lease=8000
+		1024 b/1 return granted
+		1030 b/1 read stock 100
+		2000 a/1 write stock 99 1
+		2010 b/1 write stock 99 1
+		9000 server leave`
+	stock := []Resource{{Name: "stock", Start: 100}}
+	expect(t, "workload limit (hold removed by another hand): b/1 wrote 99 to stock at 2.010s, although 2 of 100 were taken; a/1 worked from 0.010s to 2.000s, b/1 from 1.030s: delete of key * had removed it at 1.000s",
+		judgeRecord(recordOf(t, lock, record), stock))
+	expect(t, "workload bug: b/1 wrote 99 to stock at 2.010s", judgeRecord(recordOf(t, lock, strings.Replace(record, "1000 server fault", "5000 server fault", 1)), stock))
+}
+
 func TestWantAndDefects(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "a want that was met", record: "5 a/1 check met the reply was nil"},

@@ -8,13 +8,12 @@ import (
 )
 
 // judgeMisdelete finds commands of one owner that ended, shortened or prolonged another
-// owner's hold on the server. If the thread of a command is unknown, it is judged by its process. A hold that a
-// failover brought back after its owner had given it up is nobody's, where threads know holds by their grants.
+// owner's hold on the server. If the thread of a command is unknown, it is judged by its process.
 func judgeMisdelete(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		for _, c := range r.Changes(lock) {
-			if c.By == nil || !c.Before.Held() || c.By.Script == model.RoleForceUnlock || forced(c) || c.MadeFor(c.Before.Owner) || r.broughtBack(c) {
+			if c.By == nil || !c.Before.Held() || c.By.Script == model.RoleForceUnlock || forced(c) || c.MadeFor(c.Before.Owner) || r.nobodys(c) {
 				continue
 			}
 			by := senderOf(c.By)
@@ -77,10 +76,12 @@ func (r *run) begunBy(c *trace.Change) string {
 	return ""
 }
 
-// broughtBack reports whether a fault began the hold that a change met, and its owner does not believe in it.
-func (r *run) broughtBack(c *trace.Change) bool {
+// nobodys reports whether a change met a hold in which its owner did not believe, and which a fault had brought back, or
+// which ended with the session of its process. Threads must know holds by their grants.
+func (r *run) nobodys(c *trace.Change) bool {
 	holds := r.HoldsOf(c.Lock, c.Before.Owner, c.AtNs, c.AtNs)
-	return r.Record.Params.PerGrant && len(holds) > 0 && holds[0].Began.Fault > 0 &&
+	session := model.ProcessOf(c.Before.Owner) == c.By.Process && (c.By.Command == model.SegmentCommand || !c.By.Names(c.Lock))
+	return r.Record.Params.PerGrant && len(holds) > 0 && (holds[0].Began.Fault > 0 || session && c.Ended()) &&
 		!slices.ContainsFunc(r.beliefs(c.Lock), func(b belief) bool { return b.who == c.Before.Owner && b.from <= c.AtNs && c.AtNs <= b.to })
 }
 
