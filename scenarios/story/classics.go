@@ -211,7 +211,28 @@ var classics = slices.Concat([]Story{
   - {servers: [{server}], when: {process: a, direction: request, script: acquire, nth: 1}, do: reset}
   - {servers: [{server}], when: {process: a, direction: request, script: acquire{after}}, do: hold, until: {granted: b/1}}`,
 	}),
+	requestsOf(2, 3, Story{
+		Name: "other-holder-before-request-%d-after-a-lost-answer", applies: leased,
+		About:     "The answer to the first request of an acquire is lost, and request %d, which may take the hold back, comes when another has the lock. It must not end that hold.",
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.6}}, {unlock: orders}]
+  c/1: [{at: {0.9}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: reply, script: acquire, nth: 1}, do: drop}
+  - {servers: [{server}], when: {process: a, direction: request, script: acquire{after}}, do: hold, until: {granted: b/1}}`,
+	}),
 	[]Story{{
+		Name: "renewal-that-comes-after-the-unlock", applies: renewed,
+		About:     "A renewal is late, and comes when its hold was given up. It must not take the lock, and another gets it at once.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.7}}, {unlock: orders}]
+  b/1: [{at: {0.75}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: renew, nth: 1}, from: {0.05}, do: hold, until: {ended: orders}}`,
+	}, {
 		Name: "re-entry-after-the-lease", applies: both(reentrant, leased),
 		About:     "The lease ends while the renewals are late, and another gets the lock. The thread that had it locks again, and must wait for the other.",
 		processes: "{a: {}, b: {}}",
