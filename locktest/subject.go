@@ -44,12 +44,12 @@ type Subject struct {
 	// Expires of its State is negative.
 	Lease time.Duration
 	// Recovery is the time for which servers may serve nobody after a fault that interrupts them, for
-	// example because they elect another master and clients look for it. 0: they serve again when the
-	// fault is over.
+	// example because they elect another master and clients look for it. 0: the time that its Servers
+	// know, or they serve again when the fault is over.
 	Recovery time.Duration
 	// Reconnect is the longest time that a client waits before it connects again, after a fault
 	// that met its connections is over. A client whose waits grow with each attempt that fails
-	// has their limit here. 0: it connects within seconds.
+	// has their limit here. 0: the time that its Servers know, or it connects within seconds.
 	Reconnect time.Duration
 	// Waits is the longest time, by the lock's design, for which a waiter does not get a lock that is
 	// free, such as its pause between two tries, or a lease that it counts from its own look at the
@@ -118,6 +118,12 @@ type Checked interface {
 	Servers
 	// Check returns an error that says what is wrong, and what to do.
 	Check() error
+}
+
+// Timed is Servers that know the Recovery and the Reconnect of their locks. A subject gets each that it leaves 0.
+type Timed interface {
+	Servers
+	Times() (recovery, reconnect time.Duration)
 }
 
 // Snapshot gives State the servers as they are at one instant.
@@ -342,7 +348,12 @@ func (s Subject) compile(offers offers) *subject.Subject {
 		Name: s.Name, About: s.About, Advice: s.Advice, Policy: s.Policy, OnlySimulated: s.OnlySimulated,
 		Traits: model.Traits{Parts: s.Parts, Fair: s.Fair, Uncounted: !s.Reentrant, Idempotent: s.Idempotent, PerGrant: true, NoWatchdog: !s.Renewed, Watched: offers.watched, Fenced: offers.fenced, Extends: offers.extends, Endless: s.Lease == 0},
 		Times: func(time.Duration) model.Timing {
-			return model.Timing{Watchdog: s.Lease, RenewalPeriod: s.renewEvery(), Recovery: s.Recovery, Reconnect: s.Reconnect, Waits: s.Waits}
+			t := model.Timing{Watchdog: s.Lease, RenewalPeriod: s.renewEvery(), Recovery: s.Recovery, Reconnect: s.Reconnect, Waits: s.Waits}
+			if timed, ok := s.Servers.(Timed); ok {
+				recovery, reconnect := timed.Times()
+				t.Recovery, t.Reconnect = cmp.Or(t.Recovery, recovery), cmp.Or(t.Reconnect, reconnect)
+			}
+			return t
 		},
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
 			return s.open(p, o.Addrs, servers.dialled)

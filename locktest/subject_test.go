@@ -141,3 +141,23 @@ func TestTheFieldNotTrafficSwitchesTheJudgeOff(t *testing.T) {
 		t.Error("a field about another promise switches the judge off")
 	}
 }
+
+// slow are servers that know their times.
+type slow struct{ Servers }
+
+func (slow) Times() (recovery, reconnect time.Duration) { return 2 * time.Second, time.Minute }
+
+func TestServersKnowTheirTimes(t *testing.T) {
+	for _, c := range []struct {
+		s                   Subject
+		recovery, reconnect time.Duration
+	}{
+		{Subject{Servers: slow{}}, 2 * time.Second, time.Minute},
+		{Subject{Servers: slow{}, Recovery: time.Second, Reconnect: time.Hour}, time.Second, time.Hour},
+		{Subject{Servers: Independent(1, 1, nil)}, 0, 0},
+	} {
+		if got := c.s.compile(offers{}).Timing(0); got.Recovery != c.recovery || got.Reconnect != c.reconnect {
+			t.Errorf("recovery %v, reconnect %v; want %v, %v", got.Recovery, got.Reconnect, c.recovery, c.reconnect)
+		}
+	}
+}

@@ -158,6 +158,9 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound 
 		if d.lasts {
 			d.at = max(d.from, from)
 		}
+		if cost == lease {
+			d.at, cost = r.leaseAnew(d.at, lease)
+		}
 		if d.at+int64(cost) < from {
 			continue
 		}
@@ -175,6 +178,18 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound 
 		}
 	}
 	return b
+}
+
+// leaseAnew returns from when on a lease that begins at an instant at the latest ends after a time, and that time. It begins
+// anew after a fault for which the servers fail over.
+func (r *run) leaseAnew(atNs int64, lease time.Duration) (int64, time.Duration) {
+	cost := lease
+	for _, t := range r.Faults {
+		if recovery := r.Record.Params.Recovery; recovery > 0 && t.Spec.Interrupts() && atNs <= t.ToNs+int64(recovery) && t.FromNs <= atNs+int64(lease) {
+			atNs, cost = max(atNs, t.ToNs), lease+recovery
+		}
+	}
+	return atNs, cost
 }
 
 // longestLease returns the longest lease that a call up to an instant may have asked for.

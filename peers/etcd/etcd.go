@@ -45,7 +45,7 @@ const lease = 8 * time.Second
 var Mutex = locktest.Subject{
 	Name: "etcd-mutex", About: "etcd: concurrency.Mutex, with a session for each acquire",
 	Policy:  "Each acquire has a session of its own, which is closed after an unlock, and which is left to its lease after an acquire or an unlock that failed.",
-	Servers: etcdtest.Servers(), Lease: lease, Recovery: etcdtest.Recovery, Reconnect: etcdtest.Reconnect, Renewed: true, RenewEvery: etcdtest.RenewEvery(lease), Fair: true,
+	Servers: etcdtest.Servers(), Lease: lease, Renewed: true, RenewEvery: etcdtest.RenewEvery(lease), Fair: true,
 	// The first key belongs to the holder, the others to waiters. A key is known by its session.
 	State: etcdtest.Oldest(func(lock string) string { return lock + "/" }),
 	Open: func(p *locktest.Process) (locktest.Client, error) {

@@ -27,7 +27,7 @@ import (
 var OneSession = locktest.Subject{
 	Name: "etcd-mutex-one-session", About: "etcd: concurrency.Mutex, with one session for each process",
 	Policy:  "A process has one session as long as the lease lasts, nothing is tried again, and after an acquire or an unlock that failed the session goes on, and a key that stayed is the process's with its next acquire.",
-	Servers: etcdtest.Servers(), Lease: lease, Recovery: etcdtest.Recovery, Reconnect: etcdtest.Reconnect, Renewed: true, RenewEvery: etcdtest.RenewEvery(lease), Idempotent: true,
+	Servers: etcdtest.Servers(), Lease: lease, Renewed: true, RenewEvery: etcdtest.RenewEvery(lease), Idempotent: true,
 	// A session writes the same key again for its next hold.
 	State: etcdtest.OldestCreated(func(lock string) string { return lock + "/" }),
 	Open: func(p *locktest.Process) (locktest.Client, error) {

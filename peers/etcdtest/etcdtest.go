@@ -31,7 +31,12 @@ import (
 )
 
 // Servers returns one server of one member: the real etcd, unmodified.
-func Servers() locktest.Servers { return server.Servers() }
+func Servers() locktest.Servers { return servers{server.Servers()} }
+
+type servers struct{ locktest.Servers }
+
+// Times implements locktest.Timed.
+func (servers) Times() (recovery, reconnect time.Duration) { return Recovery, Reconnect }
 
 // Recovery is how long a server without others may take to elect itself after a restart. It serves
 // nobody before, and then every lease begins anew (server/v3 3.7.3, lease/lessor.go, Promote). The

@@ -18,7 +18,7 @@ import (
 // waits until it leads. gocron asks IsLeader before each job.
 var Elector = locktest.Subject{
 	Name: "gocron-etcd-elector", About: "gocron-etcd-elector, told again: an elector for each Lock, which campaigns and observes the leader",
-	Servers: etcdtest.Servers(), Lease: ttl, Recovery: etcdtest.Recovery, Reconnect: etcdtest.Reconnect, Renewed: true, RenewEvery: etcdtest.RenewEvery(ttl),
+	Servers: etcdtest.Servers(), Lease: ttl, Renewed: true, RenewEvery: etcdtest.RenewEvery(ttl),
 	State: etcdtest.Oldest(func(lock string) string { return lock + "/" }),
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		c, err := etcdtest.NewClient(p)

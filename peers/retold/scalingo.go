@@ -17,7 +17,7 @@ import (
 // of its own. A hold is given up after its time to live, however long its session would last.
 var Scalingo = locktest.Subject{
 	Name: "scalingo-etcd-lock", About: "Scalingo/go-etcd-lock, told again: etcd's Mutex in a session of its own, which is given up after its time to live",
-	Servers: etcdtest.Servers(), Lease: ttl, Recovery: etcdtest.Recovery, Reconnect: etcdtest.Reconnect, Renewed: true, RenewEvery: etcdtest.RenewEvery(ttl),
+	Servers: etcdtest.Servers(), Lease: ttl, Renewed: true, RenewEvery: etcdtest.RenewEvery(ttl),
 	State: etcdtest.Oldest(func(lock string) string { return lock + "/" }),
 	Open: func(p *locktest.Process) (locktest.Client, error) {
 		c, err := etcdtest.NewClient(p)

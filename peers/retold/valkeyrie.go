@@ -17,7 +17,7 @@ import (
 // whose holder writes a key beside it.
 var ValkeyrieEtcd = locktest.Subject{
 	Name: "valkeyrie-etcd", About: "kvtools/valkeyrie on etcd, told again: etcd's Mutex in a session of its own, whose holder writes a key beside it",
-	Servers: etcdtest.Servers(), Lease: ttl, Recovery: etcdtest.Recovery, Reconnect: etcdtest.Reconnect, Renewed: true, RenewEvery: etcdtest.RenewEvery(ttl), Fair: true,
+	Servers: etcdtest.Servers(), Lease: ttl, Renewed: true, RenewEvery: etcdtest.RenewEvery(ttl), Fair: true,
 	State:  etcdtest.Oldest(func(lock string) string { return lock + "___lock/" }),
 	Kept:   func(lock string) []string { return []string{lock} },
 	Policy: "Each acquire has a session of its own, which the caller ends after an unlock, and after an acquire that failed.",
