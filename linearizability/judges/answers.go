@@ -22,7 +22,7 @@ func judgeLinearizable(r *run) []Finding {
 			if o.Return == nil || r.placed(o) {
 				continue
 			}
-			excuses := r.memoryLost(lock)
+			excuses := r.memoryLost(o)
 			if o.Outcome == model.Busy && r.stoodBefore(o) {
 				excuses = append(excuses, r.outOfOrder(lock, o.ReturnedNs())...)
 			}

@@ -82,7 +82,7 @@ func (w *counting) look(who string, at int64) {
 		return
 	}
 	t.wrong = true // later differences have the same cause
-	w.found = append(w.found, Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at, Ops: []OpRef{refOf(t.last)}, Excuses: w.memoryLost(w.lock), Facts: model.Facts{Lock: w.lock, Thread: who},
+	w.found = append(w.found, Finding{Judge: model.JudgeHoldCount, Verdict: Broken, AtNs: at, Ops: []OpRef{refOf(t.last)}, Excuses: w.memoryLost(t.last), Facts: model.Facts{Lock: w.lock, Thread: who},
 		Detail: Miscount{After: t.last.Action, Counted: count, Levels: t.levels}})
 }
 

@@ -74,17 +74,17 @@ func (r *run) clocksApart() []model.Excuse {
 	return nil
 }
 
-// memoryLost returns the excuses for answers that are wrong since the server had forgotten
+// memoryLost returns the excuses for a wrong answer of a call since the server had forgotten
 // something: a fault removed keys, or lost data, when a command of a call had run and the call, or
-// another command of it, was still under way.
-func (r *run) memoryLost(lock string) []model.Excuse {
+// another command of it, was still under way. Where threads know holds by their grants, it is that call.
+func (r *run) memoryLost(wrong *trace.Call) []model.Excuse {
 	var out []model.Excuse
 	for _, t := range r.Faults {
 		if !t.Spec.MayRemoveKeys() {
 			continue
 		}
-		if slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
-			return t.FromNs <= r.underWayUntil(o) && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.Executed != nil && m.Executed.AtNs <= t.FromNs })
+		if slices.ContainsFunc(r.CallsOn(wrong.Lock), func(o *trace.Call) bool {
+			return (o == wrong || !r.Record.Params.PerGrant) && t.FromNs <= r.underWayUntil(o) && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.Executed != nil && m.Executed.AtNs <= t.FromNs })
 		}) {
 			out = append(out, takenBy(t, model.MemoryRemoved, faultIs(t.Text)))
 		}
