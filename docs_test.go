@@ -2,6 +2,7 @@ package lockstep
 
 import (
 	"fmt"
+	"go/format"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -122,6 +123,22 @@ func TestTheFilesThatDocumentsNameAreThere(t *testing.T) {
 	}
 }
 
+// The Go code of the documents is formatted.
+func TestTheGoCodeOfTheDocumentsIsFormatted(t *testing.T) {
+	blocks := 0
+	for _, page := range documents(t) {
+		for _, m := range regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(text(t, page), -1) {
+			blocks++
+			if formatted, err := format.Source([]byte(m[1])); err != nil || string(formatted) != m[1] {
+				t.Errorf("%s has Go code that gofmt writes otherwise (%v):\n%s", page, err, formatted)
+			}
+		}
+	}
+	if blocks < 10 {
+		t.Errorf("only %d blocks of Go were found", blocks)
+	}
+}
+
 // The table of contents names every document.
 func TestTheTableOfContentsIsWhole(t *testing.T) {
 	contents := text(t, "docs/README.md")
@@ -150,12 +167,15 @@ func TestTheWholeSiteHasItsCommandWhereOneLooks(t *testing.T) {
 	}
 }
 
-// docs/judges.md says which judges found nothing in the control group, since newer ones find something
-// else in some records.
+// docs/judges.md and the README say which judges found nothing in the control group, since newer ones find
+// something else in some records.
 func TestTheControlGroupHasItsJudges(t *testing.T) {
 	said := regexp.MustCompile(`The judges of these 40 000 runs had version (\d+)\.`).FindStringSubmatch(text(t, "docs/judges.md"))
 	if said == nil {
 		t.Fatal("docs/judges.md does not say which version of the judges judged the control group")
+	}
+	if again := "Judges of version " + said[1] + " found no bug"; !strings.Contains(text(t, "README.md"), again) {
+		t.Errorf("README.md does not say %q", again)
 	}
 	for _, lock := range []string{"reference+all", "reference-fair+all"} {
 		page := "results/explore/" + lock + "/verdicts.md"

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"lockstep/cli/frame"
+	"lockstep/explore/draw"
 	"lockstep/explore/survey"
 	"lockstep/internal/filetest"
 	"lockstep/internal/longtest"
@@ -304,8 +305,16 @@ func TestTheTablesOfTheReadmeAreOfResults(t *testing.T) {
 				t.Errorf("%s says %q, and the README does not", c.page, figure)
 			}
 		}
-		if locks := len(played.Locks); !strings.Contains(readme, fmt.Sprintf("A survey played %d locks", locks)) {
-			t.Errorf("the survey has %d locks, and the README says something else", locks)
+		for page, least := range map[string]int{"README.md": 1, "docs/survey.md": 2, "docs/locks.md": 1} {
+			said := regexp.MustCompile(`survey of (\d+) locks|survey played (\d+) locks|compares (\d+) locks`).FindAllStringSubmatch(document(t, page), -1)
+			if len(said) < least {
+				t.Errorf("%s says %d times how many locks the survey has, want %d", page, len(said), least)
+			}
+			for _, m := range said {
+				if want := strconv.Itoa(len(played.Locks)); !slices.Contains(m[1:], want) {
+					t.Errorf("%s says %q, and the survey has %s", page, m[0], want)
+				}
+			}
 		}
 	})
 }
@@ -353,6 +362,12 @@ func testRowOfTheReadme(t *testing.T, head, row []string, l survey.Lock) {
 		case sum.Word == survey.Bug && (len(strings.Fields(rest)) < 2 || len(strings.Fields(rest)) > 4):
 			t.Errorf("%s, %s: %q does not say in about three words what the bug takes", l.Name, p.Name, row[i])
 		}
+	}
+	renewed := !slices.ContainsFunc(l.Cells, func(c survey.Cell) bool {
+		return c.Faults == string(draw.ClassWatchdog) && c.Word == survey.NoSuchFault
+	})
+	if by := row[slices.Index(head, "by, on")]; strings.Contains(by, "not renewed") == renewed {
+		t.Errorf("%s: %q does not say whether something renews the lock", l.Name, by)
 	}
 	for column, want := range map[string]string{"runs": strconv.Itoa(l.Judged()), "other bugs": strconv.Itoa(bugs), "hand-over, ms": l.CostRow()[6]} {
 		if i := slices.Index(head, column); i < 0 || row[i] != want {

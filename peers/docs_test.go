@@ -126,6 +126,12 @@ func TestTheExampleOfTheReadme(t *testing.T) {
 			}
 		}
 	}
+	if first := blocks(t, page, "text")[0]; !strings.HasPrefix(text[max(strings.Index(text, "orders breaks "), 0):], first[:strings.Index(first, "\n")+1]) {
+		t.Errorf("the first failure is another than %q in:\n%s", first, text)
+	}
+	if reading := blocks(t, "../docs/first-hour.md", "text")[0]; !strings.Contains(text, reading) {
+		t.Errorf("docs/first-hour.md reads %q, which is missing in:\n%s", reading, text)
+	}
 	replay := regexp.MustCompile(`go test \S+ -run '\S+' -lockstep\.replay=\S+`).FindString(blocks(t, page, "text")[0])
 	if again, passed := shell(dir, nil, replay); passed || !strings.Contains(again, strings.TrimSpace(strings.SplitN(blocks(t, page, "text")[0], "\n", 2)[0])) {
 		t.Errorf("%s shows something else:\n%s", replay, again)

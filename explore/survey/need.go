@@ -13,18 +13,29 @@ import (
 // it.
 type Need struct {
 	Name string // for people
-	Asks string // what a lock must show to meet it, for people
+	// uses lists the promises that the need uses: a lock meets it if all of them held, or broke with
+	// an excuse. A bug in another promise stands behind the lock.
+	uses []string
+	// also says what else a lock must show, for people; "": nothing.
+	also string
 	// promise is the promise whose limits stand behind each lock that meets the need; "": none.
 	promise string
-	// servers lets the faults of its servers that a lock could meet stand behind it.
+	// servers lets the faults of its servers that a lock could meet stand behind it. The promises must
+	// then have held under these faults, and only there.
 	servers bool
-	meets   func(Lock) bool
-	cost    func(Lock) float64 // locks are listed by it, the cheapest first
+	// waits lets the time that a waiter may wait by the design of the lock stand behind it.
+	waits bool
+	costs func(Cost) bool    // nil: any
+	cost  func(Lock) float64 // locks are listed by it, the cheapest first
 }
 
-// sound lists the promises that a lock must keep to meet any need: none of their cells may be a
-// bug.
-var sound = []string{"one owner at a time", "not freed by another", "no waiter is forgotten", "lease kept"}
+// The promises that needs use. Who has to wait must get the lock in the end, and each holder must be
+// safe from others.
+const (
+	oneOwner  = "one owner at a time"
+	notFreed  = "not freed by another"
+	forgotten = "no waiter is forgotten"
+)
 
 // soon is the longest hand-over of a lock for short waits, in ms.
 const soon = 10
@@ -33,49 +44,72 @@ const soon = 10
 var Needs = []Need{
 	{
 		Name:  "It must be cheap, and a second owner now and then costs time and no data",
-		Asks:  "an acquire and an unlock of a round trip each",
-		meets: func(l Lock) bool { return l.Cost.Acquire.RoundTrips() == 1 && l.Cost.Unlock.RoundTrips() == 1 },
+		uses:  []string{oneOwner, notFreed, forgotten},
+		also:  "an acquire and an unlock of a round trip each",
+		waits: true,
+		costs: func(c Cost) bool { return c.Acquire.RoundTrips() == 1 && c.Unlock.RoundTrips() == 1 },
 		cost: func(l Lock) float64 {
 			return float64(l.Cost.Acquire.Requests+l.Cost.Unlock.Requests) + l.Cost.TenWaiters/1000
 		},
 	},
 	{
 		Name:    "A second owner must never do harm, as with payments: the resource checks a fencing token",
-		Asks:    "fencing: held, or limit",
+		uses:    []string{"fencing", notFreed, forgotten},
 		promise: "fencing",
-		meets:   func(l Lock) bool { return l.kept("fencing") },
 		cost:    acquireMs,
 	},
 	{
 		Name:    "A job that a timetable such as cron starts on several machines must not run twice",
-		Asks:    "one owner at a time, and lost hold told: held, or limit. A job that hears of the loss can stop",
-		promise: "one owner at a time",
-		meets:   func(l Lock) bool { return l.kept("one owner at a time") && l.kept("lost hold told") },
+		uses:    []string{oneOwner, notFreed, "lost hold told"},
+		also:    "a job that hears of the loss can stop",
+		promise: oneOwner,
 		cost:    acquireMs,
 	},
 	{
 		Name:    "Waiters must be served in the order in which they came",
-		Asks:    "fair: held, or limit",
+		uses:    []string{"fair", notFreed, forgotten},
 		promise: "fair",
-		meets:   func(l Lock) bool { return l.kept("fair") },
 		cost:    acquireMs,
 	},
 	{
 		Name:  "Waits must be short",
-		Asks:  fmt.Sprintf("a waiter has the lock within %d ms of the unlock, on a network of 1 ms", soon),
-		meets: func(l Lock) bool { return l.Cost.HandOverMs <= soon },
+		uses:  []string{oneOwner, notFreed, forgotten},
+		also:  fmt.Sprintf("a waiter has the lock within %d ms of the unlock, on a network of 1 ms", soon),
+		waits: true,
+		costs: func(c Cost) bool { return c.HandOverMs <= soon },
 		cost:  func(l Lock) float64 { return l.Cost.HandOverMs },
 	},
 	{
 		Name:    "It must survive the faults that its servers may have in the survey, such as a restart",
-		Asks:    "one owner at a time, not freed by another, no waiter is forgotten and lease kept: held under faults of servers. The faults that the lock met stand behind it",
-		promise: "one owner at a time",
+		uses:    []string{oneOwner, notFreed, forgotten, "lease kept"},
+		promise: oneOwner,
 		servers: true,
-		meets: func(l Lock) bool {
-			return !slices.ContainsFunc(sound, func(promise string) bool { return l.Cell(promise, string(draw.ClassServer)).Word != Held })
-		},
-		cost: acquireMs,
+		cost:    acquireMs,
 	},
+}
+
+// Asks says what a lock must show to meet the need, for people.
+func (n Need) Asks() string {
+	text := strings.Join(n.uses, ", ")
+	if n.servers {
+		text += ": held under faults of servers"
+	} else {
+		text += ": held, or limit"
+	}
+	if n.also != "" {
+		text += "; " + n.also
+	}
+	return text
+}
+
+// meets reports whether a lock meets the need.
+func (n Need) meets(l Lock) bool {
+	for _, promise := range n.uses {
+		if n.servers && l.Cell(promise, string(draw.ClassServer)).Word != Held || !n.servers && !l.kept(promise) {
+			return false
+		}
+	}
+	return n.costs == nil || n.costs(l.Cost)
 }
 
 func acquireMs(l Lock) float64 { return l.Cost.Acquire.Ms }
@@ -93,13 +127,11 @@ type Choice struct {
 	Note string
 }
 
-// Met returns the locks that meet a need, the cheapest first. A lock with a bug in one
-// of the promises that every lock is to keep meets none.
+// Met returns the locks that meet a need, the cheapest first.
 func (s Survey) Met(n Need) (choices []Choice) {
 	var locks []Lock
 	for _, l := range s.Locks {
-		broken := slices.ContainsFunc(sound, func(promise string) bool { return l.Summary(promise).Word == Bug })
-		if !broken && n.meets(l) {
+		if n.meets(l) {
 			locks = append(locks, l)
 		}
 	}
@@ -118,6 +150,9 @@ func (s Survey) note(n Need, l Lock) string {
 	}
 	if faults := l.serverFaults(); n.servers && faults != nil {
 		notes = append(notes, "met: "+strings.Join(faults, ", "))
+	}
+	if waits := l.waits(); n.waits && waits > 0 {
+		notes = append(notes, fmt.Sprintf("a waiter may wait %v by design", waits))
 	}
 	for _, p := range Promises {
 		sum := l.Summary(p.Name)
@@ -138,8 +173,8 @@ func (s Survey) note(n Need, l Lock) string {
 var NeedsHead = []string{"need", "what the lock shows here", "locks that show it, the cheapest first"}
 
 // needsAbout explains the table of needs.
-var needsAbout = "The cells and the costs below say which lock meets which need. A lock with a bug in one of these promises meets none: " + strings.Join(sound, ", ") + ". " +
-	"Parentheses after a lock have its limits in the first promise of the row, with the number of runs that broke it, and the other promises in which it has a bug. " +
+var needsAbout = "The cells and the costs below say which lock meets which need. A lock does not meet a need if it has a bug in a promise that the need uses; the second column names these. " +
+	"Parentheses after a lock have its limits in the first promise of the row, with the number of runs that broke it, and the other promises in which it has a bug: read there whether they matter to you. " +
 	"Chance decides whether a failure that is as rare as 1 of 100 comes in a campaign. So a similar lock without such a limit need not be safer. " +
 	"simrun explore --lock LOCK --faults all plays more schedules: play it on a lock before you take it. " +
 	"The last row compares locks whose servers can have different faults: a lock that met only restarts did not have to survive a failover. " +

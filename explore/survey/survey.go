@@ -145,6 +145,9 @@ type Lock struct {
 	Policy string `json:"policy,omitempty"` // how the lock is used where its library leaves it open
 	Cells  []Cell `json:"cells"`            // by campaign, then by promise
 	Cost   Cost   `json:"cost"`
+	// WaitsMs is the longest time, in ms, for which a waiter may not get a free lock by the lock's design;
+	// 0: none, or an older program wrote the survey.
+	WaitsMs int64 `json:"waits_ms,omitempty"`
 	// ServerFaults are the faults of the class server that the lock could meet. The list is nil in
 	// surveys that an older program wrote.
 	ServerFaults []string `json:"server_faults,omitempty"`
@@ -174,6 +177,15 @@ func (l Lock) serverFaults() []string {
 	return nil
 }
 
+// waits returns the longest time for which a waiter may not get a free lock by the lock's design, if
+// the survey or the program knows it.
+func (l Lock) waits() time.Duration {
+	if s, err := subject.Find(l.Name); err == nil && l.WaitsMs == 0 {
+		return s.Timing(0).Waits
+	}
+	return time.Duration(l.WaitsMs) * time.Millisecond
+}
+
 // Judged returns the number of runs that were judged, of all campaigns.
 func (l Lock) Judged() (runs int) {
 	for _, p := range Promises {
@@ -183,8 +195,12 @@ func (l Lock) Judged() (runs int) {
 }
 
 // Reasons says why a promise was not asked of the lock, and why the lock cannot have a class of
-// faults. It also names the promises that were judged on the lock by handles.
+// faults. It also names the promises that were judged on the lock by handles, and how long a waiter may
+// wait by the lock's design.
 func (l Lock) Reasons() (all []string) {
+	if waits := l.waits(); waits > 0 {
+		all = append(all, fmt.Sprintf("no waiter is forgotten: by the lock's design a waiter may not get a free lock for %v, and the judge grants it this time", waits))
+	}
 	for _, c := range l.Cells {
 		text := ""
 		switch {
@@ -244,7 +260,7 @@ func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) 
 
 // surveyOf is Of with these campaigns only.
 func surveyOf(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration, names []string) (Lock, error) {
-	out := Lock{Name: l.Name, About: l.About, Advice: l.Advice, Policy: l.Policy, ServerFaults: draw.ServerFaults(l), Recordings: map[string]string{}}
+	out := Lock{Name: l.Name, About: l.About, Advice: l.Advice, Policy: l.Policy, WaitsMs: l.Timing(0).Waits.Milliseconds(), ServerFaults: draw.ServerFaults(l), Recordings: map[string]string{}}
 	runs, err := fitting(h, l, o, spent)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", l.Name, err)

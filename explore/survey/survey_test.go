@@ -404,6 +404,15 @@ func TestASlowLockPlaysFewerRuns(t *testing.T) {
 	}
 }
 
+// waiting returns the times of a lock whose waiters may wait 250 ms by design.
+func waiting(times func(time.Duration) model.Timing) func(time.Duration) model.Timing {
+	return func(watchdog time.Duration) model.Timing {
+		t := times(watchdog)
+		t.Waits = 250 * time.Millisecond
+		return t
+	}
+}
+
 // If the threads of a lock do not watch the contexts of their holds, the promise to tell of a lost hold is
 // judged on the lock by handles, and the other promises on the lock itself.
 func TestTheLockByHandlesIsJudgedForWhatItTells(t *testing.T) {
@@ -411,11 +420,14 @@ func TestTheLockByHandlesIsJudgedForWhatItTells(t *testing.T) {
 	locks := []string{planted, "reference-handle"}
 	for _, handles := range locks[:longtest.Size(t, 1, len(locks))] {
 		lock := *find(t, "reference")
-		lock.Handles = handles
+		lock.Handles, lock.Times = handles, waiting(lock.Times)
 		names := Campaigns()
 		l, err := surveyOf(sim.NewHost(t), &lock, Options{Runs: 1, Seed: 1, Budget: 1}, nil, names[:longtest.Size(t, 2, len(names))])
 		if err != nil {
 			t.Fatal(err)
+		}
+		if l.WaitsMs != 250 {
+			t.Errorf("a waiter of the lock may wait %d ms by design, want 250", l.WaitsMs)
 		}
 		for _, c := range l.Cells {
 			judged := ""

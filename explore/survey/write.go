@@ -229,7 +229,7 @@ func (s Survey) WriteMarkdown(w io.Writer) error {
 			}
 			links = append(links, link)
 		}
-		row(b, []string{n.Name, n.Asks, cmp.Or(strings.Join(links, ", "), noLock)})
+		row(b, []string{n.Name, n.Asks(), cmp.Or(strings.Join(links, ", "), noLock)})
 	}
 	fmt.Fprintf(b, "\n## What an acquire costs\n\n%s\n\n", costAbout)
 	row(b, CostHead)

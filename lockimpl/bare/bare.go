@@ -29,7 +29,8 @@ const (
 	SetNXDel Kind = "setnx-del"
 	// SetNXGetDel is SET NX PX, then GET, compare in the client, DEL.
 	SetNXGetDel Kind = "setnx-get-del"
-	// SetNXCad is SET NX PX, then compare and delete in one script.
+	// SetNXCad is SET NX PX with a value per owner, then compare and delete in one script. Redis advises a
+	// value per hold, without which a late unlock ends a later hold of the same owner.
 	SetNXCad Kind = "setnx-cad"
 	// StringReentrant keeps the owner's name in one string: the owner may
 	// enter again, but there is no place to count how often.

@@ -19,7 +19,7 @@ func bareLocks() []*subject.Subject {
 			"Never take it: an unlock that comes after the end of its lease deletes the hold of the next owner."),
 		bareLock(bare.SetNXGetDel, "SET NX PX, then GET, compare, DEL",
 			"Never take it: the lease can end between the comparison and the delete, and one script closes that gap."),
-		bareLock(bare.SetNXCad, "SET NX PX, then compare and delete in one script",
+		bareLock(bare.SetNXCad, "SET NX PX with a value per thread, not per hold as Redis advises, then compare and delete in one script",
 			"Take it where a crashed holder may block others for a lease, and where a second owner after a long pause costs time and not data. "+
 				"Do not take it for work that may outlast its lease, since nothing renews it, or where a waiter must be served soon, since waiters ask again and again."),
 		bareLock(bare.StringReentrant, "the owner's name in one string; re-entry is not counted",
