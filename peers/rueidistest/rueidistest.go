@@ -59,4 +59,3 @@ func (c client) DoMulti(ctx context.Context, multi ...rueidis.Completed) []rueid
 	}
 	return c.Client.DoMulti(ctx, multi...)
 }
-
