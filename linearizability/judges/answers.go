@@ -238,8 +238,10 @@ func (r *run) ranOut(lock, thread string, from, to int64) *trace.Call {
 		return nil
 	}
 	h := holds[len(holds)-1]
-	if n := len(h.Moved); n > 0 && h.Moved[n-1].After.ExpiresMs*millisecond <= to+millisecond {
-		return h.Moved[n-1].Call()
+	if n := len(h.Moved); n > 0 {
+		if end := h.Moved[n-1].After.ExpiresMs; 0 <= end && end*millisecond <= to+millisecond {
+			return h.Moved[n-1].Call()
+		}
 	}
 	return nil
 }

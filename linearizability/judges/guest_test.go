@@ -1066,6 +1066,8 @@ func TestAnUnlockThatShortensItsLease(t *testing.T) {
 		{rule: "in which the next call need not find it", lock: anybodys, record: strings.Replace(inItsMillisecond, "302   server expire", found+"302   server expire", 1)},
 		{rule: "but not later", lock: anybodys, record: strings.Replace(inItsMillisecond, "-> a/1 1 301", "-> a/1 1 303", 1),
 			finds: "linearizable bug: l: a/1 release (0.100s..0.300s) answered released, but the lock was held by a/1"},
+		{rule: "nor one that takes its end away", lock: anybodys, record: strings.Replace(inItsMillisecond, "-> a/1 1 301", "-> a/1 1 -1", 1),
+			finds: "linearizable bug: l: a/1 release (0.100s..0.300s) answered released, but the lock was held by a/1\nlease bug"},
 		{rule: "and not by an extension", lock: anybodys, record: strings.NewReplacer("unlock", "extend", "return released", "return unknown").Replace(strings.Replace(inItsMillisecond, "302   server expire", found+"302   server expire", 1)),
 			finds: "linearizable bug: l: a/1 renew (0.300s..0.301s) answered not_held, but the lock was held by a/1"},
 		{rule: "the last parts of a hold end by themselves, after the call removed one", lock: onSeveral, record: rest},
