@@ -305,6 +305,10 @@ func TestTheTablesOfTheReadmeAreOfResults(t *testing.T) {
 				t.Errorf("%s says %q, and the README does not", c.page, figure)
 			}
 		}
+		of := regexp.MustCompile(`judges (\d+), names \d+, drawing \d+, stories (\d+)`).FindStringSubmatch(document(t, "results/survey.md"))
+		if of == nil || !strings.Contains(readme, fmt.Sprintf("(judges %s, stories %s)", of[1], of[2])) {
+			t.Errorf("the README does not say of which versions the survey is: %q", of)
+		}
 		for page, least := range map[string]int{"README.md": 1, "docs/survey.md": 2, "docs/locks.md": 1} {
 			said := regexp.MustCompile(`survey of (\d+) locks|survey played (\d+) locks|compares (\d+) locks`).FindAllStringSubmatch(document(t, page), -1)
 			if len(said) < least {
