@@ -63,8 +63,8 @@ type Subject struct {
 	Renewed bool
 	// RenewEvery is the longest time between two renewals of a hold, if the lock is Renewed; 0
 	// means a third of Lease. It is a bug to lose a hold whose holder was undisturbed for longer
-	// than that before its lease ended. So a lock that gives a hold up after one renewal that
-	// failed has such a bug, unless RenewEvery is its Lease.
+	// than that before its lease ended. So a lock that loses or gives up a hold after one renewal
+	// that failed has such a bug, unless RenewEvery is more than half of its Lease.
 	RenewEvery time.Duration
 	// Fair reports whether waiters are served in the order in which they came.
 	Fair bool
