@@ -85,15 +85,15 @@ func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 // gone returns the excuses for a wait for a lock without leases. They apply if the server holds the
 // lock for a thread that will not give it up: the thread died, its client closed, a failover brought the
 // hold back, or a fault or an interrupt met the call that should have learned of the hold or given it up. The hold must begin
-// before the bound of the wait and last to its end.
+// before the bound of the wait, and last until a waiter can no longer get the lock before the end of the wait.
 func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
-	starts := r.StartsUpTo(lock, to)
+	starts := r.StartsUpTo(lock, min(from+bound, to))
 	if !r.Record.Params.Endless || len(starts) == 0 {
 		return nil
 	}
 	start := starts[len(starts)-1]
 	who := start.After.Owner
-	if end := r.EndOf(start); start.AtNs > from+bound || end != nil && end.AtNs < to {
+	if end := r.EndOf(start); end != nil && end.AtNs+int64(time.Second+r.Record.Params.Waits) < to {
 		return nil
 	}
 	excuse := func(fault int, cause model.Cause) []model.Excuse {

@@ -1920,6 +1920,13 @@ func TestLiveness(t *testing.T) {
 	everySecond.Latency = 2 * time.Millisecond
 	slowlyPolls := slow
 	slowlyPolls.Waits = 2 * time.Second
+	const outlived = `
+			0     a/1 takes -> a/1 1 endless
+			500   a/1 invoke unlock
+			500   a/1 send unlock
+			600   server fault 1 crash of a
+			1000  b/1 waits lock
+			80000 a/1 exec unlock -> free`
 	testJudged(t, []judged{
 		{rule: "a waiter that asks once in each second gets the lock a round trip later", lock: everySecond, record: idle + `
 			2005 b/1 gets
@@ -1954,6 +1961,14 @@ func TestLiveness(t *testing.T) {
 			500  a/1 releases
 			1000 b/1 waits lock -> free
 			2000 server fault 1 failover of server -> a/1 1 endless
+			90000 server leave`},
+		{rule: "one that the late request of its dead holder ended may be had again", lock: endlessLock, finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l from 1.000s to 80.101s", record: outlived + `
+			80100 b/1 gets -> b/1 1 endless
+			81000 b/1 releases
+			90000 server leave`},
+		{rule: "soon", lock: endlessLock, finds: "liveness bug: b/1 waited for l from 1.000s to 83.001s", record: outlived + `
+			83000 b/1 gets -> b/1 1 endless
+			84000 b/1 releases
 			90000 server leave`},
 		{rule: "a client that gave up the connection whose greeting did not come", lock: backsOff, record: greeted},
 		{rule: "connects in its time", lock: ourLock, record: greeted, finds: "liveness bug: a/1 waited for l from"},
