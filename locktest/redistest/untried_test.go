@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -87,6 +88,9 @@ func init() {
 	}
 	wrong["never says that it freed"] = unrenewed("never says that it freed", each(func(l setnx) locktest.Lock { return &wrapping{l} }))
 	wrong["tries once"] = unrenewed("tries once", each(func(l setnx) locktest.Lock { return &once{l} }))
+	slow := unrenewed("connects when it likes", each(func(l setnx) locktest.Lock { return &l }))
+	slow.Reconnect = time.Hour
+	wrong["connects when it likes"] = slow
 	add("asks in vain", func(l endless) locktest.Lock { return &misspelt{l, true, false} })
 	add("frees nothing", func(l endless) locktest.Lock { return &misspelt{l, false, true} })
 	add("grants and frees", func(l endless) locktest.Lock { return &misspelt{l, false, false} })
@@ -138,6 +142,7 @@ func TestAPassSaysWhatItDidNotTry(t *testing.T) {
 		"says why it has no State": {"not tried: what the servers hold: there is no State (nobody can read the server), so these judges were not asked: misdelete, ", "mutual-exclusion\n"},
 		"never says that it freed": {"not tried: what the calls of unlock say: ", " worked, and none returned nil; the first error is \"outcome unknown: unlock: %!w(<nil>)\", after which no judge asks what the call did\n"},
 		"tries once":               {"not tried: waiters: of ", " that found the lock held, ", " returned without it before the hold was over (the first: \"outcome unknown: failed to acquire the lock\"); Lock must wait until its context ends\n"},
+		"connects when it likes":   {"not tried: a waiter that asks no more when it has lost its connection: its client may take 1h0m0s to connect again (Reconnect), and a run ends when nothing has happened for "},
 		"is not asked for traffic": {"not tried: traffic: Subject.Promises switches the judge off (it asks often)\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,8 +161,8 @@ func TestAPassSaysWhatItDidNotTry(t *testing.T) {
 	}
 	text, _ := outcome(t, t.TempDir(), "grants and frees", nil, "-lockstep.runs=5", "-lockstep.profile=orderly", "-lockstep.faults=pause", "-test.v=false")
 	mustContain(t, text, "not tried: faults of the classes network, crash, partition, clock, server, operator, watchdog, interrupt in drawn schedules: Options.Faults leaves them out\n")
-	if strings.Contains(text, "several threads") {
-		t.Errorf("the profile orderly has several threads:\n%s", text)
+	if strings.Contains(text, "several threads") || strings.Contains(text, "Reconnect") {
+		t.Errorf("the profile orderly has several threads, and the client connects at once:\n%s", text)
 	}
 }
 
