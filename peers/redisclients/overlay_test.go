@@ -22,5 +22,5 @@ func TestRing(t *testing.T) {
 
 // A call without a deadline waits for its answer as long as its connection lasts.
 func TestRadix(t *testing.T) {
-	locktest.Run(t, Radix, locktest.Options{Runs: 20, Accept: []string{"story.lost-answer-to-the-acquire.liveness", "story.unlock-sent-again.liveness"}})
+	locktest.Run(t, Radix, locktest.Options{Runs: 20, Accept: []string{"story.lost-answer-to-the-acquire.liveness", "story.unlock-sent-again.liveness", "story.other-holder-before-request-2-after-a-lost-answer.liveness"}})
 }

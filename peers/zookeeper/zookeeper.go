@@ -40,7 +40,7 @@ var Lock = subject("zookeeper", "ZooKeeper: the Lock of go-zookeeper/zk", false,
 // Closing is the lock for callers that close the session after a failed call, so that its nodes
 // end, and that give a hold up as soon as the connection is lost.
 var Closing = subject("zookeeper-closing", "ZooKeeper: the Lock of go-zookeeper/zk, in a session that ends with the first failure", true,
-	"Each thread has a session per lock, which goes on after an unlock, and which is closed after an acquire or an unlock that failed. The adapter, not the library, tells a holder when its connection is lost.")
+	"Each thread has a session per lock, which goes on after an unlock, and which is closed after an acquire or an unlock that failed, and the adapter, not the library, tells a holder when its connection is lost.")
 
 func subject(name, about string, closing bool, policy string) locktest.Subject {
 	return locktest.Subject{
