@@ -60,7 +60,7 @@ func (r *runner) misfit(v play.Verdict) string {
 	case granted && !held && r.servers().showsNameless() && v.Scenario.Name == story.Basic[0].Name:
 		return "its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or, if it writes none, another mark of the hold, such as its session or its revision"
 	case granted && !held && r.s.State != nil && v.Scenario.Name == story.Basic[0].Name:
-		return "its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes, and a Lock that wrote none must return an error" + r.servers().keysText("orders")
+		return "its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes, and a Lock that wrote none must return an error" + r.servers().keysText(story.LockName)
 	case granted && !token && r.lock.Fenced && v.Scenario.Name == story.Basic[0].Name:
 		return "its Lock returns without an error, and its Token then reports that the hold has none; Token must return the token that the lock was granted with, or the lock must have no method Token"
 	}

@@ -27,21 +27,19 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 	if unrenewed && !renews(run) || s.Renewed && leaseEnded(f) && !triesToRenew(run) {
 		return fmt.Sprintf("the subject is Renewed, and in this run nothing renewed a hold, each of which lasts for %v; a goroutine that renews with the context of Lock ends when Lock has returned, and needs one that lasts, such as of context.WithoutCancel; if the lock leaves the renewals to its holder, take Renewed away", longestHold(run.Record).Round(time.Millisecond))
 	}
-	if f.Judge == model.JudgeWant {
-		if text := s.laterRenewal(f.Lock, run); text != "" {
-			return text
-		}
-	}
-	if f.Judge == model.JudgeWant || unrenewed || leaseEnded(f) {
+	switch late := s.laterRenewal(f.Lock, run); {
+	case f.Judge == model.JudgeWant && late != "":
+		return late
+	case late == "" && (f.Judge == model.JudgeWant || unrenewed || leaseEnded(f)):
 		return s.waitForLost(f.Lock, run)
 	}
 	return ""
 }
 
 // waitForLost says that a renewal of a hold was lost, and the next one of that hold came later than it is due, although the
-// first came in time and the process did not stand still.
+// process did not stand still.
 func (s Subject) waitForLost(lock string, run *trace.Run) string {
-	if !s.Renewed || s.laterRenewal(lock, run) != "" {
+	if !s.Renewed {
 		return ""
 	}
 	for _, h := range run.Holds(lock) {

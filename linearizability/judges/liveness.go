@@ -148,17 +148,15 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound 
 		if d.from > from+b.Ns+int64(r.Record.Params.Uncertainty) {
 			break
 		}
-		cost := lease
-		switch {
-		case d.extra > 0:
-			cost = d.extra
-		case d.most > 0:
-			cost = min(cost, d.most)
-		}
 		if d.lasts {
 			d.at = max(d.from, from)
 		}
-		if cost == lease {
+		cost := d.extra
+		switch {
+		case d.extra > 0:
+		case d.most > 0:
+			cost = min(lease, d.most)
+		default:
 			d.at, cost = r.leaseAnew(d.at, lease)
 		}
 		if d.at+int64(cost) < from {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // Servers with a time of recovery elect another master after a fault, and serve nobody until then.
@@ -577,5 +578,32 @@ func TestACallIsGrantedAgainWhenItsFirstGrantIsOver(t *testing.T) {
 			{rule: outcome + ", and says that it releases what is over", lock: anybodys, record: record(returned, late),
 				finds: "linearizable bug: l: c/1 release (19.000s..19.002s) answered released, but the lock was free"},
 		})
+	}
+}
+
+// A lease begins anew after a fault for which the servers fail over, if it is not over before, nor begins after it.
+func TestALeaseBeginsAnew(t *testing.T) {
+	electing := watchedLock
+	electing.Recovery = 20 * time.Second
+	const record = `
+		0     a/1 takes
+		60000 server fault 1 server stall for 3s
+		63000 server heal 1
+		90000 server leave`
+	const lease, second = 30 * time.Second, int64(time.Second)
+	for _, c := range []struct {
+		lock           model.Params
+		atNs, wantAtNs int64
+		want           time.Duration
+	}{
+		{electing, 29 * second, 29 * second, lease},
+		{electing, 31 * second, 63 * second, lease + electing.Recovery},
+		{electing, 82 * second, 82 * second, lease + electing.Recovery},
+		{electing, 84 * second, 84 * second, lease},
+		{watchedLock, 31 * second, 31 * second, lease},
+	} {
+		if at, cost := newRun(trace.New(recordOf(t, c.lock, record))).leaseAnew(c.atNs, lease); at != c.wantAtNs || cost != c.want {
+			t.Errorf("a lease that begins at %ds ends %v after %ds; want %v after %ds", c.atNs/second, cost, at/second, c.want, c.wantAtNs/second)
+		}
 	}
 }

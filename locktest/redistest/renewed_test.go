@@ -24,6 +24,7 @@ type watched struct {
 	idle bool          // it never renews, and closes lost shortly before the lease is over
 	bare bool          // it renews by PEXPIRE, without its value
 	asks bool          // it compares its value before, by a command of its own
+	anew bool          // it takes a free lock again, too
 	tell bool          // it counts the lease from the last request that began or renewed it, and closes lost at the end
 	rest time.Duration // from one renewal to the next; 0: a third of the lease
 	stop context.CancelFunc
@@ -79,7 +80,11 @@ func (l *watched) renew(held context.Context, value string, lost chan struct{}) 
 				}
 				continue
 			}
-			n, err := l.lock.rdb.Eval(held, compareAndExpire, []string{l.lock.name}, value, lease.Milliseconds()).Int()
+			script := compareAndExpire
+			if l.anew {
+				script = takeAgain
+			}
+			n, err := l.lock.rdb.Eval(held, script, []string{l.lock.name}, value, lease.Milliseconds()).Int()
 			if err == nil && n == 0 || err != nil && l.quit && held.Err() == nil {
 				tell()
 				return

@@ -24,6 +24,54 @@ func (l *twoSteps) Unlock(ctx context.Context) error {
 	return l.rdb.Del(ctx, l.name).Err()
 }
 
+const (
+	takeAgain = `local v = redis.call("get", KEYS[1]) if not v or v == ARGV[1] then redis.call("set", KEYS[1], ARGV[1], "PX", ARGV[2]) return 1 end return 0`
+	takeFree  = `if redis.call("set", KEYS[1], ARGV[1], "NX", "PX", ARGV[2]) then return 1 end return 0`
+)
+
+// loaded is a setnx that takes the lock by a script, which its client loads once.
+type loaded struct {
+	setnx
+	digest *string
+}
+
+func (l *loaded) TryLock(ctx context.Context) (bool, error) {
+	if *l.digest == "" {
+		digest, err := l.rdb.ScriptLoad(ctx, takeFree).Result()
+		if err != nil {
+			return false, err
+		}
+		*l.digest = digest
+	}
+	value := rand.Text()
+	n, err := l.rdb.EvalSha(ctx, *l.digest, []string{l.name}, value, lease.Milliseconds()).Int()
+	if n == 1 {
+		l.value = value
+	}
+	return n == 1, err
+}
+
+func (l *loaded) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
+
+// regretful is a setnx that takes back what a try without an answer may have left, in two steps.
+type regretful struct{ setnx }
+
+func (l *regretful) TryLock(ctx context.Context) (bool, error) {
+	value := rand.Text()
+	ok, err := l.take(ctx, value)
+	switch {
+	case ok:
+		l.value = value
+	case err != nil:
+		if left, _ := l.rdb.Get(ctx, l.name).Result(); left == value {
+			l.rdb.Del(ctx, l.name)
+		}
+	}
+	return ok, err
+}
+
+func (l *regretful) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
+
 // patient is a setnx whose TryLock waits.
 type patient struct{ setnx }
 
@@ -79,6 +127,20 @@ func init() {
 		}}, nil
 	}
 	wrong[patient.Name] = patient
+	wrong["loads a script once"] = unrenewed("loads a script once", func() func(*redis.Client, string) locktest.Lock {
+		digest := ""
+		return func(rdb *redis.Client, name string) locktest.Lock {
+			return &loaded{setnx{rdb: rdb, name: name}, &digest}
+		}
+	})
+	s := subjectOf("takes back in two steps", false)
+	s.Open = func(p *locktest.Process) (locktest.Client, error) {
+		opt := redistest.Options(p, 0)
+		opt.MaxRetries, opt.ReadTimeout = -1, lease/10
+		return anyClient{redis.NewClient(opt), each(func(l setnx) locktest.Lock { return &regretful{l} })()}, nil
+	}
+	wrong[s.Name] = s
+	wrong["renews by taking again"] = renewedSubject("renews by taking again", func(l *watched) locktest.Lock { l.anew = true; return l })
 	wrong["renews late"] = renewedSubject("renews late", func(l *watched) locktest.Lock { l.rest = lease * 7 / 8; return l })
 }
 
@@ -89,6 +151,9 @@ func TestMistakesThatTheStoriesFind(t *testing.T) {
 		{"waits in a try", "try-of-a-held-lock", "breaks want: b/1 "},
 		{"has a value for each process", "two-threads-of-one-process", "breaks mutual-exclusion: b/1 was granted "},
 		{"has a value for each process", "hold-of-another-thread", "breaks mutual-exclusion: b/1 was granted "},
+		{"loads a script once", "lock-after-a-restart", "breaks want: a/1 "},
+		{"takes back in two steps", "other-holder-before-request-3-after-a-lost-answer", "breaks m"},
+		{"renews by taking again", "renewal-that-comes-after-the-unlock", "breaks liveness: b/1 waited for "},
 	} {
 		text, passed := outcome(t, t.TempDir(), c.lock, nil, "-test.run=^TestJudged$/stories")
 		if passed {

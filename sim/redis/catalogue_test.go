@@ -214,8 +214,7 @@ func TestTheTableOfCommandsInTheDocuments(t *testing.T) {
 	equal(t, file+" is what go test ./sim/redis -run TheTableOfCommands -update writes", string(text) == want, true)
 }
 
-// commandTable returns the number of commands that are simulated, a table of what is to be said of them, and the list of
-// the others.
+// commandTable returns the number of simulated commands, a table of their limits, and a list of the other commands.
 func commandTable() string {
 	var rows strings.Builder
 	var without []string
