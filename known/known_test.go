@@ -249,6 +249,15 @@ faults:
   - {when: {script: renew, direction: request, nth: 1}, do: delay, for: 150ms}
   - {when: {script: renew, direction: reply, nth: 1}, do: delay, for: 150ms}
 `},
+	// The server of an interrupted try lacks the script. Its client loads it, and sends the acquire again.
+	{"R-2714", "tidy", "redisson@4.7.0", `
+network: {latency: 1s}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{try_lock: {name: x, lease: 1s}}]
+  b/1: [{at: 1500ms}, {interrupt: a/1}]
+faults: [{at: 500ms, server: flush_scripts}]
+`},
 	{"R-watchdog-forgotten-timer", "lease", "redisson@3.4.2", `
 processes: {a: {threads: 2}}
 steps:

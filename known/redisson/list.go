@@ -117,12 +117,13 @@ var Defects = []defect.Defect{
 	{
 		ID:      "R-2714",
 		Title:   "an interrupted acquire that is granted after all is renewed for nobody (2714, 4368)",
-		Story:   "A caller is interrupted while its acquire is under way, or earlier, while its lock() waits without bound. It is told that it has no lock. Then the grant comes, and the watchdog renews it as long as the process lives. The release is to blame.",
+		Story:   "A caller is interrupted while its acquire is under way, or earlier, while its lock() waits without bound. It is told that it has no lock. Its client goes on with the acquire, and even sends it anew if the server does not know the script. Then the grant comes, and the watchdog renews it as long as the process lives, or it lasts for its lease. The release is to blame.",
 		Row:     "interrupted-trylock-renewed-forever",
 		Issues:  []int{2714, 4368},
-		Judges:  []string{model.JudgeLease, model.JudgeLiveness},
+		Judges:  []string{model.JudgeLease, model.JudgeLiveness, model.JudgeTidy},
 		Applies: locks(since("3.8.1")),
 		Cause:   unless(unrenewed, interruptedGrant),
+		Since:   11,
 	},
 
 	// The watchdog and the leases that it gives.
