@@ -15,10 +15,9 @@ import (
 const TrafficMost = 20
 
 // judgeTraffic finds waiters that send more than TrafficMost. A lock on several servers may send
-// this number to each server. A message wakes a waiter for one command. Where none comes, each unlock while a
-// request of the waiter is on its way or at the server wakes it for three: a waiter that the server keeps waiting, such
-// as one in BLPOP or XREAD, may look, try, and wait again once another was faster. On a stream, whose pushes are not in
-// the record, each unlock does. Greetings do not count, and neither do commands that a fault met, since they may be
+// this number to each server. A message wakes a waiter for one command. Where none comes, each
+// end of a hold during its call wakes it for three: a waiter that the server keeps waiting, such as one in BLPOP or XREAD, or
+// that is told on a stream, may look, try, and wait again once another was faster. Greetings do not count, and neither do commands that a fault met, since they may be
 // sent again, nor do commands of a process with several threads whose thread is guessed.
 // Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
@@ -49,9 +48,7 @@ func judgeTraffic(r *run) []Finding {
 			sent = append(sent, m.AtNs)
 		}
 		for _, at := range freed[o.Lock] {
-			if slices.ContainsFunc(asked, func(m *trace.Command) bool {
-				return m.Command == model.SegmentCommand || m.AtNs <= at && m.Executed != nil && at <= m.Executed.AtNs
-			}) {
+			if o.AtNs <= at && at <= o.ReturnedNs() {
 				kept = append(kept, at, at, at)
 			}
 		}
