@@ -37,7 +37,7 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 }
 
 // waitForLost says that a renewal of a hold was lost, and the next one of that hold came later than it is due, although the
-// process did not stand still.
+// process neither stood still nor was cut off.
 func (s Subject) waitForLost(lock string, run *trace.Run) string {
 	if !s.Renewed {
 		return ""
@@ -45,7 +45,7 @@ func (s Subject) waitForLost(lock string, run *trace.Run) string {
 	for _, h := range run.Holds(lock) {
 		process := model.ProcessOf(h.Owner)
 		excused := func(from, to int64) bool {
-			return slices.ContainsFunc(run.Pauses(process), func(p trace.Fault) bool { return p.FromNs <= to && from <= p.ToNs }) ||
+			return slices.ContainsFunc(slices.Concat(run.Pauses(process), run.Partitions(process)), func(f trace.Fault) bool { return f.FromNs <= to && from <= f.ToNs }) ||
 				slices.ContainsFunc(run.Holds(lock), func(other *trace.Hold) bool {
 					return other.Owner == h.Owner && from < other.FromNs() && other.FromNs() <= to
 				})

@@ -1,6 +1,8 @@
 package locktest
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +58,37 @@ func TestAHintAboutTheOwner(t *testing.T) {
 		got := Subject{}.otherOwner("orders", heldFor(c.word, c.value, time.Second))
 		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%q for %q: %q; want %q", c.value, c.word, got, c.want)
+		}
+	}
+}
+
+// A renewal that is sent late after a lost one is a hint to the client's time limit, unless the process could send none.
+func TestAHintAboutALateRenewal(t *testing.T) {
+	s := Subject{Lease: 6 * time.Second, Renewed: true}
+	for _, c := range []struct {
+		fault model.FaultKind
+		of    string
+		want  string
+	}{
+		{model.FaultPartition, "a", ""},
+		{model.FaultPause, "a", ""},
+		{model.FaultPartition, "b", "the renewal sent at 2.000s was lost, and the next was sent only 4s later"},
+	} {
+		rec := heldFor("v", "v", 10*time.Second).Record
+		rec.Params.Faults = []model.FaultSpec{{Kind: c.fault, Processes: []string{c.of}}}
+		for _, e := range []model.Event{
+			{AtNs: 2e9, Kind: model.KindSend, Process: "a", Msg: 2, Script: model.RoleRenew, Locks: []string{"orders"}, Owners: []string{"a/1"}},
+			{AtNs: 2e9, Kind: model.KindLost, Process: "a", Msg: 2, Dir: "request"},
+			{AtNs: 3e9, Kind: model.KindFault, Process: c.of, Fault: 1},
+			{AtNs: 5e9, Kind: model.KindFaultEnd, Process: c.of, Fault: 1},
+			{AtNs: 6e9, Kind: model.KindSend, Process: "a", Msg: 3, Script: model.RoleRenew, Locks: []string{"orders"}, Owners: []string{"a/1"}},
+		} {
+			rec.Add(e)
+		}
+		slices.SortStableFunc(rec.Events, func(a, b model.Event) int { return cmp.Compare(a.AtNs, b.AtNs) })
+		got := s.waitForLost("orders", trace.New(rec))
+		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s of %s: %q; want %q", c.fault, c.of, got, c.want)
 		}
 	}
 }
