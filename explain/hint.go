@@ -226,7 +226,7 @@ func hintOfBusy(run *trace.Run, call *trace.Call) string {
 	const busy = "ErrBusy, or a TryLock that returns false and no error, says that the lock was held at some time during the call; "
 	switch why := whyUnanswered(call); {
 	case why == "":
-		return busy + "if the call ended for another reason, it must return that error, such as that of the context"
+		return busy + "if the call ended for another reason, it must return that error, such as that of the context; if the server keeps others out for a while after a hold, State must return Closed for that time"
 	case len(call.Sent) == 0:
 		return busy + "this call " + why + ", so it must return the error that ended it, such as that of the context"
 	default:

@@ -72,7 +72,7 @@ func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 		"the try was lost on its way": {unlock: []model.Event{unlocks, runs, frees, replies}, try: []model.Event{tries, lost},
 			want: busy + "here its request was lost before a server had it, so the call must return that error"},
 		"the try had an answer": {unlock: []model.Event{unlocks, runs, frees, replies}, try: []model.Event{tries, runs, replies},
-			want: busy + "if the call ended for another reason, it must return that error, such as that of the context"},
+			want: busy + "if the call ended for another reason, it must return that error, such as that of the context; if the server keeps others out for a while after a hold, State must return Closed for that time"},
 		"the unlock freed the lock and says that it did not": {unlock: []model.Event{unlocks, runs, frees, replies}, unlocked: model.NotHeld,
 			want: "the Unlock that a/1 called at 0.100s returned ErrNotHeld, although its request freed the lock at 0.103s; it must return nil if the server freed the hold"},
 		"the unlock freed the lock, and was sent again": {unlock: []model.Event{unlocks, runs, frees, replies, second(unlocks), second(runs), second(replies)}, unlocked: model.NotHeld,
