@@ -9,11 +9,12 @@ import (
 )
 
 // unanswered returns the times in which the call waited for the answer to a command of
-// its own that a fault had met.
+// its own that a fault had met. What is lost once the call is over met no fault: a client that is closed
+// leaves behind what it waits for.
 func unanswered(o *trace.Call) []span {
 	var out []span
 	for i, m := range o.Sent {
-		if m.Lost == nil && len(m.Hits) == 0 {
+		if (m.Lost == nil || m.Lost.AtNs > o.ReturnedNs()) && len(m.Hits) == 0 {
 			continue
 		}
 		to := o.ReturnedNs()

@@ -1745,9 +1745,33 @@ func TestAHolderThatAsksAgain(t *testing.T) {
 		8100 a/1 gets -> a/1 1 16101
 		8102 a/1 releases
 		9000 server leave`
+	var asks []string
+	for i := range 15 {
+		asks = append(asks, fmt.Sprintf("%d a/1 send acquire nth=%d\n%d a/1 exec acquire nth=%d\n%d a/1 deliver acquire nth=%d", 100+500*i, i+1, 100+500*i, i+1, 100+500*i, i+1))
+	}
 	testJudged(t, []judged{
 		{rule: "a holder waits for its own lease", lock: again, record: waits, finds: "liveness bug: a/1 waited for l from 0.100s to 8.101s while the servers held it for a/1; the bound is 1s"},
+		{rule: "and asks for it all the time", lock: again, record: strings.Replace(waits, "		8001 server", strings.Join(asks, "\n")+"\n		8001 server", 1),
+			finds: "liveness bug: a/1 waited for l from 4.100s to 8.101s while the servers held it for a/1; the bound is 1s"},
 		{rule: "a lock need not let its holder enter again", lock: plain, record: waits},
+	})
+}
+
+// A client that is closed leaves behind what it waits for.
+func TestAWaitAtTheServerToTheEnd(t *testing.T) {
+	const waits = `
+		0    a/1 takes
+		100  b/1 invoke lock
+		110  b/1 send acquire
+		120  b/1 exec acquire
+		130  b/1 deliver acquire
+		1000 a/1 releases
+		1010 b/1 send acquire nth=2
+		9000 server leave
+		9001 b/1 lost acquire nth=2 request connection closed`
+	testJudged(t, []judged{
+		{rule: "nobody forgets it for its end", lock: anybodys, record: waits, finds: "liveness bug: b/1 waited for l from 1.002s to 9.000s"},
+		{rule: "a message that is lost before is an excuse", lock: anybodys, record: strings.Replace(waits, "9001 b/1", "8999 b/1", 1)},
 	})
 }
 

@@ -48,9 +48,11 @@ func (r *run) reasons(o *trace.Call, occupied []span, kept []keeping) []span {
 			all = append(all, k.span)
 			continue
 		}
-		for _, m := range o.Sent { // an answer may say that it has the lock
-			if m.RepliedNs > k.from && m.AtNs < k.to {
+		answers := RoundTrips * max(r.Record.Params.Parts, 1)
+		for _, m := range o.Sent { // an answer may say that it has the lock, but not whenever it asks
+			if m.RepliedNs > k.from && m.AtNs < k.to && answers > 0 {
 				all = append(all, span{max(m.AtNs, k.from), min(m.RepliedNs, k.to)})
+				answers--
 			}
 		}
 	}
