@@ -223,6 +223,9 @@ func hintOfBusy(run *trace.Run, call *trace.Call) string {
 	if heldByAnother(run, call) {
 		return hintOfUnlock(run, call.Lock, call.ReturnedNs())
 	}
+	if run.StateAt(call.Lock, call.AtNs).Owner == call.Caller {
+		return "the caller held the lock itself; if the lock does not let its holder enter again, the subject is neither Reentrant nor Idempotent"
+	}
 	const busy = "ErrBusy, or a TryLock that returns false and no error, says that the lock was held at some time during the call; "
 	switch why := whyUnanswered(call); {
 	case why == "":
@@ -267,7 +270,10 @@ func whyUnanswered(call *trace.Call) string {
 	if call == nil {
 		return ""
 	}
-	why := "sent no request"
+	if len(call.Sent) == 0 {
+		return "sent no request"
+	}
+	why := ""
 	for _, m := range call.Sent {
 		switch {
 		case m.UnknownScript(): // the client sends the whole script next

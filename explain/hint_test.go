@@ -49,6 +49,7 @@ func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 		frees   = model.Event{Kind: model.KindState, State: &model.LockState{}}
 		tries   = model.Event{Kind: model.KindSend, Command: "SET", Script: model.RoleAcquire, Locks: []string{"l"}, Owners: []string{"b/1"}}
 		runs    = model.Event{Kind: model.KindExec, Reply: "1"}
+		unknown = model.Event{Kind: model.KindExec, Answer: model.NotRun, Reply: "(error) NOSCRIPT no such script"}
 		refuses = model.Event{Kind: model.KindExec, Answer: model.Refused, Reply: "LOADING"}
 		lost    = model.Event{Kind: model.KindLost, Dir: "request", Why: model.LostReset}
 		replies = model.Event{Kind: model.KindDeliver, Dir: "reply"}
@@ -73,6 +74,8 @@ func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 			want: busy + "here its request was lost before a server had it, so the call must return that error"},
 		"the try had an answer": {unlock: []model.Event{unlocks, runs, frees, replies}, try: []model.Event{tries, runs, replies},
 			want: busy + "if the call ended for another reason, it must return that error, such as that of the context; if the server keeps others out for a while after a hold, State must return Closed for that time"},
+		"a server did not know the script of the unlock, and what it sent next is not known": {unlock: []model.Event{unlocks, unknown, replies}, try: []model.Event{tries, runs, replies},
+			want: "Unlock returned nil, which says that it freed the lock; if it found nothing to free, it must return locktest.ErrNotHeld"},
 		"the unlock freed the lock and says that it did not": {unlock: []model.Event{unlocks, runs, frees, replies}, unlocked: model.NotHeld,
 			want: "the Unlock that a/1 called at 0.100s returned ErrNotHeld, although its request freed the lock at 0.103s; it must return nil if the server freed the hold"},
 		"the unlock freed the lock, and was sent again": {unlock: []model.Event{unlocks, runs, frees, replies, second(unlocks), second(runs), second(replies)}, unlocked: model.NotHeld,
@@ -212,5 +215,29 @@ func TestAHintAboutAValueThatIsKept(t *testing.T) {
 		if hint := keptValue(trace.New(rec), "l", "a/1", 3*ms); (hint != "") != want {
 			t.Errorf("the value %s after v: %q", second, hint)
 		}
+	}
+}
+
+// A holder that is refused held the lock itself.
+func TestAHintAboutAHolderThatIsRefused(t *testing.T) {
+	hint := func(owner string) string {
+		rec := &model.Record{}
+		for _, e := range []model.Event{
+			{Kind: model.KindState, State: &model.LockState{Owner: owner, Count: 1, ExpiresMs: 9000}},
+			{AtNs: 1e9, Kind: model.KindInvoke, Process: "a", Thread: 1, Op: 1, Action: model.ActTryLock},
+			{AtNs: 2e9, Kind: model.KindReturn, Process: "a", Thread: 1, Op: 1, Outcome: model.Busy},
+		} {
+			e.Lock = "l"
+			rec.Add(e)
+		}
+		run := trace.New(rec)
+		return hintOfBusy(run, run.Calls[0])
+	}
+	const want = "the caller held the lock itself; if the lock does not let its holder enter again, the subject is neither Reentrant nor Idempotent"
+	if got := hint("a/1"); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := hint("b/1"); got == want {
+		t.Errorf("another held it: %q", got)
 	}
 }

@@ -23,8 +23,12 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 	if text := s.otherLease(run, s.slack(f)); text != "" {
 		return text
 	}
+	if _, endless := f.Detail.(judges.Endless); endless {
+		return endsByItself(run)
+	}
 	_, unrenewed := f.Detail.(judges.Unrenewed)
-	if unrenewed && !renews(run) || s.Renewed && leaseEnded(f) && !triesToRenew(run) {
+	_, misled := f.Detail.(judges.Misled)
+	if unrenewed && !renews(run) || s.Renewed && (misled || leaseEnded(f)) && !triesToRenew(run) {
 		return fmt.Sprintf("the subject is Renewed, and in this run nothing renewed a hold, each of which lasts for %v; a goroutine that renews with the context of Lock ends when Lock has returned, and needs one that lasts, such as of context.WithoutCancel; if the lock leaves the renewals to its holder, take Renewed away", longestHold(run.Record).Round(time.Millisecond))
 	}
 	switch late := s.laterRenewal(f.Lock, run); {
@@ -32,6 +36,18 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 		return late
 	case late == "" && (f.Judge == model.JudgeWant || unrenewed || leaseEnded(f)):
 		return s.waitForLost(f.Lock, run)
+	}
+	return ""
+}
+
+// endsByItself says that State shows holds without an end, and that a key of one ran out; "": no hold is such.
+func endsByItself(run *trace.Run) string {
+	for _, lock := range run.Locks {
+		for _, c := range run.Changes(lock) {
+			if c.Expired && c.Ended() && c.Before.ExpiresMs < 0 {
+				return fmt.Sprintf("State shows holds without an end, and the server ended one at %s when its key ran out; State must return the end of the hold in Expires", model.At(c.AtNs))
+			}
+		}
 	}
 	return ""
 }

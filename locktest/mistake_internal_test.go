@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/model/trace"
 )
@@ -90,5 +91,45 @@ func TestAHintAboutALateRenewal(t *testing.T) {
 		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%s of %s: %q; want %q", c.fault, c.of, got, c.want)
 		}
+	}
+}
+
+// A hold that State shows without an end, and that ends because a key ran out, had an end.
+func TestAHintAboutAHoldWithoutAnEnd(t *testing.T) {
+	f := judges.Finding{Judge: model.JudgeLease, Facts: model.Facts{Lock: "orders"}, Detail: judges.Endless{}}
+	for _, c := range []struct {
+		end  model.Kind
+		want string
+	}{
+		{model.KindExpire, "State shows holds without an end, and the server ended one at 6.000s when its key ran out"},
+		{model.KindCheck, ""},
+	} {
+		rec := &model.Record{}
+		for _, e := range []model.Event{
+			{Kind: model.KindState, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: -1}},
+			{AtNs: 6e9, Kind: c.end, Key: "orders"},
+			{AtNs: 6e9, Kind: model.KindState, State: &model.LockState{}},
+		} {
+			e.Lock = "orders"
+			rec.Add(e)
+		}
+		if got := (Subject{}).mistake(f, trace.New(rec)); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%s: %q; want %q", c.end, got, c.want)
+		}
+	}
+}
+
+// Who is told too early of a hold that nothing renews has a subject that is not Renewed.
+func TestAHintAboutRenewed(t *testing.T) {
+	f := judges.Finding{Judge: model.JudgeLease, Facts: model.Facts{Lock: "orders"}, Detail: judges.Misled{}}
+	const want = "in this run nothing renewed a hold"
+	s := Subject{Lease: 6 * time.Second, Renewed: true}
+	if got := s.mistake(f, heldFor("v", "v", 6*time.Second)); !strings.Contains(got, want) {
+		t.Errorf("%q; want %q", got, want)
+	}
+	rec := heldFor("v", "v", 6*time.Second).Record
+	rec.Add(model.Event{AtNs: 7e9, Kind: model.KindSend, Process: "a", Msg: 2, Script: model.RoleRenew, Locks: []string{"orders"}, Owners: []string{"a/1"}})
+	if got := s.mistake(f, trace.New(rec)); got != "" {
+		t.Errorf("a renewal was sent, and the hint is %q", got)
 	}
 }
