@@ -38,6 +38,11 @@ func TestTraffic(t *testing.T) {
 	unlocked := func(n int) string {
 		return strings.Replace(asks(n, 5), " lease=9000", "", 1) + "\n180 a/1 releases\n181 c/1 takes lease=8000"
 	}
+	// prolongs is a request of the waiter's goroutine that puts off the end of a hold of a lock.
+	prolongs := func(lock string) string {
+		who := map[string]string{"k": "b/1", "l": "a/1"}[lock]
+		return fmt.Sprintf("\n300 b/1 send acquire lock=%s\n301 b/1 exec acquire lock=%s -> %s 1 9301\n302 b/1 deliver acquire", lock, lock, who)
+	}
 	threads := func(n int) model.Params {
 		p := plainLock
 		p.Processes = []model.ProcessParams{{Name: "a", Threads: 1}, {Name: "b", Threads: n}}
@@ -49,6 +54,10 @@ func TestTraffic(t *testing.T) {
 		{rule: "of a single one it is", lock: threads(1), record: guessed, finds: "traffic bug: b/1 sent 21 commands for l"},
 		{rule: "twenty commands in a second", record: asks(20, 5)},
 		{rule: "and not one more", finds: "traffic bug: b/1 sent 21 commands for l in the second from 0.100s on, 21 more than it was woken; at most 20 more are allowed", record: asks(21, 5)},
+		{rule: "but a renewal of another lock more", lock: anybodys, record: "0 b/1 takes lease=9000 lock=k\n" + asks(20, 5) + prolongs("k")},
+		{rule: "a request about this one is none", lock: anybodys, record: "0 b/1 takes lease=9000 lock=k\n" + asks(20, 5) + prolongs("l"), finds: `
+			misdelete bug: acquire of b/1
+			traffic bug: b/1 sent 21 commands for l`},
 		{rule: "but one greeting more", record: strings.Replace(asks(21, 5), "b/1 send acquire", "b/1 send acquire greets=y", 1)},
 		{rule: "twenty in every second", record: asks(100, 50)},
 		{rule: "a second that begins later", finds: "traffic bug: b/1 sent 21 commands for l in the second from 0.450s on", record: asks(9, 50) + "\n" +

@@ -169,11 +169,12 @@ func (c *Change) shortens() bool {
 }
 
 // nameRenewals gives the role of a renewal to each command that only put off the end of a hold although
-// its goroutine works for no thread or its thread was in an unlock, and takes it out of that call.
+// its goroutine works for no thread, or its thread was in an unlock or in a call of another lock, and takes it out of that call.
 func (r *Run) nameRenewals() {
 	for _, m := range r.Commands {
-		if len(m.Changes) == 0 || m.Call == nil || !m.Guessed && m.Call.Action != model.ActUnlock || m.Call.Action == model.ActExtend ||
-			slices.ContainsFunc(m.Changes, func(c *Change) bool { return !c.renews() || c.shortens() }) {
+		if len(m.Changes) == 0 || m.Call == nil || m.Call.Action == model.ActExtend ||
+			slices.ContainsFunc(m.Changes, func(c *Change) bool { return !c.renews() || c.shortens() }) ||
+			!m.Guessed && m.Call.Action != model.ActUnlock && slices.ContainsFunc(m.Changes, func(c *Change) bool { return c.Lock == m.Call.Lock }) {
 			continue
 		}
 		call := m.Call
