@@ -26,6 +26,9 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 	if _, endless := f.Detail.(judges.Endless); endless {
 		return endsByItself(run)
 	}
+	if _, unasked := f.Detail.(judges.Unasked); unasked {
+		return sameKey(f, run)
+	}
 	_, unrenewed := f.Detail.(judges.Unrenewed)
 	_, misled := f.Detail.(judges.Misled)
 	if unrenewed && !renews(run) || s.Renewed && (misled || leaseEnded(f)) && !triesToRenew(run) {
@@ -46,6 +49,21 @@ func endsByItself(run *trace.Run) string {
 		for _, c := range run.Changes(lock) {
 			if c.Expired && c.Ended() && c.Before.ExpiresMs < 0 {
 				return fmt.Sprintf("State shows holds without an end, and the server ended one at %s when its key ran out; State must return the end of the hold in Expires", model.At(c.AtNs))
+			}
+		}
+	}
+	return ""
+}
+
+// sameKey says that the request that began the hold of a finding began one of another lock, too.
+func sameKey(f judges.Finding, run *trace.Run) string {
+	for _, c := range run.Changes(f.Lock) {
+		if c.AtNs != f.AtNs || !c.Started() || c.By == nil {
+			continue
+		}
+		for _, other := range c.By.Changes {
+			if other.Lock != c.Lock && other.Started() {
+				return fmt.Sprintf("by State, one request (%s) took %s and %s; does the lock use one key for both names, or does State read one?", c.By.Command, other.Lock, c.Lock)
 			}
 		}
 	}

@@ -133,3 +133,29 @@ func TestAHintAboutRenewed(t *testing.T) {
 		t.Errorf("a renewal was sent, and the hint is %q", got)
 	}
 }
+
+// A request that takes two locks shows that they have one key.
+func TestAHintAboutTwoLocksWithOneKey(t *testing.T) {
+	f := judges.Finding{Judge: model.JudgeTidy, AtNs: 1e9, Facts: model.Facts{Lock: "items"}, Detail: judges.Unasked{}}
+	for _, c := range []struct {
+		second int // the request that takes items
+		want   string
+	}{
+		{1, "by State, one request (SET) took orders and items"},
+		{2, ""},
+	} {
+		rec := &model.Record{}
+		for msg := 1; msg <= 2; msg++ {
+			rec.Add(model.Event{AtNs: 1e9, Kind: model.KindSend, Process: "a", Msg: msg, Command: "SET"})
+			rec.Add(model.Event{AtNs: 1e9, Kind: model.KindExec, Process: "a", Msg: msg, Command: "SET"})
+			for _, lock := range []string{"orders", "items"} {
+				if took := map[string]int{"orders": 1, "items": c.second}[lock]; took == msg {
+					rec.Add(model.Event{AtNs: 1e9, Kind: model.KindState, Msg: msg, Lock: lock, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 9000}})
+				}
+			}
+		}
+		if got := (Subject{}).mistake(f, trace.New(rec)); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%d: %q; want %q", c.second, got, c.want)
+		}
+	}
+}
