@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -100,7 +99,7 @@ func hintOfValue(f judges.Finding, run *trace.Run) string {
 	met := func(holder string, ns int64) string {
 		for _, c := range run.Changes(f.Lock) {
 			if c.AtNs == ns && c.Before.Owner == holder && c.By != nil && !c.MadeFor(holder) {
-				if hint := cmp.Or(overdue(c), sameValue(run, c)); hint != "" {
+				if hint := sameValue(run, c); hint != "" {
 					return hint
 				}
 			}
@@ -124,16 +123,6 @@ func hintOfValue(f judges.Finding, run *trace.Run) string {
 		return keptValue(run, f.Lock, p.Thread, p.AtNs)
 	}
 	return ""
-}
-
-// overdue is about a hold that State shows although its end has come. A part of a stream may come to a server that ends holds late.
-func overdue(c *trace.Change) string {
-	const grain = 10
-	if end := c.Before.ExpiresMs; end < 0 || c.AtNs/1e6 <= end+grain || c.By.Command == model.SegmentCommand {
-		return ""
-	}
-	return fmt.Sprintf("State still showed the hold of %s at %s, and its Expires was %s; let it return nil from then on, or Closed while nobody can have the lock",
-		c.Before.Owner, model.Seconds(c.AtNs), model.Seconds(c.Before.ExpiresMs*1e6))
 }
 
 // keptValue is about an unlock that ended a later hold of its own thread, since both have the same value; "": they have not.

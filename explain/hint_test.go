@@ -175,25 +175,6 @@ func TestTheHintOfARequestThatChangesAnothersHold(t *testing.T) {
 	}
 }
 
-// A State that goes on to show a hold whose end has come makes whoever removes it the one who ended it.
-func TestAHoldThatIsOverdue(t *testing.T) {
-	for _, c := range []struct {
-		rule, command string
-		endMs         int64
-		want          string
-	}{
-		{"its end has come", "EVALSHA", 8001, "State still showed the hold of a/1 at 8.036s, and its Expires was 8.001s; let it return nil from then on, or Closed while nobody can have the lock"},
-		{"it comes just now", "EVALSHA", 8030, ""},
-		{"it has none", "EVALSHA", -1, ""},
-		{"a server that ends holds late", model.SegmentCommand, 8001, ""},
-	} {
-		got := overdue(&trace.Change{AtNs: 8036e6, Before: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: c.endMs}, By: &trace.Command{Event: &model.Event{Command: c.command}}})
-		if got != c.want {
-			t.Errorf("%s: the hint is %q, want %q", c.rule, got, c.want)
-		}
-	}
-}
-
 // A lock that renews nothing has no renewals that could outlive a context.
 func TestAHintAboutRenewals(t *testing.T) {
 	f := judges.Finding{Judge: model.JudgeLease, Detail: judges.Misled{}}

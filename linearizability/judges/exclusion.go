@@ -111,7 +111,7 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Endi
 		who := lost.Call().Caller
 		return ended(model.LossForced, lost), Ending{Cause: model.LossForced, AtNs: lost.AtNs, Thread: who},
 			[]model.Excuse{{Circumstance: model.HoldRemoved, Cause: model.Cause{Kind: model.CauseForced, Thread: who, AtNs: lost.AtNs}}}
-	case lost.By != nil:
+	case lost.By != nil && !lost.Overdue():
 		return ended(model.LossEnded, lost), Ending{Cause: model.LossEnded, AtNs: lost.AtNs, By: senderOf(lost.By)}, nil
 	}
 	e = Ending{Cause: model.LossExpired, AtNs: lost.AtNs}

@@ -1936,3 +1936,22 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"},
 	})
 }
+
+// A State may show a hold until somebody removes what is left of it.
+func TestAHoldWhoseEndHasCome(t *testing.T) {
+	record := func(end string) string {
+		return `
+			0    a/1 takes lease=5000
+			` + end + ` b/1 takes lease=1000
+			6400 b/1 releases
+			9000 server leave`
+	}
+	pause := "100 server fault 1 pause of a for 7s\n7100 server heal 1\n"
+	testJudged(t, []judged{
+		{rule: "may be ended by anybody", lock: anybodys, record: record("5500")},
+		{rule: "but not before", lock: anybodys, record: record("4500"), finds: `
+			mutual-exclusion bug: b/1 was granted l at 4.502s
+			misdelete bug: acquire of b/1`},
+		{rule: "for its owner it ran out", lock: anybodys, record: pause + record("5500"), finds: "mutual-exclusion limit (holder paused past its lease): b/1 was granted l at 5.502s"},
+	})
+}

@@ -8,12 +8,13 @@ import (
 )
 
 // judgeMisdelete finds commands of one owner that ended, shortened or prolonged another
-// owner's hold on the server. If the thread of a command is unknown, it is judged by its process.
+// owner's hold on the server. If the thread of a command is unknown, it is judged by its process. Anybody may
+// end a hold whose end has come.
 func judgeMisdelete(r *run) []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		for _, c := range r.Changes(lock) {
-			if c.By == nil || !c.Before.Held() || c.By.Script == model.RoleForceUnlock || forced(c) || c.MadeFor(c.Before.Owner) || r.nobodys(c) {
+			if c.By == nil || !c.Before.Held() || c.By.Script == model.RoleForceUnlock || forced(c) || c.MadeFor(c.Before.Owner) || r.nobodys(c) || c.Overdue() {
 				continue
 			}
 			by := senderOf(c.By)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"time"
 
 	"lockstep/model"
 )
@@ -31,6 +32,11 @@ func (c *Change) Started() bool {
 
 // Precedes reports whether the change came before another one of the same record.
 func (c *Change) Precedes(other *Change) bool { return c.index < other.index }
+
+// Overdue reports whether the change ended a hold whose end had come, whoever made it.
+func (c *Change) Overdue() bool {
+	return c.Ended() && 0 <= c.Before.ExpiresMs && time.Duration(c.Before.ExpiresMs)*time.Millisecond < time.Duration(c.AtNs)
+}
 
 // Ended reports whether the change ended a hold.
 func (c *Change) Ended() bool {
