@@ -180,9 +180,7 @@ func (r *replayed) event(e model.Event, m *message) { r.out = append(r.out, even
 func (r *replayed) change(at int64, m *message) {
 	for _, lock := range r.locks {
 		state := r.s.read(at, r.keys, lock)
-		if !r.states[lock].Held() {
-			r.s.owners.Took(lock, state, m.writer())
-		}
+		r.s.owners.Follows(lock, r.states[lock], state, m.writer())
 		now := r.s.named(lock, state)
 		if r.states[lock].Equal(now) {
 			continue

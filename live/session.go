@@ -456,9 +456,7 @@ func (s *session) learn(m *message, l look) {
 	for _, lock := range play.LockNames(s.sc) {
 		before := s.valued[lock]
 		s.valued[lock] = s.read(l.readNs, s.keysOf(l), lock)
-		if !before.Held() {
-			s.owners.Took(lock, s.valued[lock], by)
-		}
+		s.owners.Follows(lock, before, s.valued[lock], by)
 		s.owners.Name(lock, s.valued[lock], by)
 	}
 }

@@ -153,36 +153,53 @@ func (r *runner) unsaid(findings []judges.Finding) string {
 }
 
 // renewsUnsaid says that a command which no call sent prolonged a hold, although the subject is not
-// Renewed; "": none did.
+// Renewed; "": none did, as far as the run shows. If calls of a process are under way, one of them may have sent what it sends for an
+// unknown thread.
 func (r *runner) renewsUnsaid(rec *model.Record) string {
 	if r.s.Renewed {
 		return ""
 	}
-	sent, last := map[int]model.Event{}, map[string]*model.LockState{}
-	extending := map[string]int{} // by process, the extensions under way, for which a goroutine of the client may have sent it
-	for _, e := range rec.Events {
-		switch e.Kind {
-		case model.KindInvoke, model.KindReturn:
-			if e.Action == model.ActExtend && e.Kind == model.KindInvoke {
-				extending[e.Process]++
-			} else if e.Action == model.ActExtend {
-				extending[e.Process]--
-			}
-		case model.KindSend:
-			sent[e.Msg] = e
-		case model.KindState:
-			before, by := last[e.Lock], sent[e.Msg]
-			if e.Msg > 0 && by.Op == 0 && extending[by.Process] == 0 && before.Held() && e.State.Owner == before.Owner && e.State.ExpiresMs > before.ExpiresMs && before.ExpiresMs >= 0 {
-				return fmt.Sprintf("it is not Renewed, and a command that no call sent (%s, sent at %.3fs) prolonged a hold; set Renewed: true", by.Command, time.Duration(by.AtNs).Seconds())
-			}
-			last[e.Lock] = e.State
+	for _, by := range prolonging(rec) {
+		if !by.inCall {
+			return fmt.Sprintf("it is not Renewed, and a command that no call sent (%s, sent at %.3fs) prolonged a hold; set Renewed: true", by.sent.Command, time.Duration(by.sent.AtNs).Seconds())
 		}
 	}
 	return ""
 }
 
-// renewsInALongHold is renewsUnsaid for one play of story.LongHold. A lock of which two plays differ is not
-// played further, so a later story cannot show that the subject is wrong, too.
+// A prolongation is a request that prolonged a hold, and that a call may have sent only if inCall.
+type prolongation struct {
+	sent   model.Event
+	inCall bool
+}
+
+// prolonging returns the requests that prolonged holds of a run, but for those of known calls.
+func prolonging(rec *model.Record) (out []prolongation) {
+	sent, last := map[int]prolongation{}, map[string]*model.LockState{}
+	calls, extending := map[string]int{}, map[string]int{} // under way, by process; a goroutine of the client may send for an extension
+	for _, e := range rec.Events {
+		switch e.Kind {
+		case model.KindInvoke, model.KindReturn:
+			n := map[model.Kind]int{model.KindInvoke: 1, model.KindReturn: -1}[e.Kind]
+			calls[e.Process] += n
+			if e.Action == model.ActExtend {
+				extending[e.Process] += n
+			}
+		case model.KindSend:
+			sent[e.Msg] = prolongation{e, extending[e.Process] > 0 || len(e.Owners) == 0 && calls[e.Process] > 0}
+		case model.KindState:
+			before, by := last[e.Lock], sent[e.Msg]
+			if e.Msg > 0 && by.sent.Op == 0 && before.Held() && e.State.Owner == before.Owner && e.State.ExpiresMs > before.ExpiresMs && before.ExpiresMs >= 0 {
+				out = append(out, by)
+			}
+			last[e.Lock] = e.State
+		}
+	}
+	return out
+}
+
+// renewsInALongHold is renewsUnsaid for one play of story.LongHold, whose holder makes no call while it holds the lock. A lock of
+// which two plays differ is not played further, so a later story cannot show that the subject is wrong, too.
 func (r *runner) renewsInALongHold(h *sim.Host) string {
 	if r.s.Renewed || r.s.Lease == 0 {
 		return ""

@@ -63,3 +63,36 @@ func TestWrongExpires(t *testing.T) {
 		}
 	}
 }
+
+// A request that prolonged a hold is nobody's call if its thread is known, or if no call was under way in its process.
+func TestRenewsUnsaid(t *testing.T) {
+	call := func(kind model.Kind, action model.Action) model.Event {
+		return model.Event{Kind: kind, Process: "a", Op: 1, Action: action, Lock: "orders"}
+	}
+	send := func(op int, owners ...string) model.Event {
+		return model.Event{Kind: model.KindSend, Process: "a", Op: op, Msg: 1, Owners: owners, Command: "PEXPIRE"}
+	}
+	invoke, ret := call(model.KindInvoke, model.ActLock), call(model.KindReturn, model.ActLock)
+	began := model.Event{Kind: model.KindState, Lock: "orders", State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 8000}}
+	prolonged := model.Event{Kind: model.KindState, Lock: "orders", Msg: 1, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 9000}}
+	for name, c := range map[string]struct {
+		events       []model.Event
+		unsaid, asks bool // asks: only a long hold can tell
+	}{
+		"of the call":                        {[]model.Event{invoke, began, send(1, "a/1"), prolonged, ret}, false, false},
+		"of nobody during a call":            {[]model.Event{invoke, began, send(0), prolonged, ret}, false, true},
+		"of nobody, late":                    {[]model.Event{invoke, began, send(0), ret, prolonged}, false, true},
+		"of nobody after the call":           {[]model.Event{invoke, began, ret, send(0), prolonged}, true, true},
+		"of a known thread during a call":    {[]model.Event{invoke, began, send(0, "a/1"), prolonged, ret}, true, true},
+		"of a known thread in an extension":  {[]model.Event{invoke, began, ret, call(model.KindInvoke, model.ActExtend), send(0, "a/1"), prolonged}, false, true},
+		"of another process during the call": {[]model.Event{{Kind: model.KindInvoke, Process: "b", Op: 2, Action: model.ActLock}, began, send(0), prolonged}, true, true},
+	} {
+		rec := &model.Record{Events: c.events}
+		if got := (&runner{}).renewsUnsaid(rec); (got != "") != c.unsaid || (len(prolonging(rec)) > 0) != c.asks {
+			t.Errorf("%s: %q, %d prolongations", name, got, len(prolonging(rec)))
+		}
+		if got := (&runner{s: Subject{Renewed: true}}).renewsUnsaid(rec); got != "" {
+			t.Errorf("%s, of a lock that is Renewed: %q", name, got)
+		}
+	}
+}

@@ -199,8 +199,10 @@ func (n *node) observe(m *message) {
 	}
 	for _, name := range n.w.cfg.Locks {
 		state, by := n.w.cfg.State(n.w.now(), name), m.writer()
+		if n.w.owners.Follows(name, n.w.held[name], state, by) {
+			n.w.goesOn(name, state.Owner)
+		}
 		if !n.w.held[name].Held() && state.Held() {
-			n.w.owners.Took(name, state, by)
 			n.w.began[name] = m
 		}
 		state = n.w.owners.Name(name, state, by)

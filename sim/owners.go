@@ -30,12 +30,16 @@ type Owners struct {
 	takes map[string]map[string][]string
 	// renewals has, by form, the locks whose holds requests of unknown threads prolonged.
 	renewals map[string]string
+	// outside has the words that were first sent outside of calls, such as those of renewals.
+	outside map[string]bool
+	// rewrites has, for each value that a holder wrote over the value of its hold, the number of threads that did one after the other.
+	rewrites map[string]int
 }
 
 // NewOwners returns an Owners that has learned nothing yet.
 func NewOwners() *Owners {
 	return &Owners{threads: map[string]string{}, unknown: map[string]Writer{}, guessed: map[string]bool{}, writers: map[string]string{}, locks: map[string]string{},
-		takes: map[string]map[string][]string{}, renewals: map[string]string{}}
+		takes: map[string]map[string][]string{}, renewals: map[string]string{}, outside: map[string]bool{}, rewrites: map[string]int{}}
 }
 
 // A Writer is the sender of a request. Thread is "" if only the process is known, and Words is nil if
@@ -65,7 +69,7 @@ func (o *Owners) Sends(by Author, words []string, stream bool, holder func(lock 
 		}
 	}
 	if by.Op == 0 && by.Lock != "" {
-		by.Thread = o.Whose(by.Lock, words, by.Thread)
+		by.Thread = o.Whose(by.Lock, words, by.Thread, holder)
 	}
 	if by.Action != model.ActUnlock && !by.Guessed { // what an unlock writes first is for another thread
 		o.wrote(by, words)
@@ -81,7 +85,7 @@ func (o *Owners) wrote(by Author, words []string) {
 	}
 	for _, word := range words {
 		if _, ok := o.writers[word]; !ok {
-			o.writers[word] = by.Thread
+			o.writers[word], o.outside[word] = by.Thread, by.Op == 0
 		}
 		if _, ok := o.locks[word]; ok && by.Op > 0 && by.Lock != "" {
 			o.note(by.Lock, word)
@@ -90,6 +94,43 @@ func (o *Owners) wrote(by Author, words []string) {
 	if by.Op > 0 && by.Lock != "" && o.takes[by.Thread][by.Lock] == nil {
 		o.took(by.Thread, by.Lock, words)
 	}
+}
+
+// Follows is called when a request has led from one state of a lock to the next, before Name. It reports whether it learned that a
+// value of unknown writers is one that holders write over their values.
+func (o *Owners) Follows(lock string, before, s *model.LockState, by *Writer) bool {
+	switch {
+	case o == nil || by == nil || !s.Held():
+	case before.Held():
+		return o.rewrote(lock, cmp.Or(before.Value, before.Owner), s.Owner, by)
+	default:
+		o.Took(lock, s, by)
+	}
+	return false
+}
+
+// rewrote lets a hold go on whose holder, or an unknown thread of its process, has written another value over that of the hold,
+// such as "renewed". Several holders may write the same word. A value that was another thread's before is that thread's, to which
+// the lock may have been handed over.
+func (o *Owners) rewrote(lock, was, value string, by *Writer) (learned bool) {
+	key, holder := valueKey(lock, value), o.threads[valueKey(lock, was)]
+	unknown := (by.Thread == "" || by.Guessed) && by.Process == model.ProcessOf(holder)
+	if was == value || holder == "" || by.Thread != holder && !(unknown && o.rewrites[key] > 0) {
+		return false
+	}
+	if owner := o.threads[key]; owner == "" {
+		if w := o.writers[value]; w != "" && w != holder && !o.outside[value] {
+			return false
+		}
+	} else if owner == holder || o.rewrites[key] == 0 {
+		return false
+	}
+	o.note(lock, value)
+	_, learned = o.unknown[key]
+	delete(o.unknown, key)
+	o.threads[key], o.guessed[key] = holder, by.Guessed
+	o.rewrites[key]++
+	return learned
 }
 
 // took notes the words with which a thread takes a lock.
@@ -255,10 +296,12 @@ func (o *Owners) form(words []string) string {
 }
 
 // Whose returns the thread of a value of a lock that is among words. If there is no such value, or
-// its thread is unknown, it returns other.
-func (o *Owners) Whose(lock string, words []string, other string) string {
+// its thread is unknown, it returns other. A word that holders write over their values says nothing once several threads have
+// written it, or if another thread, the holder, may be about to.
+func (o *Owners) Whose(lock string, words []string, other string, holder func(lock string) string) string {
 	for _, word := range words {
-		if t := o.threads[valueKey(lock, word)]; t != "" {
+		key := valueKey(lock, word)
+		if t, n := o.threads[key], o.rewrites[key]; t != "" && (n == 0 || n == 1 && t == holder(lock)) {
 			return t
 		}
 	}
@@ -368,6 +411,22 @@ func (w *World) give(t *Thread, lock string) {
 		e.State = &own
 	}
 	held.Owner, w.held[lock] = t.name, &held
+}
+
+// goesOn lets each hold of a lock go on over which its holder wrote a value that named nobody then.
+func (w *World) goesOn(lock, value string) {
+	last := (*model.LockState)(nil)
+	for i := range w.rec.Events {
+		e := &w.rec.Events[i]
+		if e.Kind != model.KindState || e.Lock != lock {
+			continue
+		}
+		if last.Held() && e.State.Owner == value {
+			own := *e.State
+			own.Owner, e.State = last.Owner, &own
+		}
+		last = e.State
+	}
 }
 
 // rename names the threads in the states of a lock so far, after it was learned whose a value is.

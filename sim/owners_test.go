@@ -1,6 +1,8 @@
 package sim_test
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"lockstep/model"
@@ -189,5 +191,54 @@ func TestARequestOfTheFormOfARenewal(t *testing.T) {
 	o.Prolonged("y", []string{"EVAL", "renew", "x", "v2"})
 	if got := o.Renews([]string{"EVAL", "renew", "x", "v1"}); got != "" {
 		t.Errorf("a form that prolongs holds of two locks renews %q", got)
+	}
+}
+
+func holderOf(s *model.LockState) string {
+	if s == nil {
+		return ""
+	}
+	return s.Owner
+}
+
+// A hold goes on whose holder writes a word over its value, also if another holder wrote the same word before, and if an unlock did
+// that is not known to hand the lock over. The word of anybody else, and the value of another, are those of another hold.
+func TestAHolderMayWriteAnotherValueOverItsOwn(t *testing.T) {
+	for name, c := range map[string]struct {
+		writes []string // each after a thread; an unlock begins with a dash
+		stream bool     // the servers know no words
+		want   []string
+	}{
+		"a word of one holder":          {[]string{"a/1", "v1", "a/1", "renewed"}, true, []string{"a/1", "a/1"}},
+		"a word of two holders":         {[]string{"a/1", "v1", "a/1", "renewed", "a/1", "", "b/1", "v2", "b/1", "renewed"}, true, []string{"a/1", "a/1", "", "b/1", "b/1"}},
+		"the words are known":           {[]string{"a/1", "v1", "a/1", "renewed", "a/1", "", "b/1", "v2", "b/1", "renewed"}, false, []string{"a/1", "a/1", "", "b/1", "b/1"}},
+		"somebody else renews":          {[]string{"a/1", "v1", "a/1", "renewed", "a/1", "", "b/1", "v2", "a/1", "renewed"}, true, []string{"a/1", "a/1", "", "b/1", "a/1"}},
+		"the holder takes its value":    {[]string{"a/1", "v1", "a/1", "v3", "a/1", "v1"}, true, []string{"a/1", "a/1", "a/1"}},
+		"it is handed to a known value": {[]string{"a/1", "v1", "a/1", "", "b/1", "v2", "b/1", "v1"}, true, []string{"a/1", "", "b/1", "a/1"}},
+		"an unlock hands it over":       {[]string{"a/1", "v1", "-a/1", "v2"}, true, []string{"a/1", "v2"}},
+		"an unlock after a renewal":     {[]string{"a/1", "v1", "a/1", "renewed", "a/1", "", "b/1", "v2", "-b/1", "renewed"}, true, []string{"a/1", "a/1", "", "b/1", "b/1"}},
+	} {
+		o, was, got := sim.NewOwners(), (*model.LockState)(nil), []string(nil)
+		for i := 0; i < len(c.writes); i += 2 {
+			thread, unlocks := strings.CutPrefix(c.writes[i], "-")
+			value := c.writes[i+1]
+			author := sim.Author{Thread: thread, Lock: "x"}
+			if unlocks {
+				author.Op, author.Action = i+1, model.ActUnlock
+			}
+			var words []string
+			if !c.stream {
+				words = []string{"SET", "x", value}
+				o.Sends(author, words, false, func(string) string { return holderOf(was) })
+			}
+			by := author.Writer(model.ProcessOf(thread), sim.Request{Words: words}, "")
+			s := &model.LockState{Owner: value}
+			o.Follows("x", was, s, by)
+			was = o.Name("x", s, by)
+			got = append(got, was.Owner)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: the holders are %q, want %q", name, got, c.want)
+		}
 	}
 }

@@ -39,6 +39,9 @@ func (p *Process) AsksToSend(content string, words []string) {
 	p.askForAll(by, by, content, words)
 }
 
+// InCall reports whether what the calling goroutine sends belongs to a call that is under way.
+func (p *Process) InCall() bool { return p.w.lineage.author(p).Op > 0 }
+
 // Keeper returns a function that is Asks for requests that keep the hold of the calling thread on a
 // lock, whichever goroutine calls the function. They belong to no call. The authors of other requests
 // stay what they are.

@@ -88,7 +88,10 @@ func (m *Command) attribute(v values, call *Call) {
 		return
 	}
 	args := m.Args
-	if m.Program && len(args) > 0 {
+	switch {
+	case m.Command == model.SegmentCommand:
+		args = nil // its size is no word
+	case m.Program && len(args) > 0:
 		args = args[1:] // without the number of keys
 	}
 	all := v.carried(slices.Concat(args, m.Asked))

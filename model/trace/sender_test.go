@@ -106,11 +106,13 @@ func TestANumberMayBeAValue(t *testing.T) {
 		{Program: true, Args: []string{"1", "x", "2", "8000"}},
 		{Program: true, Args: []string{"1", "x", "1", "8000"}},
 		{Args: []string{"x", "1", "2"}},
+		{Command: model.SegmentCommand, Args: []string{"2 bytes"}}, // nobody knows its words
+		{Command: model.SegmentCommand, Args: []string{"24 bytes"}, Asked: []string{"2"}},
 	} {
 		e.AtNs, e.Kind, e.Process, e.Msg, e.Script = 3, model.KindSend, "d", n+1, model.RoleRenew
 		rec.Add(e)
 	}
-	for n, want := range []string{"b/1", "a/1 c/1", "b/1 c/1"} {
+	for n, want := range []string{"b/1", "a/1 c/1", "b/1 c/1", "", "b/1"} {
 		var got []string
 		for _, h := range New(rec).Commands[n].carried {
 			got = append(got, h.owner)

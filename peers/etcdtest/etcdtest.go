@@ -123,7 +123,7 @@ type Client struct {
 
 // ForLock returns the client that the lock of one thread uses. The world takes a renewal of a lease
 // that this client has granted for a renewal of the thread's hold on that lock. A renewal of another
-// lease belongs to nobody.
+// lease by KeepAlive belongs to nobody. One by KeepAliveOnce belongs to the call in which it is sent.
 //
 // The client ends with c. Nobody closes it.
 func (c *Client) ForLock(name string) *clientv3.Client {
@@ -172,13 +172,18 @@ func NewClient(p *locktest.Process) (*Client, error) {
 			}),
 			grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 				ctx = inOrder(ctx)
-				if method != keepAlive {
-					takeTurn(p, method, nil)
+				once := ctx.Value(onceKey{}) != nil
+				if method != keepAlive || once {
+					turn := func(m any) { takeTurn(p, method, m) }
+					if once {
+						turn = func(m any) { takeTurnOfOne(p, keepers, m) }
+					}
+					turn(nil)
 					s, err := open(ctx, desc, cc, method, opts...)
 					if err != nil {
 						return nil, err
 					}
-					return asking{s, p, method}, nil
+					return asking{s, turn}, nil
 				}
 				// The loop that sends renewals and the loop that gives leases up would tick at the
 				// same instants, at which either may be first.
@@ -197,7 +202,7 @@ func NewClient(p *locktest.Process) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Watcher = watchers{c.Watcher, c}
+	c.Watcher, c.Lease = watchers{c.Watcher, c}, onceLeases{c.Lease}
 	c.ActiveConnection().Connect()
 	return &Client{c, p, keepers}, nil
 }
@@ -208,19 +213,37 @@ func NewClient(p *locktest.Process) (*Client, error) {
 // sent in the order of their methods and contents. A timeline shows a method of etcd without its package,
 // such as KV/Txn. sends is the message; nil: it is not known yet.
 func takeTurn(p *locktest.Process, method string, sends any) {
-	content := ""
-	if m, ok := sends.(proto.Message); ok {
-		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-		if err != nil {
-			panic("etcdtest: " + err.Error()) // the client could not send it either
-		}
-		content = string(b)
-	}
+	content := contentOf(sends)
 	if method == leaseGrant || method == keepAlive {
 		p.TurnToSend(content)
 		return
 	}
 	p.AsksToSend(content, strings.TrimPrefix(method, "/etcdserverpb."))
+}
+
+// contentOf returns the bytes of a message; "" for nil.
+func contentOf(sends any) string {
+	m, ok := sends.(proto.Message)
+	if !ok {
+		return ""
+	}
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		panic("etcdtest: " + err.Error()) // the client could not send it either
+	}
+	return string(b)
+}
+
+// takeTurnOfOne waits for the turn of a caller of KeepAliveOnce. In a call, its renewal belongs to the call. Outside of calls, it
+// renews the hold for which the lease was granted, or else that of the caller's thread.
+func takeTurnOfOne(p *locktest.Process, keepers *sync.Map, sends any) {
+	if m, ok := sends.(*etcdserverpb.LeaseKeepAliveRequest); ok && !p.Sim().InCall() {
+		if keeper, ok := keepers.Load(m.ID); ok {
+			keeper.(func(...string))(strconv.FormatInt(m.ID, 16))
+			return
+		}
+	}
+	p.AsksToSend(contentOf(sends), strings.TrimPrefix(keepAlive, "/etcdserverpb."))
 }
 
 // delayed takes the turns of requests that waited for a connection. Otherwise they would be sent
@@ -275,14 +298,23 @@ func (w watchers) Watch(ctx context.Context, key string, opts ...clientv3.OpOpti
 // asking is a stream that asks for its turn before it sends.
 type asking struct {
 	grpc.ClientStream
-	p      *locktest.Process
-	method string
+	turn func(sends any)
 }
 
 // SendMsg implements grpc.ClientStream.
 func (a asking) SendMsg(m any) error {
-	takeTurn(a.p, a.method, m)
+	a.turn(m)
 	return a.ClientStream.SendMsg(m)
+}
+
+// onceLeases lets the streams of KeepAliveOnce be told from the stream of renewals.
+type onceLeases struct{ clientv3.Lease }
+
+type onceKey struct{}
+
+// KeepAliveOnce implements clientv3.Lease.
+func (l onceLeases) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	return l.Lease.KeepAliveOnce(context.WithValue(ctx, onceKey{}, true), id)
 }
 
 // leaseGrant is the method that asks for a lease. keepAlive opens the stream of renewals. A client has
