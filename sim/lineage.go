@@ -29,8 +29,8 @@ type Author struct {
 	// Guessed: the goroutine that wrote the request works for no thread, and the operation is the only
 	// one of its process that is under way; or Shared.
 	Guessed bool
-	// Shared: the operation began the goroutine that wrote the request, and others are under way in the process.
-	// A client may write the requests of all in such a goroutine. At the end of the run the request may turn out to be
+	// Shared: the operation began the goroutine that wrote the request, and others of its process are under way or
+	// were when it wrote before. A client may write the requests of all in such a goroutine. At the end of the run the request may turn out to be
 	// that of the operation.
 	Shared bool
 
@@ -67,8 +67,8 @@ type birth struct {
 
 // helper is a goroutine that a call began, or all that such a goroutine starts at one place, as the sender of each batch
 // of requests. It is common if it may write the requests of other calls, too: it wrote in its call and after
-// it, or wrote several requests.
-type helper struct{ wrote, common bool }
+// it, or wrote several requests. It is shared once it wrote while other calls of its process were under way.
+type helper struct{ wrote, shared, common bool }
 
 // newLineage makes the lineage of a world whose scheduler is the calling goroutine. The scheduler
 // works for no thread.
@@ -164,8 +164,9 @@ func (l *lineage) author(p *Process) Author {
 	default:
 		a, ok := l.calls[b.thread]
 		if ok && a.Op == b.op {
-			b.helper.wrote = true
-			a.Guessed, a.Shared, a.in = len(l.open[p]) > 1, len(l.open[p]) > 1, b.helper
+			h := b.helper
+			h.wrote, h.shared = true, h.shared || len(l.open[p]) > 1
+			a.Guessed, a.Shared, a.in = h.shared, h.shared, h
 			return a
 		}
 		if !b.helper.wrote {
