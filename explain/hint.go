@@ -50,6 +50,8 @@ func Hint(f judges.Finding, run *trace.Run) string {
 		if e := d.Ending; e.Cause == model.LossEnded && e.By.Role == model.RoleUnlock && !slices.Contains(e.By.Threads, d.Earlier) {
 			return hintOfFreed(d.Earlier)
 		}
+	case judges.Unmet:
+		return hintOfTry(f, run)
 	case judges.Forgotten:
 		return hintOfUnlock(run, f.Lock, d.ToNs)
 	case judges.Unplaceable:
@@ -224,6 +226,23 @@ func hintOfBusy(run *trace.Run, call *trace.Call) string {
 	default:
 		return busy + "here " + why + ", so the call must return that error"
 	}
+}
+
+// hintOfTry is about a try that was granted what another thread had when it began.
+func hintOfTry(f judges.Finding, run *trace.Run) string {
+	if run == nil {
+		return ""
+	}
+	for _, call := range slices.Backward(run.CallsOn(f.Lock)) {
+		if call.Caller != f.Thread || call.ReturnedNs() > f.AtNs {
+			continue
+		}
+		if had := run.StateAt(f.Lock, call.AtNs); call.Action == model.ActTryLock && call.Outcome == model.Granted && had.Held() && had.Owner != call.Caller {
+			return fmt.Sprintf("this TryLock waited for the hold of %s to end, and a TryLock is an attempt that does not wait. If it waits by design, leave the method out of the handle: Lock, whose context ends with the wait, stands for tries that wait", had.Owner)
+		}
+		return ""
+	}
+	return ""
 }
 
 // hintOfUnlock is about an unlock up to an instant that returned nil and did not reach the server, so

@@ -42,6 +42,38 @@ func twoThreads(unlock, try []model.Event, unlocked model.Outcome) *trace.Run {
 	return trace.New(rec)
 }
 
+// A want that was not met has a hint if the call was a try that waited.
+func TestAHintAboutATryThatWaits(t *testing.T) {
+	for _, c := range []struct {
+		freedNs int64
+		action  model.Action
+		want    bool
+	}{
+		{300 * ms, model.ActTryLock, true},
+		{150 * ms, model.ActTryLock, false},
+		{300 * ms, model.ActLock, false},
+	} {
+		rec := &model.Record{}
+		add := func(ns int64, e model.Event) {
+			e.AtNs, e.Process, e.Thread, e.Lock = ns, "b", 1, "l"
+			rec.Add(e)
+		}
+		add(0, model.Event{Kind: model.KindState, State: &model.LockState{Owner: "a/1", Count: 1}})
+		if c.freedNs < 200*ms {
+			add(c.freedNs, model.Event{Kind: model.KindState, State: &model.LockState{}})
+		}
+		add(200*ms, model.Event{Kind: model.KindInvoke, Op: 1, Action: c.action})
+		if c.freedNs > 200*ms {
+			add(c.freedNs, model.Event{Kind: model.KindState, State: &model.LockState{}})
+		}
+		add(310*ms, model.Event{Kind: model.KindReturn, Op: 1, Action: c.action, Outcome: model.Granted})
+		f := judges.Finding{Judge: model.JudgeWant, AtNs: 310 * ms, Facts: model.Facts{Lock: "l", Thread: "b/1"}, Detail: judges.Unmet{}}
+		if got := Hint(f, trace.New(rec)); strings.Contains(got, "waited for the hold of a/1") != c.want {
+			t.Errorf("%s that began at 200 ms, of a lock that was free at %d ms: %q", c.action, c.freedNs/ms, got)
+		}
+	}
+}
+
 // The hint depends on what the run shows of the call, and of an unlock before it.
 func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 	var (

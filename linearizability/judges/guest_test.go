@@ -1675,6 +1675,25 @@ func TestAClientIsClosedInAWait(t *testing.T) {
 	})
 }
 
+// A closed client may go on, such as one that connects for each call.
+func TestAGrantOfAClosedClient(t *testing.T) {
+	const holds = `
+		0     a close
+		10    a/1 takes
+		20    b/1 invoke lock
+		30010 server expire -> free
+		30011 a/1 takes
+		60011 server expire -> free`
+	testJudged(t, []judged{
+		{rule: "its holds keep others waiting", lock: anybodys, record: holds + `
+			60020 b/1 gets
+			60030 server leave`},
+		{rule: "for their leases, and no longer", lock: anybodys, record: holds + `
+			95000 server leave`,
+			finds: "liveness bug: b/1 waited for l from 60.011s to 95.000s"},
+	})
+}
+
 func TestTrafficIsCountedPerServer(t *testing.T) {
 	asks := func(n int) string {
 		var b strings.Builder

@@ -153,6 +153,7 @@ func TestMistakesThatTheStoriesFind(t *testing.T) {
 		{"has a value for each process", "hold-of-another-thread", "breaks mutual-exclusion: b/1 was granted "},
 		{"loads a script once", "lock-after-a-restart", "breaks want: a/1 "},
 		{"takes back in two steps", "other-holder-before-request-3-after-a-lost-answer", "breaks m"},
+		{"confuses the answers of a pipe", "unlock-beside-a-renewal-of-two-holds", "breaks lease: the hold of a/1 on stock ended with its lease "},
 		{"renews by taking again", "renewal-that-comes-after-the-unlock", "breaks liveness: b/1 waited for "},
 	} {
 		text, passed := outcome(t, t.TempDir(), c.lock, nil, "-test.run=^TestJudged$/stories")

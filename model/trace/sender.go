@@ -2,6 +2,7 @@ package trace
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -189,19 +190,20 @@ func (r *Run) nameRenewals() {
 
 // findAnonymous notes the processes in which the client writes the requests of several threads in one goroutine. A
 // call shows it if no request of the call explains its answer, but a request of another thread does, and that thread's
-// own call has another answer. So does a grant that only a hold of an unknown thread explains.
+// own call has another answer. So does a grant that only a hold of an unknown thread explains, and an unlock of unknown
+// outcome that sent nothing, while such a request ended its hold.
 func (r *Run) findAnonymous() {
 	if !r.Record.Params.PerGrant {
 		return
 	}
 	for _, o := range r.Calls {
-		if o.Return == nil || slices.Contains(r.Anonymous, o.Process) {
+		if slices.Contains(r.Anonymous, o.Process) {
 			continue
 		}
-		foreign := false
+		foreign := r.unlockedBesides(o)
 		for _, c := range r.ChangesWithin(o.Lock, o.AtNs, o.ReturnedNs()) {
 			foreign = foreign || o.Outcome == model.Granted && c.Started() && c.By != nil && c.By.Process == o.Process && model.ProcessOf(c.After.Owner) == ""
-			if !c.answers(o) {
+			if o.Return == nil || !c.answers(o) {
 				continue
 			}
 			if m := c.By; m == nil || m.SpeaksFor(o.Caller) {
@@ -215,6 +217,18 @@ func (r *Run) findAnonymous() {
 		}
 	}
 	slices.Sort(r.Anonymous)
+}
+
+// unlockedBesides reports whether a request that was sent during an unlock, and counts as that of another thread of its process,
+// ended the hold, while the unlock sent nothing and did not say what became of it.
+func (r *Run) unlockedBesides(o *Call) bool {
+	if o.Action != model.ActUnlock || len(o.Sent) > 0 || o.Return != nil && o.Outcome != model.Unknown {
+		return false
+	}
+	return slices.ContainsFunc(r.ChangesWithin(o.Lock, o.AtNs, math.MaxInt64), func(c *Change) bool {
+		m := c.By
+		return m != nil && o.AtNs <= m.AtNs && m.AtNs <= o.ReturnedNs() && c.Before.Owner == o.Caller && c.Ended() && !m.SpeaksFor(o.Caller) && m.foreignTo(o, c)
+	})
 }
 
 // foreignTo reports whether a command counts as that of another thread of a call's process, whose call does not

@@ -71,6 +71,50 @@ func TestAProcessIsAnonymous(t *testing.T) {
 	}
 }
 
+// So it is if the request ends the hold of a thread whose own unlock sends nothing.
+func TestAProcessWhoseUnlockSendsNothingIsAnonymous(t *testing.T) {
+	const s = 1000 * ms
+	for _, c := range []struct {
+		rule    string
+		value   string // in the request
+		sends   bool   // the unlock sends a request, too
+		sentNs  int64
+		outcome model.Outcome
+		want    int
+	}{
+		{"a request in the call of another thread", "v", false, 3 * s, model.Unknown, 1},
+		{"the unlock asked for it itself", "v", true, 3 * s, model.Unknown, 0},
+		{"a request without the value", "w", false, 3 * s, model.Unknown, 0},
+		{"a request that was sent before", "v", false, 2 * s, model.Unknown, 0},
+		{"the unlock says that it did nothing", "v", false, 3 * s, model.NotHeld, 0},
+	} {
+		rec := &model.Record{Params: model.Params{Traits: model.Traits{PerGrant: true}}}
+		add := func(at int64, thread int, e model.Event) {
+			e.AtNs, e.Process, e.Thread, e.Lock = at, "a", thread, "l"
+			rec.Add(e)
+		}
+		deletes := model.Event{Kind: model.KindSend, Msg: 1, Op: 1, Command: "DEL", Args: []string{"l", c.value}, Script: model.RoleAcquire, Locks: []string{"l"}, Owners: []string{"a/1"}}
+		add(s, 2, model.Event{Kind: model.KindState, State: &model.LockState{Owner: "a/2", Value: "v", Count: 1}})
+		add(s, 1, model.Event{Kind: model.KindInvoke, Op: 1, Action: model.ActLock})
+		if c.sentNs == 2*s {
+			add(c.sentNs, 1, deletes)
+		}
+		add(2500*ms, 2, model.Event{Kind: model.KindInvoke, Op: 2, Action: model.ActUnlock})
+		if c.sends {
+			add(2600*ms, 2, model.Event{Kind: model.KindSend, Msg: 2, Op: 2, Command: "DEL", Args: []string{"l", "v"}, Script: model.RoleUnlock, Locks: []string{"l"}, Owners: []string{"a/2"}})
+		}
+		if c.sentNs == 3*s {
+			add(c.sentNs, 1, deletes)
+		}
+		add(4*s, 1, model.Event{Kind: model.KindExec, Msg: 1})
+		add(4*s, 1, model.Event{Kind: model.KindState, Msg: 1, State: &model.LockState{}})
+		add(5*s, 2, model.Event{Kind: model.KindReturn, Op: 2, Action: model.ActUnlock, Outcome: c.outcome})
+		if got := New(rec).Anonymous; len(got) != c.want {
+			t.Errorf("%s: %v are anonymous, want %d", c.rule, got, c.want)
+		}
+	}
+}
+
 // A request of the only call under way stays in the call if nobody holds the lock with its value. If another thread
 // does, the request renews that hold.
 func TestAValueThatNobodyHoldsWith(t *testing.T) {

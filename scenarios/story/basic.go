@@ -172,14 +172,8 @@ var plainest = []Story{
   b/2: [{at: {0.3}}, {lock: stock}, {sleep: {0.1}}, {unlock: stock}]`,
 	},
 	{
-		Name:  "renewal-that-fails-once",
-		About: "The first renewal is lost, and the next ones would come through. The holder must keep its hold, and the lock must not give it up.",
-		applies: func(l Lock) string {
-			if l.Renewed && l.RenewEvery > l.Lease/2 {
-				return "the lock renews too seldom to keep a hold when a renewal fails, by its RenewEvery"
-			}
-			return renewed(l)
-		},
+		Name: "renewal-that-fails-once", applies: renewedTwice,
+		About:     "The first renewal is lost, and the next ones would come through. The holder must keep its hold, and the lock must not give it up.",
 		processes: "{a: {}, b: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {3}}, {unlock: {name: orders, want: [released, unknown]}}]

@@ -233,6 +233,17 @@ var classics = slices.Concat([]Story{
 		eachServer: `
   - {servers: [{server}], when: {process: a, direction: request, script: renew, nth: 1}, from: {0.05}, do: hold, until: {ended: orders}}`,
 	}, {
+		Name: "unlock-beside-a-renewal-of-two-holds", applies: renewedTwice,
+		// The times are those of renewals at a quarter, a third and a half of the lease.
+		About:     "A process has pairs of holds, and a renewal is late, and comes when the first hold of a pair was given up. The second hold must be renewed all the same.",
+		processes: "{a: {threads: 3}}",
+		steps: `
+  a/1: [{lock: orders}, {lock: stock}, {at: {0.26}}, {unlock: orders}, {at: {3}}, {unlock: {name: stock, want: [released, unknown]}}]
+  a/2: [{at: {0.004}}, {lock: orders2}, {lock: stock2}, {at: {0.343}}, {unlock: orders2}, {at: {3}}, {unlock: {name: stock2, want: [released, unknown]}}]
+  a/3: [{at: {0.008}}, {lock: orders3}, {lock: stock3}, {at: {0.51}}, {unlock: orders3}, {at: {3}}, {unlock: {name: stock3, want: [released, unknown]}}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: renew}, from: {0.05}, until: {0.6}, do: delay, for: {0.025<1500ms}}`,
+	}, {
 		Name: "re-entry-after-the-lease", applies: both(reentrant, leased),
 		About:     "The lease ends while the renewals are late, and another gets the lock. The thread that had it locks again, and must wait for the other.",
 		processes: "{a: {}, b: {}}",

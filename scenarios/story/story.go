@@ -87,6 +87,14 @@ func renewed(l Lock) string {
 	return ""
 }
 
+// renewedTwice is the applies of a story in which one renewal of a lease may fail.
+func renewedTwice(l Lock) string {
+	if l.Renewed && l.RenewEvery > l.Lease/2 {
+		return "the lock renews too seldom to keep a hold when a renewal fails, by its RenewEvery"
+	}
+	return renewed(l)
+}
+
 // tries is the applies of a story with a try that does not wait.
 func tries(l Lock) string {
 	if !l.Tries {
