@@ -28,7 +28,7 @@ func TestTheNewestVersionMatters(t *testing.T) {
 // TestTheVersionOfTheJudges fails if the judges find something else in the same records. The
 // sentences do not count: they may be reworded.
 func TestTheVersionOfTheJudges(t *testing.T) {
-	const version, want = 17, "8edc38d688add25a"
+	const version, want = 18, "23293b09edec584d"
 	rng := rand.New(rand.NewPCG(20, 9))
 	sum := sha256.New()
 	said := map[string]int{}
