@@ -17,8 +17,8 @@ const TrafficMost = 20
 // judgeTraffic finds waiters that send more than TrafficMost. A lock on several servers may send
 // this number to each server. A message wakes a waiter for one command. Where none comes, each unlock while a
 // request of the waiter is on its way or at the server wakes it for three: a waiter that the server keeps waiting, such
-// as one in BLPOP or XREAD, may look, try, and wait again once another was faster. On a stream, whose pushes are not in
-// the record, each unlock does. Greetings do not count, and neither do commands that a fault met, since they may be
+// as one in BLPOP or XREAD, may look, try, and wait again once another was faster. On a stream, of whose messages nobody
+// knows the meaning, each unlock does. Greetings do not count, and neither do commands that a fault met, since they may be
 // sent again, nor do commands of a process with several threads whose thread is guessed.
 // Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
@@ -44,13 +44,13 @@ func judgeTraffic(r *run) []Finding {
 			continue
 		}
 		var sent, kept []int64
-		asked := r.asked(o)
+		asked, stream := r.asked(o), false
 		for _, m := range asked {
-			sent = append(sent, m.AtNs)
+			sent, stream = append(sent, m.AtNs), stream || m.Command == model.SegmentCommand
 		}
 		for _, at := range freed[o.Lock] {
-			if slices.ContainsFunc(asked, func(m *trace.Command) bool {
-				return m.Command == model.SegmentCommand || m.AtNs <= at && m.Executed != nil && at <= m.Executed.AtNs
+			if stream || slices.ContainsFunc(asked, func(m *trace.Command) bool {
+				return m.AtNs <= at && m.Executed != nil && at <= m.Executed.AtNs
 			}) {
 				kept = append(kept, at, at, at)
 			}
@@ -58,10 +58,11 @@ func judgeTraffic(r *run) []Finding {
 		slices.Sort(kept)
 		most := TrafficMost * max(r.Record.Params.Parts, 1)
 		woken := func(from int64) int {
-			if n := inSecond(pushed[o.Process], from); n > 0 {
+			n, after := inSecond(pushed[o.Process], from), inSecond(kept, from)
+			if n > 0 && !stream {
 				return n
 			}
-			return inSecond(kept, from)
+			return max(n, after)
 		}
 		if from, n, ok := burst(sent, woken, most+left); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},

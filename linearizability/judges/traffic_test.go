@@ -62,6 +62,9 @@ func TestTraffic(t *testing.T) {
 		{rule: "who waits at the server during an unlock may ask again and try", record: kept(5, 40)},
 		{rule: "an unlock is no reason for others", finds: "traffic bug: b/1 sent 41 commands for l in the second from 0.100s on, 41 more than it was woken", record: kept(0, 40)},
 		{rule: "but on a stream, which may bring any message", record: strings.ReplaceAll(kept(0, 40), "b/1 send acquire", "b/1 send acquire command=SEGMENT")},
+		{rule: "also if something came", record: strings.ReplaceAll(kept(0, 40), "b/1 send acquire", "b/1 send acquire command=SEGMENT") + "\n300 b woken"},
+		{rule: "if nobody unlocks, what came is all", finds: "traffic bug: b/1 sent 22 commands for l in the second from 0.100s on, 21 more than it was woken",
+			record: strings.ReplaceAll(asks(22, 5), "b/1 send acquire", "b/1 send acquire command=SEGMENT") + "\n300 b woken"},
 		{rule: "two waiters are two", record: asks(20, 5) + `
 			100 c/1 waits lock
 			` + strings.Repeat("101 c/1 send acquire\n101 c/1 exec acquire\n101 c/1 deliver acquire\n", 19)},
