@@ -64,8 +64,12 @@ func (o *Owners) Sends(by Author, words []string, stream bool, holder func(lock 
 			by.Lock = ""
 		}
 	case by.Thread != "" && by.Lock == "":
-		if by.Lock = o.About(words); by.Lock == "" && !stream {
+		switch by.Lock = o.About(words); {
+		case stream:
+		case by.Lock == "":
 			by.Lock = o.Beside(by.Thread, words)
+		case o.onlyRewrites(by.Lock, words):
+			by.Lock = cmp.Or(o.Beside(by.Thread, words), o.named(by.Thread, words), by.Lock)
 		}
 	}
 	if by.Op == 0 && by.Lock != "" {
@@ -234,6 +238,26 @@ func (o *Owners) About(words []string) string {
 		}
 	}
 	return ""
+}
+
+// onlyRewrites reports whether all values of a lock among words are ones that holders wrote over their values. The thread may write such
+// a word for another lock, too.
+func (o *Owners) onlyRewrites(lock string, words []string) bool {
+	return !slices.ContainsFunc(words, func(word string) bool { return o.locks[word] == lock && o.rewrites[valueKey(lock, word)] == 0 })
+}
+
+// named returns the only lock that a thread took and whose name is among the words of a request; "": there is none, or several.
+func (o *Owners) named(thread string, words []string) (only string) {
+	for lock := range o.takes[thread] {
+		if !slices.ContainsFunc(words, func(word string) bool { return slices.Contains(strings.Fields(word), lock) }) {
+			continue
+		}
+		if only != "" {
+			return ""
+		}
+		only = lock
+	}
+	return only
 }
 
 // Beside returns the lock that a request of a thread is about if it has no value, as a renewal by PEXPIRE: the lock

@@ -242,3 +242,32 @@ func TestAHolderMayWriteAnotherValueOverItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// A word that a holder of one lock wrote over its value is not about that lock if the thread that sends it took another one with a
+// request like that. A value of a hold is.
+func TestAWordOverTheValuesOfTwoLocks(t *testing.T) {
+	for _, line := range []bool{false, true} { // a protocol may have its words in one line
+		o := sim.NewOwners()
+		held := map[string]*model.LockState{}
+		write := func(thread, lock string, words ...string) sim.Author {
+			if line {
+				words = []string{strings.Join(words[:3], " "), words[3]}
+			}
+			by := o.Sends(sim.Author{Thread: thread}, words, false, func(lock string) string { return holderOf(held[lock]) })
+			w := by.Writer(model.ProcessOf(thread), sim.Request{Words: words}, "")
+			s := &model.LockState{Owner: words[len(words)-1]}
+			o.Follows(lock, held[lock], s, w)
+			held[lock] = o.Name(lock, s, w)
+			return by
+		}
+		write("a/1", "x", "add", "x", "8", "v1")
+		write("a/2", "y", "add", "y", "8", "v2")
+		write("a/1", "x", "cas", "x", "8", "renewed")
+		if by := write("a/2", "y", "cas", "y", "8", "renewed"); by.Thread != "a/2" || by.Lock != "y" || holderOf(held["y"]) != "a/2" {
+			t.Errorf("the renewal is of %s and about %s, which %s holds", by.Thread, by.Lock, holderOf(held["y"]))
+		}
+		if by := o.Sends(sim.Author{Thread: "a/2"}, []string{"cas", "y", "8", "v1"}, false, nil); by.Thread != "a/1" || by.Lock != "x" {
+			t.Errorf("a request with the value of a hold is of %s and about %s", by.Thread, by.Lock)
+		}
+	}
+}

@@ -15,11 +15,11 @@ import (
 const TrafficMost = 20
 
 // judgeTraffic finds waiters that send more than TrafficMost. A lock on several servers may send
-// this number to each server. A message wakes a waiter for one command. Where none comes, each
-// end of a hold during its call wakes it for three: a waiter that the server keeps waiting, such as one in BLPOP or XREAD, or
-// that is told on a stream, may look, try, and wait again once another was faster. Greetings do not count, and neither do commands that a fault met, since they may be
-// sent again, nor do commands of a process with several threads whose thread is guessed.
-// Commands that a process sent while it was paused do not count, either, nor one repetition of
+// this number to each server. A message wakes a waiter for one command, or each end of a hold during its call
+// for three, if that is more: a waiter that the server keeps waiting, such as one in BLPOP or XREAD, or that is told
+// on a stream, may look, try, and wait again once another was faster. Greetings do not count, and neither do
+// commands that a fault met, since they may be sent again, nor do commands of a process with several threads whose
+// thread is guessed. Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
 // process. A call of unknown outcome may leave a request that cleans up after it, which counts as one of a
 // call that its thread begins within a second.
@@ -43,8 +43,7 @@ func judgeTraffic(r *run) []Finding {
 			continue
 		}
 		var sent, kept []int64
-		asked := r.asked(o)
-		for _, m := range asked {
+		for _, m := range r.asked(o) {
 			sent = append(sent, m.AtNs)
 		}
 		for _, at := range freed[o.Lock] {
@@ -54,12 +53,7 @@ func judgeTraffic(r *run) []Finding {
 		}
 		slices.Sort(kept)
 		most := TrafficMost * max(r.Record.Params.Parts, 1)
-		woken := func(from int64) int {
-			if n := inSecond(pushed[o.Process], from); n > 0 {
-				return n
-			}
-			return inSecond(kept, from)
-		}
+		woken := func(from int64) int { return max(inSecond(pushed[o.Process], from), inSecond(kept, from)) }
 		if from, n, ok := burst(sent, woken, most+left); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
 				Detail: Traffic{Sent: n, Woken: woken(from), Most: most}})

@@ -76,6 +76,7 @@ func TestTraffic(t *testing.T) {
 		{rule: "and so may who asks after it", record: kept(0, 40)},
 		{rule: "an unlock is reason for three commands", record: unlocked(23)},
 		{rule: "and for no more", finds: "traffic bug: b/1 sent 24 commands for l in the second from 0.100s on, 21 more than it was woken", record: unlocked(24)},
+		{rule: "also if something came", record: kept(0, 40) + "\n300 b woken"},
 		{rule: "two waiters are two", record: asks(20, 5) + `
 			100 c/1 waits lock
 			` + strings.Repeat("101 c/1 send acquire\n101 c/1 exec acquire\n101 c/1 deliver acquire\n", 19)},

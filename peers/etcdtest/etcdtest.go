@@ -165,25 +165,20 @@ func NewClient(p *locktest.Process) (*Client, error) {
 		DialOptions: []grpc.DialOption{
 			grpc.WithConnectParams(grpc.ConnectParams{Backoff: steady, MinConnectTimeout: 20 * time.Second}),
 			dialer(p),
-			grpc.WithStatsHandler(delayed{p}),
+			grpc.WithStatsHandler(delayed{p, keepers}),
 			grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 				takeTurn(p, method, req)
 				return invoke(inOrder(ctx), method, req, reply, cc, opts...)
 			}),
 			grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 				ctx = inOrder(ctx)
-				once := ctx.Value(onceKey{}) != nil
-				if method != keepAlive || once {
-					turn := func(m any) { takeTurn(p, method, m) }
-					if once {
-						turn = func(m any) { takeTurnOfOne(p, keepers, m) }
-					}
-					turn(nil)
+				if method != keepAlive || ctx.Value(onceKey{}) != nil {
+					takeTurnIn(ctx, p, keepers, method)
 					s, err := open(ctx, desc, cc, method, opts...)
-					if err != nil {
-						return nil, err
+					if err != nil || method == keepAlive {
+						return s, err // a renewal of KeepAliveOnce is written at once
 					}
-					return asking{s, turn}, nil
+					return asking{s, p, method}, nil
 				}
 				// The loop that sends renewals and the loop that gives leases up would tick at the
 				// same instants, at which either may be first.
@@ -213,7 +208,14 @@ func NewClient(p *locktest.Process) (*Client, error) {
 // sent in the order of their methods and contents. A timeline shows a method of etcd without its package,
 // such as KV/Txn. sends is the message; nil: it is not known yet.
 func takeTurn(p *locktest.Process, method string, sends any) {
-	content := contentOf(sends)
+	content := ""
+	if m, ok := sends.(proto.Message); ok {
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+		if err != nil {
+			panic("etcdtest: " + err.Error()) // the client could not send it either
+		}
+		content = string(b)
+	}
 	if method == leaseGrant || method == keepAlive {
 		p.TurnToSend(content)
 		return
@@ -221,34 +223,29 @@ func takeTurn(p *locktest.Process, method string, sends any) {
 	p.AsksToSend(content, strings.TrimPrefix(method, "/etcdserverpb."))
 }
 
-// contentOf returns the bytes of a message; "" for nil.
-func contentOf(sends any) string {
-	m, ok := sends.(proto.Message)
-	if !ok {
-		return ""
+// takeTurnIn waits for the turn of the caller whose context this is, before a stream is opened or when it has a connection. A
+// renewal by KeepAliveOnce belongs to the call that sends it. Outside of calls, it renews the hold for which the lease was granted,
+// or else that of the caller's thread.
+func takeTurnIn(ctx context.Context, p *locktest.Process, keepers *sync.Map, method string) {
+	id, once := ctx.Value(onceKey{}).(clientv3.LeaseID)
+	if !once {
+		takeTurn(p, method, nil)
+		return
 	}
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		panic("etcdtest: " + err.Error()) // the client could not send it either
+	lease := strconv.FormatInt(int64(id), 16)
+	if keeper, ok := keepers.Load(int64(id)); ok && !p.Sim().InCall() {
+		keeper.(func(...string))(lease)
+		return
 	}
-	return string(b)
-}
-
-// takeTurnOfOne waits for the turn of a caller of KeepAliveOnce. In a call, its renewal belongs to the call. Outside of calls, it
-// renews the hold for which the lease was granted, or else that of the caller's thread.
-func takeTurnOfOne(p *locktest.Process, keepers *sync.Map, sends any) {
-	if m, ok := sends.(*etcdserverpb.LeaseKeepAliveRequest); ok && !p.Sim().InCall() {
-		if keeper, ok := keepers.Load(m.ID); ok {
-			keeper.(func(...string))(strconv.FormatInt(m.ID, 16))
-			return
-		}
-	}
-	p.AsksToSend(contentOf(sends), strings.TrimPrefix(keepAlive, "/etcdserverpb."))
+	p.AsksToSend(lease, strings.TrimPrefix(method, "/etcdserverpb."))
 }
 
 // delayed takes the turns of requests that waited for a connection. Otherwise they would be sent
 // in any order, since all of them go on at the instant at which the client has one.
-type delayed struct{ p *locktest.Process }
+type delayed struct {
+	p       *locktest.Process
+	keepers *sync.Map
+}
 
 type methodKey struct{}
 
@@ -260,7 +257,7 @@ func (delayed) TagRPC(ctx context.Context, info *stats.RPCTagInfo) context.Conte
 // HandleRPC implements stats.Handler. The goroutine of the request calls it.
 func (d delayed) HandleRPC(ctx context.Context, s stats.RPCStats) {
 	if _, ok := s.(*stats.DelayedPickComplete); ok {
-		takeTurn(d.p, ctx.Value(methodKey{}).(string), nil)
+		takeTurnIn(ctx, d.p, d.keepers, ctx.Value(methodKey{}).(string))
 	}
 }
 
@@ -298,23 +295,24 @@ func (w watchers) Watch(ctx context.Context, key string, opts ...clientv3.OpOpti
 // asking is a stream that asks for its turn before it sends.
 type asking struct {
 	grpc.ClientStream
-	turn func(sends any)
+	p      *locktest.Process
+	method string
 }
 
 // SendMsg implements grpc.ClientStream.
 func (a asking) SendMsg(m any) error {
-	a.turn(m)
+	takeTurn(a.p, a.method, m)
 	return a.ClientStream.SendMsg(m)
 }
 
-// onceLeases lets the streams of KeepAliveOnce be told from the stream of renewals.
+// onceLeases lets the streams of KeepAliveOnce be told from the stream of renewals, by a context that has their lease.
 type onceLeases struct{ clientv3.Lease }
 
-type onceKey struct{}
+type onceKey struct{} // its value is the clientv3.LeaseID
 
 // KeepAliveOnce implements clientv3.Lease.
 func (l onceLeases) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
-	return l.Lease.KeepAliveOnce(context.WithValue(ctx, onceKey{}, true), id)
+	return l.Lease.KeepAliveOnce(context.WithValue(ctx, onceKey{}, id), id)
 }
 
 // leaseGrant is the method that asks for a lease. keepAlive opens the stream of renewals. A client has
