@@ -231,7 +231,7 @@ func leftGoroutines(stacks []string, processes []*Process) (left []model.Gorouti
 	for _, stack := range stacks {
 		g := model.Goroutine{Stands: ownPlace(stack), Started: starterOf(stack)}
 		g.Calls = g.Started == here+".(*Thread).Start"
-		own, _, _ := parentage([]byte(stack))
+		own, _ := parentage([]byte(stack))
 		g.Unopened = !g.Calls && slices.ContainsFunc(processes, unopened)
 		for _, p := range processes {
 			switch own {

@@ -3,7 +3,6 @@ package sim
 import (
 	"bytes"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -29,8 +28,8 @@ type Author struct {
 	// Guessed: the goroutine that wrote the request works for no thread, and the operation is the only
 	// one of its process that is under way; or Shared.
 	Guessed bool
-	// Shared: the operation began the goroutine that wrote the request, and others of its process are under way or
-	// were when it wrote before. A client may write the requests of all in such a goroutine. At the end of the run the request may turn out to be
+	// Shared: the operation began the goroutine that wrote the request, and others are under way in the process.
+	// A client may write the requests of all in such a goroutine. At the end of the run the request may turn out to be
 	// that of the operation.
 	Shared bool
 
@@ -49,7 +48,6 @@ type lineage struct {
 	born  map[uint64]birth       // by goroutine
 	calls map[*Thread]Author     // the calls under way
 	open  map[*Process][]*Thread // the threads of the calls under way
-	kin   map[string]*helper     // by the goroutine that started them, and the place
 }
 
 // birth has the origin of a goroutine. The goroutine of a thread has no op. A goroutine without a
@@ -62,18 +60,17 @@ type birth struct {
 	serves string
 	// keeps: it serves the thread outside its calls.
 	keeps  bool
-	helper *helper // nil: it is the thread's own, or serves it
+	helper *helper // it wrote in its op; nil otherwise
 }
 
-// helper is a goroutine that a call began, or all that such a goroutine starts at one place, as the sender of each batch
-// of requests. It is common if it may write the requests of other calls, too: it wrote in its call and after
-// it, or wrote several requests. It is shared once it wrote while other calls of its process were under way.
-type helper struct{ wrote, shared, common bool }
+// helper is a goroutine that wrote in the call in which it began. It is common if it may write the requests of other
+// calls, too: it went on to write after the call, or wrote several requests.
+type helper struct{ common bool }
 
 // newLineage makes the lineage of a world whose scheduler is the calling goroutine. The scheduler
 // works for no thread.
 func newLineage() *lineage {
-	return &lineage{roots: map[root]*Thread{}, born: map[uint64]birth{ownNumber(): {}}, calls: map[*Thread]Author{}, open: map[*Process][]*Thread{}, kin: map[string]*helper{}}
+	return &lineage{roots: map[root]*Thread{}, born: map[uint64]birth{ownNumber(): {}}, calls: map[*Thread]Author{}, open: map[*Process][]*Thread{}}
 }
 
 // register makes the calling goroutine the goroutine of a thread's body.
@@ -107,7 +104,7 @@ func (l *lineage) caller() *Thread {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.find()
+	_, b := l.find()
 	return b.thread
 }
 
@@ -148,7 +145,7 @@ func (l *lineage) author(p *Process) Author {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	b := l.find()
+	own, b := l.find()
 	switch {
 	case b.thread == nil:
 	case b.serves != "":
@@ -164,12 +161,14 @@ func (l *lineage) author(p *Process) Author {
 	default:
 		a, ok := l.calls[b.thread]
 		if ok && a.Op == b.op {
-			h := b.helper
-			h.wrote, h.shared = true, h.shared || len(l.open[p]) > 1
-			a.Guessed, a.Shared, a.in = h.shared, h.shared, h
+			if b.helper == nil {
+				b.helper = &helper{}
+				l.born[own] = b
+			}
+			a.Guessed, a.Shared, a.in = len(l.open[p]) > 1, len(l.open[p]) > 1, b.helper
 			return a
 		}
-		if !b.helper.wrote {
+		if b.helper == nil {
 			return Author{Thread: b.thread.name}
 		}
 		b.helper.common = true
@@ -190,59 +189,42 @@ func (l *lineage) thread() string {
 	return ""
 }
 
-// find returns the origin of the calling goroutine. It remembers the answer for the goroutine and for its forebears.
-func (l *lineage) find() birth {
+// find returns the number and the origin of the calling goroutine; number 0 for that of a thread. It remembers the answer for the goroutine and
+// for its forebears.
+func (l *lineage) find() (own uint64, b birth) {
 	if r, ok := ownRoot(); ok {
 		if t := l.roots[r]; t != nil {
-			return birth{thread: t, op: -1}
+			return 0, birth{thread: t, op: -1}
 		}
 	}
-	own, parent, place := parentage(ownStack())
+	own, parent := parentage(ownStack())
 	if b, ok := l.born[own]; ok {
-		return b
+		return own, b
 	}
 	b, ok := l.born[parent]
 	if !ok {
 		b = l.forebear(parent)
 	}
-	b = l.child(b, place)
-	l.born[own] = b
-	return b
-}
-
-// child returns the origin of a goroutine that one of another origin started at a place.
-func (l *lineage) child(b birth, place string) birth {
-	switch {
-	case b.thread == nil || b.serves != "":
-	case b.op < 0:
-		b.op, b.helper = l.calls[b.thread].Op, &helper{}
-	default:
-		if l.kin[place] == nil {
-			l.kin[place] = &helper{}
-		}
-		b.helper = l.kin[place]
+	if b.thread != nil && b.op < 0 && b.serves == "" {
+		b.op = l.calls[b.thread].Op
 	}
-	return b
+	l.born[own] = b
+	return own, b
 }
 
-// forebear returns the origin of a goroutine, which is that of the first known one of its forebears. It
+// forebear looks for a known goroutine among the forebears of an unknown goroutine. It
 // cannot find forebears that have ended.
 func (l *lineage) forebear(g uint64) birth {
-	parents, places := map[uint64]uint64{}, map[uint64]string{}
+	parents := map[uint64]uint64{}
 	for _, stack := range strings.Split(stacks(), "\n\n") {
-		own, parent, place := parentage([]byte(stack))
-		parents[own], places[own] = parent, place
+		own, parent := parentage([]byte(stack))
+		parents[own] = parent
 	}
-	var line []uint64
-	for ; g != 0 && len(line) < 100; g = parents[g] {
+	for steps := 0; g != 0 && steps < 100; steps++ {
 		if b, ok := l.born[g]; ok {
-			for _, g := range slices.Backward(line) {
-				b = l.child(b, places[g])
-				l.born[g] = b
-			}
 			return b
 		}
-		line = append(line, g)
+		g = parents[g]
 	}
 	return birth{}
 }
@@ -303,21 +285,20 @@ func ownStack() []byte {
 // ownNumber returns the number of the calling goroutine.
 func ownNumber() uint64 {
 	var b [64]byte
-	own, _, _ := parentage(b[:runtime.Stack(b[:], false)])
+	own, _ := parentage(b[:runtime.Stack(b[:], false)])
 	return own
 }
 
 // parentage reads the number of a goroutine and of the one that started it out of the goroutine's
-// stack, and the text that tells the starter and the place. A number is 0 if the stack has none.
-func parentage(stack []byte) (own, parent uint64, place string) {
+// stack. A number is 0 if the stack has none.
+func parentage(stack []byte) (own, parent uint64) {
 	head := bytes.TrimPrefix(stack, []byte("goroutine "))
 	own = leadingNumber(head)
 	const mark = " in goroutine "
 	if i := bytes.LastIndex(stack, []byte(mark)); i >= 0 {
-		place = strings.TrimSpace(string(stack[i+len(mark):]))
-		parent = leadingNumber([]byte(place))
+		parent = leadingNumber(stack[i+len(mark):])
 	}
-	return own, parent, place
+	return own, parent
 }
 
 func leadingNumber(b []byte) uint64 {

@@ -128,65 +128,6 @@ func TestAGoroutineThatOutlivesItsCall(t *testing.T) {
 	}
 }
 
-// What a goroutine of a call starts at one place is like one goroutine, such as the senders of batches. What it starts once the
-// call is over, at a place where it started nothing that wrote in the call, sends in no call.
-func TestAGoroutineThatAGoroutineOfACallStarts(t *testing.T) {
-	ops, _ := lineageWorld(t, 2, func(th *Thread, _ chan<- string) {
-		if th.Number() == 2 {
-			th.Sleep(50 * ms)
-			lockCall(th, func(context.Context) { time.Sleep(200 * ms) })
-			return
-		}
-		lockCall(th, func(context.Context) {
-			write := func(text string) { mustDial(th, 1).talk(text) }
-			go func() {
-				for _, text := range []string{"early\n", "late\n"} {
-					go write(text)
-					time.Sleep(100 * ms)
-				}
-				go write("renew\n")
-				time.Sleep(ms)
-			}()
-			time.Sleep(10 * ms)
-		})
-	})
-	if want := map[string]int{"early": 1, "late": 2, "renew": 0}; !maps.Equal(ops, want) {
-		t.Errorf("the operations are %v, want %v", ops, want)
-	}
-}
-
-// A goroutine of a call that wrote while another call was under way may write for that call's thread from then on, even once
-// it is the only call.
-func TestAGoroutineThatWroteBesideAnotherCallStaysShared(t *testing.T) {
-	for _, beside := range []bool{false, true} {
-		rec := lineageRecord(t, 2, func(th *Thread, _ chan<- string) {
-			if th.Number() == 2 {
-				th.Sleep(20 * ms)
-				lockCall(th, func(context.Context) { time.Sleep(20 * ms) })
-				return
-			}
-			lockCall(th, func(context.Context) {
-				conn := mustDial(th, 1)
-				go func() {
-					conn.talk("first\n")
-					time.Sleep(30 * ms)
-					if beside {
-						conn.talk("beside\n")
-					}
-					time.Sleep(70 * ms)
-					conn.talk("alone\n")
-				}()
-				time.Sleep(200 * ms)
-			})
-		})
-		for _, e := range rec.Events {
-			if e.Kind == model.KindSend && e.Guessed != (beside && e.Command != "first") {
-				t.Errorf("wrote beside another call: %v: %s is guessed: %v", beside, e.Command, e.Guessed)
-			}
-		}
-	}
-}
-
 // Only a goroutine that goes on after its call, or writes several requests, may write for other calls of its process.
 func TestWhetherAGoroutineWritesForOthersIsKnownAtTheEnd(t *testing.T) {
 	rec := lineageRecord(t, 2, func(th *Thread, _ chan<- string) {
