@@ -15,9 +15,10 @@ import (
 const TrafficMost = 20
 
 // judgeTraffic finds waiters that send more than TrafficMost. A lock on several servers may send
-// this number to each server. A message wakes a waiter for one command, or each end of a hold during its call
-// for three, if that is more: a waiter that the server keeps waiting, such as one in BLPOP or XREAD, or that is told
-// on a stream, may look, try, and wait again once another was faster. Greetings do not count, and neither do
+// this number to each server. A message wakes a waiter for one command. Where none comes, each end of a hold while a
+// request of the waiter is on its way, at the server or answered wakes it for three: a waiter that the server keeps
+// waiting, such as one in BLPOP or XREAD, may look, try, and wait again once another was faster. On a stream, of whose
+// messages nobody knows the meaning, each end of a hold does. Greetings do not count, and neither do
 // commands that a fault met, since they may be sent again, nor do commands of a process with several threads whose
 // thread is guessed. Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
@@ -43,17 +44,26 @@ func judgeTraffic(r *run) []Finding {
 			continue
 		}
 		var sent, kept []int64
-		for _, m := range r.asked(o) {
-			sent = append(sent, m.AtNs)
+		asked, stream := r.asked(o), false
+		for _, m := range asked {
+			sent, stream = append(sent, m.AtNs), stream || m.Command == model.SegmentCommand
 		}
 		for _, at := range freed[o.Lock] {
-			if o.AtNs <= at && at <= o.ReturnedNs() {
+			if stream || slices.ContainsFunc(asked, func(m *trace.Command) bool {
+				return m.AtNs <= at && m.Executed != nil && at <= max(m.Executed.AtNs, m.RepliedNs)
+			}) {
 				kept = append(kept, at, at, at)
 			}
 		}
 		slices.Sort(kept)
 		most := TrafficMost * max(r.Record.Params.Parts, 1)
-		woken := func(from int64) int { return max(inSecond(pushed[o.Process], from), inSecond(kept, from)) }
+		woken := func(from int64) int {
+			n, after := inSecond(pushed[o.Process], from), inSecond(kept, from)
+			if n > 0 && !stream {
+				return n
+			}
+			return max(n, after)
+		}
 		if from, n, ok := burst(sent, woken, most+left); ok {
 			out = append(out, Finding{Judge: model.JudgeTraffic, Verdict: Broken, AtNs: from, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Lock: o.Lock, Thread: o.Caller},
 				Detail: Traffic{Sent: n, Woken: woken(from), Most: most}})
