@@ -289,6 +289,9 @@ func (r *run) unasked(lock string) []Finding {
 		if !c.Started() || c.By == nil || c.By.Process == "" {
 			continue
 		}
+		if owner := model.ProcessOf(c.After.Owner); owner != "" && owner != c.By.Process {
+			continue // it gave up what it had, and others were next
+		}
 		m, over, wanted := c.By, int64(-1), false
 		for _, o := range r.CallsOn(lock) {
 			if o.Process == m.Process && o.AtNs <= m.AtNs {

@@ -44,6 +44,18 @@ func TestTidy(t *testing.T) {
 			2001 b/1 exec acquire -> b/1 1 5001
 			5002 server expire -> free
 			9000 server leave`},
+		{rule: "a client that lets another have the lock long after its call is over", lock: ourFairLock,
+			finds: "tidy bug: b/1 stands in the queue of l at 0.900s", record: `
+			0    a/1 takes lease=9000
+			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001 queue=b/1
+			600  c/1 waits lock -> a/1 1 9001 queue=b/1,c/1
+			900  b/1 return unknown
+			1500 a/1 releases -> free queue=b/1,c/1
+			2000 b/1 send leave nobody=y
+			2001 b/1 exec leave -> c/1 1 5001
+			2002 c/1 return granted
+			4000 c/1 releases
+			9000 server leave`},
 		{rule: "a client that has just ended a call", lock: anybodys, record: `
 			0    a/1 takes lease=9000
 			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001
