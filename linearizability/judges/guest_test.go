@@ -1772,6 +1772,8 @@ func TestAHolderThatAsksAgain(t *testing.T) {
 		{rule: "a holder waits for its own lease", lock: again, record: waits, finds: "liveness bug: a/1 waited for l from 0.100s to 8.101s while the servers held it for a/1; the bound is 1s"},
 		{rule: "and asks for it all the time", lock: again, record: strings.Replace(waits, "		8001 server", strings.Join(asks, "\n")+"\n		8001 server", 1),
 			finds: "liveness bug: a/1 waited for l from 4.100s to 8.101s while the servers held it for a/1; the bound is 1s"},
+		{rule: "who knows nothing of its hold may ask for its whole lease", lock: again, record: "0 a/1 invoke lock lease=8000\n1 a/1 send acquire\n1 a/1 exec acquire -> a/1 1 8001\n1 a/1 deliver acquire\n" +
+			strings.Join(asks, "\n") + "\n8001 server expire -> free\n8002 a/1 return busy\n9000 server leave"},
 		{rule: "a lock need not let its holder enter again", lock: plain, record: waits},
 	})
 }

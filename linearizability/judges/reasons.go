@@ -48,11 +48,11 @@ func (r *run) reasons(o *trace.Call, occupied []span, kept []keeping) []span {
 			all = append(all, k.span)
 			continue
 		}
-		answers := RoundTrips * max(r.Record.Params.Parts, 1)
-		for _, m := range o.Sent { // an answer may say that it has the lock, but not whenever it asks
-			if m.RepliedNs > k.from && m.AtNs < k.to && answers > 0 {
+		answers := 0
+		for _, m := range o.Sent { // an answer may say that it has the lock, but a holder that enters again needs few
+			if m.RepliedNs > k.from && m.AtNs < k.to && (!k.believed || answers < RoundTrips*max(r.Record.Params.Parts, 1)) {
 				all = append(all, span{max(m.AtNs, k.from), min(m.RepliedNs, k.to)})
-				answers--
+				answers++
 			}
 		}
 	}
