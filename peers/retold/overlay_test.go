@@ -13,7 +13,8 @@ func TestScalingo(t *testing.T) {
 		// A waiter goes on with a session that is over.
 		"story.late-answers-to-an-acquire.liveness", "story.first-waiter-late-at-request-2.liveness", "liveness.bug.acquire.agreed",
 		"story.queue-that-is-deleted.linearizable", // Unlock of the mutex does not look whether there was a key
-		"story.renewal-that-fails-once.want",       // the library has given the hold up itself, as it says
+		// The library has given the hold up itself, as it says.
+		"story.renewal-that-fails-once.want", "story.unlock-beside-a-renewal-of-two-holds.want",
 	}})
 }
 
