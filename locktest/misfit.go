@@ -173,7 +173,7 @@ type prolongation struct {
 	inCall bool
 }
 
-// prolonging returns the requests that prolonged holds of a run, but for those of known calls.
+// prolonging returns the requests of a run that prolonged a hold and that no known call sent.
 func prolonging(rec *model.Record) (out []prolongation) {
 	sent, last := map[int]prolongation{}, map[string]*model.LockState{}
 	calls, extending := map[string]int{}, map[string]int{} // under way, by process; a goroutine of the client may send for an extension

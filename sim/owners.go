@@ -30,7 +30,7 @@ type Owners struct {
 	takes map[string]map[string][]string
 	// renewals has, by form, the locks whose holds requests of unknown threads prolonged.
 	renewals map[string]string
-	// outside has the words that were first sent outside of calls, such as those of renewals.
+	// outside has the words that a request outside of all calls, such as a renewal, was the first to carry.
 	outside map[string]bool
 	// rewrites has, for each value that a holder wrote over the value of its hold, the number of threads that did one after the other.
 	rewrites map[string]int

@@ -95,8 +95,8 @@ func (r *run) keptUntil(b belief) int64 {
 	return to
 }
 
-// unheard returns the times for which the servers held the lock for a thread that was not told, or that called a client
-// which was closed already and believes nothing, where threads know holds only by their grants. Each lasts until the
+// unheard returns the times in which the servers held the lock for a thread that was not told of it, or whose client was
+// already closed when it called. It returns none unless threads know holds only by their grants. Each time lasts until the
 // end of the lease that a request of the thread's call began, or of the last such request if others came late. A call
 // that answers busy leaves no hold behind. A hold of an unknown thread lasts until the servers end it.
 func (r *run) unheard(lock string) []keeping {
