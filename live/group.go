@@ -161,7 +161,7 @@ func (s *session) lookAway(m *message, l look) {
 	s.looks = append(s.looks, l)
 }
 
-// masterOf returns the master with the keys of a lock.
+// masterOf returns the master of the cluster that stores the keys of a lock.
 func (s *session) masterOf(ctx context.Context, lock string) (*node, error) {
 	g := s.group.cluster
 	if g == nil {

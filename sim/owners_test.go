@@ -201,8 +201,8 @@ func holderOf(s *model.LockState) string {
 	return s.Owner
 }
 
-// A hold goes on whose holder writes a word over its value, also if another holder wrote the same word before, and if an unlock did
-// that is not known to hand the lock over. The word of anybody else, and the value of another, are those of another hold.
+// A holder that writes a word over its value keeps its hold, also if another holder has written the same word before, and if the
+// holder writes it in an unlock. A word that somebody else writes begins another hold, and so does a value of another thread.
 func TestAHolderMayWriteAnotherValueOverItsOwn(t *testing.T) {
 	for name, c := range map[string]struct {
 		writes []string // each after a thread; an unlock begins with a dash

@@ -7,6 +7,6 @@ import "lockstep/model"
 const Version = 18
 
 // VersionOf returns the oldest version of the judges that find the same as these ones in the records
-// of a lock with those traits. Version 17 lets an unlock end its hold with the millisecond of its answer, for every lock.
+// of a lock with those traits. Version 18 takes no message that was lost after a call for a reason of its wait, for every lock.
 // A new version belongs here, with the locks to which it matters.
 func VersionOf(model.Traits) int { return 18 }

@@ -21,8 +21,8 @@ type oneRenewer struct {
 	round   chan struct{} // has room while nothing is renewed and no hold is given up
 	holds   []*setnx
 	forgets bool // it goes on to renew holds that were given up: a bug
-	// pipe: it renews all holds by one pipeline, lets them be given up meanwhile, and drops a hold that the server does not
-	// have. If it confuses, it takes the answers for those of the holds of now: a bug.
+	// pipe: it renews all holds by one pipeline, lets a hold be given up before the answers come, and drops a hold that the
+	// server does not have. confuses: it matches the answers with the holds that are left when they come: a bug.
 	pipe, confuses bool
 }
 

@@ -234,7 +234,7 @@ var classics = slices.Concat([]Story{
   - {servers: [{server}], when: {process: a, direction: request, script: renew, nth: 1}, from: {0.05}, do: hold, until: {ended: orders}}`,
 	}, {
 		Name: "unlock-beside-a-renewal-of-two-holds", applies: renewedTwice,
-		// The times are those of renewals at a quarter, a third and a half of the lease.
+		// Each pair is for another lock: one that renews at a quarter, at a third, or at half of the lease.
 		About:     "A process has pairs of holds, and a renewal is late, and comes when the first hold of a pair was given up. The second hold must be renewed all the same.",
 		processes: "{a: {threads: 3}}",
 		steps: `
