@@ -272,7 +272,7 @@ func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 		if m.Process == o.Process && m.Op == o.Op || m.Lost != nil && m.Process == o.Process && m.Script == "" {
 			for _, h := range m.Hits {
 				d := disturbance{from: h.AtNs, at: h.AtNs, what: byFaultNamed(h.Text), extra: reconnect}
-				if m.Lost == nil && m.RepliedNs >= 0 && len(m.Changes) == 0 {
+				if m.Lost == nil && m.RepliedNs >= 0 && len(m.Changes) == 0 && h.Do != "error" {
 					d.at, d.extra = m.RepliedNs, time.Millisecond // it was late, and left nothing behind
 				}
 				out = append(out, d)

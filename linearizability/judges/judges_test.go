@@ -982,6 +982,24 @@ func TestLinearizable(t *testing.T) {
 			412  b/1 return busy
 			414  c/1 return busy
 			9000 server leave`},
+		{rule: "fair: one that does not wait and was queued keeps its place, too", lock: fairLock, record: `
+			0    a/1 takes lease=9000
+			288  b/1 waits try_lock_timed lease=9000 -> a/1 1 9001 queue=b/1
+			289  a/1 releases -> free queue=b/1
+			291  c/1 waits try_lock
+			293  c/1 return busy
+			291  b/1 send leave
+			292  b/1 exec leave -> free
+			293  b/1 return busy
+			9000 server leave`},
+		{rule: "fair: not one that does not wait and was not queued", lock: fairLock, finds: "linearizable bug: c/1 acquire (0.291s..0.293s) answered busy, but the lock was free and no other acquire waited", record: `
+			0    a/1 takes lease=9000
+			288  b/1 waits try_lock_timed lease=9000 -> a/1 1 9001
+			289  a/1 releases
+			291  c/1 waits try_lock
+			293  c/1 return busy
+			293  b/1 return busy
+			9000 server leave`},
 		{rule: "fair: not when it has gone", lock: fairLock, finds: `
 			linearizable bug: c/1 acquire (0.400s..0.402s) answered busy, but the lock was free and no other acquire waited
 			tidy bug: b/1 stands in the queue`, record: `
@@ -1916,6 +1934,21 @@ func TestLiveness(t *testing.T) {
 			2000 a/1 return unknown`
 	polls := ourLock
 	polls.Waits = 2 * time.Second
+	repeats := ourLock
+	repeats.Reconnect = 2 * time.Second
+	answers := func(how string) string {
+		return `
+			0    a/1 invoke lock
+			0    a/1 send acquire
+			1    a/1 exec acquire (error) TRYAGAIN
+			2    a/1 hit 1 acquire reply ` + how + `
+			2    a/1 deliver acquire
+			1100 a/1 send acquire
+			1101 a/1 exec acquire nth=2 -> a/1 1 31101
+			1102 a/1 deliver acquire
+			1102 a/1 return granted
+			9000 server leave`
+	}
 	everySecond := ourLock
 	everySecond.Latency = 2 * time.Millisecond
 	slowlyPolls := slow
@@ -1934,6 +1967,8 @@ func TestLiveness(t *testing.T) {
 		{rule: "and not later than that", lock: everySecond, finds: "liveness bug: b/1 waited for l", record: idle + `
 			2009 b/1 gets
 			9000 server leave`},
+		{rule: "a client waits before it repeats a request that met an error", lock: repeats, record: answers("error")},
+		{rule: "and not before one that was late", lock: repeats, finds: "liveness bug: a/1 waited for l", record: answers("delay")},
 		{rule: "a waiter that asks every two seconds, by design", lock: polls, record: idle + `
 			4001 b/1 gets
 			9000 server leave`},
