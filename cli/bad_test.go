@@ -207,8 +207,8 @@ func TestDamagedHistories(t *testing.T) {
 	tryFiles(t, "damaged histories", "a.history", inputs, 2, commands, func(string, bad.Answer) error { return nil })
 }
 
-// Of the files of a campaign one at a time is damaged. A campaign that is refused stays as it is. One whose runs are
-// cut off goes on, and comes to the same.
+// The test damages the files of a campaign, one at a time. A campaign that is refused stays as it is. One
+// whose last runs are cut off goes on, and ends with the same results.
 func TestDamagedCampaigns(t *testing.T) {
 	args := []string{"explore", "--lock", "setnx-del", "--faults", "pause", "--runs", "20", "--jobs", "1", "--json"}
 	dir := t.TempDir()

@@ -22,7 +22,8 @@ func (s *session) doubt() time.Duration { return time.Duration(2 * s.wallError()
 // wallError is how far the instants that the server tells may be from the monotonic clock: the
 // server counts in whole milliseconds, and reads its clock a little before it runs a command.
 //
-// For Observed servers it also has half of the longest time within which a change may have come.
+// Observed servers are asked from time to time. A change may have come at any instant between two
+// looks, so half of the longest time between two is added.
 func (s *session) wallError() int64 {
 	if s.bytes {
 		return int64(time.Millisecond) + s.width()/2

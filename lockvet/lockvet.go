@@ -23,7 +23,7 @@ type Rule struct {
 	Name string
 	// Text is a sentence that says what is wrong.
 	Text string
-	// Shown is the story, or the file with a recording, that shows what comes of it.
+	// Shown is a story, or the file of a recording, in which the mistake breaks a promise.
 	Shown string
 }
 

@@ -280,7 +280,8 @@ func TestAnInterruptOfTheTryThatBeganASubscription(t *testing.T) {
 	})
 }
 
-// A message tells a listener before it gives its permit: so the call for a token asks first.
+// A message calls the listener before it gives a permit to the thread that waits. So the call with a token
+// asks before the thread does.
 func TestAListenerGoesBeforeTheThread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &subscription{ready: make(chan struct{})}

@@ -8,7 +8,7 @@ func reentrant(l Lock) string {
 	return ""
 }
 
-// named is the applies of a story in which callers name leases.
+// named returns why a story in which callers name leases does not apply to a lock; "": it applies.
 func named(l Lock) string {
 	if !l.Leases {
 		return "no caller of the lock can name a lease"
@@ -16,7 +16,7 @@ func named(l Lock) string {
 	return leased(l)
 }
 
-// both returns the applies of a story to which two of them belong.
+// both joins two reasons for which a story may not apply to a lock: the story applies if neither does.
 func both(one, other func(Lock) string) func(Lock) string {
 	return func(l Lock) string {
 		if why := one(l); why != "" {
