@@ -25,7 +25,7 @@ type watch struct {
 	ears map[string]*ear // by tag, the first word of their locks' names
 }
 
-// ear is the watch of one side of a lane. It is the world of that side.
+// ear has what the watch observed for one side of a lane, by the tag of that side.
 type ear struct {
 	tag    string
 	rdb    redis.UniversalClient

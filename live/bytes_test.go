@@ -12,7 +12,7 @@ import (
 	"lockstep/sim"
 )
 
-// viewed is a session with Observed servers, and with the looks of the parent.
+// viewed returns a session with Observed servers. Its parent process looked at them as looks says.
 func viewed(t *testing.T, looks ...look) *session {
 	t.Helper()
 	s := newSession(parse(t, overstay), lockOf(t, "setnx-del"), Options{})

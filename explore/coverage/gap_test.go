@@ -65,8 +65,8 @@ func TestGapsOfACall(t *testing.T) {
 	}
 }
 
-// Two requests make a renewal, and the next one begins with a request like the first. Of two servers each has
-// its requests at one time, which are one request of the renewal.
+// A renewal consists of two requests, and the next renewal begins with a request like the first. Requests that
+// go to two servers at the same instant count as one request of the renewal.
 func TestGapsOfRenewals(t *testing.T) {
 	var events []model.Event
 	held := &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 9000}

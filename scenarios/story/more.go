@@ -1,6 +1,6 @@
 package story
 
-// reentrant is the applies of a story in which a holder takes the lock again.
+// reentrant returns why a story in which a holder takes the lock again does not apply to a lock; "": it applies.
 func reentrant(l Lock) string {
 	if !l.Reentrant {
 		return "the lock cannot be taken again by its holder"

@@ -71,7 +71,7 @@ func (s Story) Lacks(l Lock) string { return s.applies(l) }
 
 func always(Lock) string { return "" }
 
-// leased is the applies of a story about a lease.
+// leased returns why a story about a lease does not apply to a lock; "": it applies.
 func leased(l Lock) string {
 	if l.Lease == 0 {
 		return "the story is about a lease, and the lock has none"
@@ -79,7 +79,7 @@ func leased(l Lock) string {
 	return ""
 }
 
-// renewed is the applies of a story about renewals.
+// renewed returns why a story about renewals does not apply to a lock; "": it applies.
 func renewed(l Lock) string {
 	if !l.Renewed {
 		return "the lock does not renew its lease"
@@ -87,7 +87,7 @@ func renewed(l Lock) string {
 	return ""
 }
 
-// renewedTwice is the applies of a story in which one renewal of a lease may fail.
+// renewedTwice returns why a story in which one renewal of a lease may fail does not apply to a lock; "": it applies.
 func renewedTwice(l Lock) string {
 	if l.Renewed && l.RenewEvery > l.Lease/2 {
 		return "the lock renews too seldom to keep a hold when a renewal fails, by its RenewEvery"
@@ -95,7 +95,7 @@ func renewedTwice(l Lock) string {
 	return renewed(l)
 }
 
-// tries is the applies of a story with a try that does not wait.
+// tries returns why a story with a try that does not wait does not apply to a lock; "": it applies.
 func tries(l Lock) string {
 	if !l.Tries {
 		return "the lock has no TryLock"
@@ -103,7 +103,7 @@ func tries(l Lock) string {
 	return ""
 }
 
-// alone is the applies of a story in which the holder cannot take the lock again.
+// alone returns why a story in which the holder cannot take the lock again does not apply to a lock; "": it applies.
 func alone(l Lock) string {
 	if l.Reentrant || l.Idempotent {
 		return "the lock can be taken again by its holder"
@@ -119,7 +119,7 @@ func extends(l Lock) string {
 	return ""
 }
 
-// fenced is the applies of a story about tokens.
+// fenced returns why a story about tokens does not apply to a lock; "": it applies.
 func fenced(l Lock) string {
 	if !l.Fenced {
 		return "the lock has no tokens"
@@ -127,7 +127,7 @@ func fenced(l Lock) string {
 	return ""
 }
 
-// unrenewed is the applies of a story about a lease that nobody renews.
+// unrenewed returns why a story about a lease that nobody renews does not apply to a lock; "": it applies.
 func unrenewed(l Lock) string {
 	if l.Renewed {
 		return "the lock renews its lease, so that a living holder is never late"

@@ -226,14 +226,15 @@ func (s *Server) flushScripts() {
 	s.run("SCRIPT", "FLUSH")
 }
 
-// Show makes At return these keys, which belong to a server outside any world. The server does
-// nothing else from then on.
+// Show makes At read these keys, which are those of a server outside any world, in place of the keys of
+// this server. From then on this server can do nothing else.
 func (s *Server) Show(keys Keyspace) { s.shown = keys }
 
 // Names returns the names of the keys in order.
 func (s *Server) Names() []string { return s.m.Keys() }
 
-// Note is Show of no keys. It returns the names for which an observer has asked since then, each once.
+// Note makes At read no keys. It returns a function that returns the names of the keys that were read
+// since, each once.
 func (s *Server) Note() (asked func() []string) {
 	n := &noted{}
 	s.Show(n)
