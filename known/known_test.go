@@ -1045,9 +1045,9 @@ func TestDefectsAreNamed(t *testing.T) {
 	}
 }
 
-// A fault excuses each of twelve overlaps. Each is a bug, since it occurs without that fault
-// too, where the next fault excuses it. Without the caches there would be twelve to the fifth
-// replays, or names.
+// Twelve overlaps happen, each with a fault that excuses it. Without that fault the next fault excuses the
+// overlap, and it happens again, so it is a bug. Each replay is played, and each finding named, once: a
+// namer that remembered nothing would play twelve to the fifth.
 func TestAReplayIsPlayedOnce(t *testing.T) {
 	text := `lockstep: 1
 name: drawn

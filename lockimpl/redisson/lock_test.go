@@ -151,7 +151,7 @@ func (r *Release) isOneOf(versions string) bool {
 	return slices.Contains(strings.Fields(versions), r.Version)
 }
 
-// kind is what a test runs for: a release and the plain or the fair lock.
+// A kind of lock is a release with its plain or its fair lock.
 type kind struct {
 	*Release
 	fair bool
