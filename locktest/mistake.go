@@ -165,16 +165,24 @@ func leaseEnded(f judges.Finding) bool {
 }
 
 // otherLease says that holds last for another time than the Lease, by more than the slack. If they last for
-// different times, such as by a clock that steps, nobody knows for which the lock asks.
+// different times, such as by a clock that steps, nobody knows for which the lock asks; nor if the clocks of the
+// processes differ, by which it may count. A lock may count from the sending of its request.
 func (s Subject) otherLease(run *trace.Run, slack time.Duration) string {
 	longest := longestHold(run.Record)
 	if s.Lease == 0 || longest == 0 || (longest-s.Lease).Abs() <= slack {
 		return ""
 	}
+	if slices.ContainsFunc(run.Record.Params.Processes, func(p model.ProcessParams) bool { return p.Skew >= time.Millisecond }) {
+		return ""
+	}
 	for _, lock := range run.Locks {
 		for _, c := range run.Changes(lock) {
-			lasts := time.Duration(c.After.ExpiresMs)*time.Millisecond - time.Duration(c.AtNs)
-			if c.Started() && c.After.ExpiresMs >= 0 && longest-lasts > time.Second {
+			if !c.Started() || c.After.ExpiresMs < 0 {
+				continue
+			}
+			ends := time.Duration(c.After.ExpiresMs) * time.Millisecond
+			sent := c.By != nil && (ends-time.Duration(c.By.AtNs)-s.Lease).Abs() <= 5*time.Millisecond
+			if sent || longest-(ends-time.Duration(c.AtNs)) > time.Second {
 				return ""
 			}
 		}
