@@ -74,6 +74,49 @@ func TestAHintAboutATryThatWaits(t *testing.T) {
 	}
 }
 
+// An unlock that sends nothing gives up a level of the process only if its thread was granted one without a request.
+func TestAHintAboutLevelsOfTheProcess(t *testing.T) {
+	for name, c := range map[string]struct {
+		again, sends bool
+		want         string
+	}{
+		"a second grant without a request": {again: true, want: "as if the process counted the levels"},
+		"a second grant by a request":      {again: true, sends: true, want: "although no request of it reached a server"},
+		"one grant":                        {want: "although no request of it reached a server"},
+	} {
+		rec := &model.Record{Params: model.Params{Traits: model.Traits{Uncounted: true, PerGrant: true, NoWatchdog: true}}}
+		ns := int64(0)
+		add := func(e model.Event) {
+			ns += ms
+			e.AtNs, e.Process, e.Thread, e.Lock = ns, "a", 1, "l"
+			rec.Add(e)
+		}
+		acquire := func(op int, sends bool) {
+			add(model.Event{Kind: model.KindInvoke, Op: op, Action: model.ActLock, WaitNs: -1})
+			if sends {
+				add(model.Event{Kind: model.KindSend, Op: op, Msg: op, Command: "SET", Script: model.RoleAcquire, Locks: []string{"l"}, Owners: []string{"a/1"}})
+				add(model.Event{Kind: model.KindExec, Op: op, Msg: op, Reply: "OK"})
+			}
+			if op == 1 {
+				add(model.Event{Kind: model.KindState, Op: op, Msg: op, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: -1}})
+			}
+			add(model.Event{Kind: model.KindReturn, Op: op, Action: model.ActLock, Outcome: model.Granted})
+		}
+		acquire(1, true)
+		unlock := 2
+		if c.again {
+			acquire(2, c.sends)
+			unlock = 3
+		}
+		add(model.Event{Kind: model.KindInvoke, Op: unlock, Action: model.ActUnlock})
+		add(model.Event{Kind: model.KindReturn, Op: unlock, Action: model.ActUnlock, Outcome: model.Released})
+		run := trace.New(rec)
+		if got := hintOfReleased(run, run.Calls[len(run.Calls)-1]); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // An unlock may find what is left of a hold whose end has come, unless its key ran out or a request ended it.
 func TestAHintAboutWhatIsLeftOfAHold(t *testing.T) {
 	ends := model.Event{Kind: model.KindState, State: &model.LockState{}}
