@@ -175,6 +175,7 @@ func (s Subject) otherLease(run *trace.Run, slack time.Duration) string {
 	if slices.ContainsFunc(run.Record.Params.Processes, func(p model.ProcessParams) bool { return p.Skew >= time.Millisecond }) {
 		return ""
 	}
+	whole := true // each hold ends at a whole second
 	for _, lock := range run.Locks {
 		for _, c := range run.Changes(lock) {
 			if !c.Started() || c.After.ExpiresMs < 0 {
@@ -185,7 +186,12 @@ func (s Subject) otherLease(run *trace.Run, slack time.Duration) string {
 			if sent || longest-(ends-time.Duration(c.AtNs)) > time.Second {
 				return ""
 			}
+			whole = whole && ends%time.Second == 0
 		}
+	}
+	if whole && longest < s.Lease && s.Lease-longest < time.Second {
+		return fmt.Sprintf("State shows a hold that ends at a whole second, %v after it began; a lock or a server that counts whole seconds ends a hold up to a second before its Lease of %v, so the holder may rely on a second less",
+			longest.Round(10*time.Millisecond), s.Lease)
 	}
 	return fmt.Sprintf("the subject's Lease is %v, and State shows holds that last for %v; if the lock asks for that, give the subject this Lease", s.Lease, longest.Round(10*time.Millisecond))
 }
