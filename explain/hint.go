@@ -174,12 +174,51 @@ func hintOfReleased(run *trace.Run, call *trace.Call) string {
 	}
 	switch why := whyUnanswered(call); {
 	case why == "":
-		return "Unlock returned nil, which says that it freed the lock; if it found nothing to free, it must return locktest.ErrNotHeld"
+		return "Unlock returned nil, which says that it freed the lock; if it found nothing to free, it must return locktest.ErrNotHeld" + hintOfLeft(run, call)
+	case len(call.Sent) == 0 && levelOfTheProcess(run, call):
+		return "Unlock returned nil without a request, after a Lock that its thread was granted while it had the lock, as if the process counted the levels; Lockstep knows levels on the server alone. Let the second Lock of a thread return an error"
 	case len(call.Sent) == 0:
 		return "Unlock returned nil, although no request of it reached a server; it must return the error of the request, or locktest.ErrNotHeld if the handle holds nothing"
 	default:
 		return "Unlock returned nil, although " + why + "; it must return the error of the request"
 	}
+}
+
+// levelOfTheProcess reports whether the last acquire of the thread before an unlock was granted without a request, while
+// another grant of it had not been given up.
+func levelOfTheProcess(run *trace.Run, unlock *trace.Call) bool {
+	var last *trace.Call
+	granted := 0
+	for _, o := range run.CallsOn(unlock.Lock) {
+		if o.Caller != unlock.Caller || o.AtNs >= unlock.AtNs {
+			continue
+		}
+		switch {
+		case o.Action.Acquires() && o.Outcome == model.Granted:
+			last, granted = o, granted+1
+		case o.Outcome == model.Released && granted > 0:
+			granted--
+		}
+	}
+	return granted > 1 && len(last.Sent) == 0
+}
+
+// hintOfLeft is about an unlock of a hold whose end had come, and with which no key ran out: the server may keep what is
+// left of such a hold until somebody removes it.
+func hintOfLeft(run *trace.Run, call *trace.Call) string {
+	if call == nil {
+		return ""
+	}
+	var last *trace.Change
+	for _, c := range run.Changes(call.Lock) {
+		if c.Ended() && c.Before.Owner == call.Caller && c.AtNs <= call.ReturnedNs() {
+			last = c
+		}
+	}
+	if last == nil || last.By != nil || last.Fault > 0 || last.Expired || last.Before.ExpiresMs < 0 {
+		return ""
+	}
+	return "; if it found what was left of the hold, whose end by State had come at " + model.At(last.AtNs) + ", the request that frees a hold must compare the end, too"
 }
 
 // hintOfFreed is about an unlock that freed the hold of another thread.

@@ -74,6 +74,82 @@ func TestAHintAboutATryThatWaits(t *testing.T) {
 	}
 }
 
+// An unlock that sends nothing gives up a level of the process only if its thread was granted one without a request.
+func TestAHintAboutLevelsOfTheProcess(t *testing.T) {
+	for name, c := range map[string]struct {
+		again, sends bool
+		want         string
+	}{
+		"a second grant without a request": {again: true, want: "as if the process counted the levels"},
+		"a second grant by a request":      {again: true, sends: true, want: "although no request of it reached a server"},
+		"one grant":                        {want: "although no request of it reached a server"},
+	} {
+		rec := &model.Record{Params: model.Params{Traits: model.Traits{Uncounted: true, PerGrant: true, NoWatchdog: true}}}
+		ns := int64(0)
+		add := func(e model.Event) {
+			ns += ms
+			e.AtNs, e.Process, e.Thread, e.Lock = ns, "a", 1, "l"
+			rec.Add(e)
+		}
+		acquire := func(op int, sends bool) {
+			add(model.Event{Kind: model.KindInvoke, Op: op, Action: model.ActLock, WaitNs: -1})
+			if sends {
+				add(model.Event{Kind: model.KindSend, Op: op, Msg: op, Command: "SET", Script: model.RoleAcquire, Locks: []string{"l"}, Owners: []string{"a/1"}})
+				add(model.Event{Kind: model.KindExec, Op: op, Msg: op, Reply: "OK"})
+			}
+			if op == 1 {
+				add(model.Event{Kind: model.KindState, Op: op, Msg: op, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: -1}})
+			}
+			add(model.Event{Kind: model.KindReturn, Op: op, Action: model.ActLock, Outcome: model.Granted})
+		}
+		acquire(1, true)
+		unlock := 2
+		if c.again {
+			acquire(2, c.sends)
+			unlock = 3
+		}
+		add(model.Event{Kind: model.KindInvoke, Op: unlock, Action: model.ActUnlock})
+		add(model.Event{Kind: model.KindReturn, Op: unlock, Action: model.ActUnlock, Outcome: model.Released})
+		run := trace.New(rec)
+		if got := hintOfReleased(run, run.Calls[len(run.Calls)-1]); !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// An unlock may find what is left of a hold whose end has come, unless its key ran out or a request ended it.
+func TestAHintAboutWhatIsLeftOfAHold(t *testing.T) {
+	ends := model.Event{Kind: model.KindState, State: &model.LockState{}}
+	for name, c := range map[string]struct {
+		before []model.Event
+		want   bool
+	}{
+		"its end had come": {[]model.Event{ends}, true},
+		"its key ran out":  {[]model.Event{{Kind: model.KindExpire, Key: "l"}, ends}, false},
+		"it goes on":       {nil, false},
+	} {
+		rec := &model.Record{Params: model.Params{Traits: model.Traits{Uncounted: true, PerGrant: true, NoWatchdog: true}}}
+		add := func(ns int64, e model.Event) {
+			e.AtNs, e.Process, e.Thread, e.Lock = ns, "a", 1, "l"
+			rec.Add(e)
+		}
+		add(0, model.Event{Kind: model.KindState, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 50}})
+		for _, e := range c.before {
+			add(50*ms, e)
+		}
+		add(60*ms, model.Event{Kind: model.KindInvoke, Op: 1, Action: model.ActUnlock})
+		add(61*ms, model.Event{Kind: model.KindSend, Op: 1, Msg: 1, Command: "DELETE", Script: model.RoleUnlock, Locks: []string{"l"}, Owners: []string{"a/1"}})
+		add(62*ms, model.Event{Kind: model.KindExec, Op: 1, Msg: 1, Reply: "1"})
+		add(63*ms, model.Event{Kind: model.KindDeliver, Op: 1, Msg: 1, Dir: "reply"})
+		add(63*ms, model.Event{Kind: model.KindReturn, Op: 1, Action: model.ActUnlock, Outcome: model.Released})
+		run := trace.New(rec)
+		got := hintOfReleased(run, run.Calls[0])
+		if strings.Contains(got, "whose end by State had come at 0.050s") != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // The hint depends on what the run shows of the call, and of an unlock before it.
 func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 	var (

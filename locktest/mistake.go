@@ -165,19 +165,33 @@ func leaseEnded(f judges.Finding) bool {
 }
 
 // otherLease says that holds last for another time than the Lease, by more than the slack. If they last for
-// different times, such as by a clock that steps, nobody knows for which the lock asks.
+// different times, such as by a clock that steps, nobody knows for which the lock asks; nor if the clocks of the
+// processes differ, by which it may count. A lock may count from the sending of its request.
 func (s Subject) otherLease(run *trace.Run, slack time.Duration) string {
 	longest := longestHold(run.Record)
 	if s.Lease == 0 || longest == 0 || (longest-s.Lease).Abs() <= slack {
 		return ""
 	}
+	if slices.ContainsFunc(run.Record.Params.Processes, func(p model.ProcessParams) bool { return p.Skew >= time.Millisecond }) {
+		return ""
+	}
+	whole := true // each hold ends at a whole second
 	for _, lock := range run.Locks {
 		for _, c := range run.Changes(lock) {
-			lasts := time.Duration(c.After.ExpiresMs)*time.Millisecond - time.Duration(c.AtNs)
-			if c.Started() && c.After.ExpiresMs >= 0 && longest-lasts > time.Second {
+			if !c.Started() || c.After.ExpiresMs < 0 {
+				continue
+			}
+			ends := time.Duration(c.After.ExpiresMs) * time.Millisecond
+			sent := c.By != nil && (ends-time.Duration(c.By.AtNs)-s.Lease).Abs() <= 5*time.Millisecond
+			if sent || longest-(ends-time.Duration(c.AtNs)) > time.Second {
 				return ""
 			}
+			whole = whole && ends%time.Second == 0
 		}
+	}
+	if whole && longest < s.Lease && s.Lease-longest < time.Second {
+		return fmt.Sprintf("State shows a hold that ends at a whole second, %v after it began; a lock or a server that counts whole seconds ends a hold up to a second before its Lease of %v, so the holder may rely on a second less",
+			longest.Round(10*time.Millisecond), s.Lease)
 	}
 	return fmt.Sprintf("the subject's Lease is %v, and State shows holds that last for %v; if the lock asks for that, give the subject this Lease", s.Lease, longest.Round(10*time.Millisecond))
 }

@@ -47,6 +47,30 @@ func TestAHintAboutTheLease(t *testing.T) {
 			t.Errorf("%v: %q; want %q", c.lengths, got, c.want)
 		}
 	}
+	// The request of a hold of 7.4 s was under way for a while.
+	for _, c := range []struct {
+		late, skew time.Duration
+		want       string
+	}{
+		{late: 600 * time.Millisecond, want: ""},
+		{late: 300 * time.Millisecond, want: "if the lock asks for that, give the subject this Lease"},
+		{late: 300 * time.Millisecond, skew: time.Second, want: ""},
+		{late: 1600 * time.Millisecond, want: "counts whole seconds"},
+	} {
+		rec := heldFor("v", "v", 7400*time.Millisecond).Record
+		for i := range rec.Events {
+			if rec.Events[i].Kind != model.KindSend {
+				rec.Events[i].AtNs += int64(c.late)
+			}
+			if st := rec.Events[i].State; st.Held() {
+				st.ExpiresMs += c.late.Milliseconds()
+			}
+		}
+		rec.Params.Processes = []model.ProcessParams{{Name: "a", Skew: c.skew}}
+		if got := s.otherLease(trace.New(rec), time.Millisecond); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%v, clocks apart by %v: %q", c.late, c.skew, got)
+		}
+	}
 }
 
 // A server may make the owner out of a word of the request, as ZooKeeper numbers a node.

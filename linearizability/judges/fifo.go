@@ -94,7 +94,22 @@ func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change,
 			return false
 		}
 	}
-	return !queues || r.ticket(x, c) < r.ticket(y, c)
+	return !queues || r.cameFirst(x, y, c)
+}
+
+// cameFirst reports whether x got its place before y. The clocks of the servers count milliseconds, so a lock that orders
+// its waiters by the time cannot know which of two requests of one millisecond came first. State says whose place is before.
+func (r *run) cameFirst(x, y *trace.Call, upTo *trace.Change) bool {
+	of, after := r.ticket(x, upTo), r.ticket(y, upTo)
+	if of >= after {
+		return false
+	}
+	changes := r.Changes(x.Lock)
+	if after == len(changes) || changes[of].AtNs/millisecond != changes[after].AtNs/millisecond {
+		return true
+	}
+	place := slices.Index(changes[after].After.Queue, y.Caller)
+	return place < 0 || place > slices.Index(changes[after].After.Queue, x.Caller)
 }
 
 // ticket returns the number of the change, up to one that began a hold, with which the thread of a call got its place in

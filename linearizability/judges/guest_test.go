@@ -1932,7 +1932,26 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 		600  b/1 releases
 		9000 server leave`
 	unseen := strings.NewReplacer(" queue=c/1,b/1", "", " queue=c/1", "", " queue=b/1", "").Replace(record(" queue=c/1"))
+	// Both get their places in one millisecond, b/1 first.
+	const tie = `
+		0    a/1 takes lease=8000 -> a/1 1 8001
+		100  b/1 invoke lock
+		100  b/1 send acquire
+		100  c/1 invoke lock
+		100  c/1 send acquire
+		101  b/1 exec acquire -> a/1 1 8001 queue=b/1
+		101  c/1 exec acquire -> a/1 1 8001 queue=c/1,b/1
+		400  a/1 releases -> c/1 1 8401 queue=b/1
+		403  c/1 return granted
+		500  c/1 releases -> b/1 1 8501
+		503  b/1 return granted
+		600  b/1 releases
+		9000 server leave`
+	const overtaken = "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"
 	testJudged(t, []judged{
+		{rule: "two places of one millisecond, in the order that State shows", lock: fair, record: tie},
+		{rule: "in another one", lock: fair, record: strings.Replace(tie, "queue=c/1,b/1", "queue=b/1,c/1", 1), finds: overtaken},
+		{rule: "two places of two milliseconds", lock: fair, record: strings.Replace(tie, "101  c/1 exec", "102  c/1 exec", 1), finds: overtaken},
 		{rule: "a look before it takes a place", lock: fair, record: record(" queue=c/1")},
 		{rule: "a fault may have removed a queue that is not shown", lock: fair, record: unseen + "\n150 server fault 1 server restart without its data",
 			finds: "fifo limit (waiter away when its turn came) (memory of a call removed by another hand): c/1 was granted l at 0.401s before b/1"},
