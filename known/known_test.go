@@ -479,6 +479,16 @@ steps:
 faults:
   - {when: {script: leave, direction: request, every: 1}, do: delay, for: 150ms}
 `},
+	// The thread in front was not to wait. The answer to its try is lost, and it is granted the lock when it asks again.
+	{"R-leaver-in-front", "linearizable", "redisson-fair@3.11.0", `
+network: {latency: 5ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: x}, {at: 10ms}, {unlock: x}, {try_lock: {name: x, wait: 0s}}]
+  b/1: [{at: 1ms}, {try_lock: {name: x, wait: 0s}}]
+faults:
+  - {partition: b, at: 7ms, for: 1s}
+`},
 	{"R-1104", "fifo", "redisson-fair@3.11.0", `
 processes: {a: {}, b: {}, c: {}, d: {}, e: {}}
 steps:

@@ -13,7 +13,7 @@ import (
 // The queue of the fair lock, and places that are lost, kept or taken.
 
 // refusedByLeaver finds the attempt of the call that found the lock free and another thread in
-// front. The call of that thread was refused in the end, or its leave command had no answer.
+// front. The call of that thread was not to wait, or it was refused in the end, or its leave command had no answer.
 func refusedByLeaver(c *defect.Case) *defect.Cause {
 	if c.Call == nil || c.Call.Return == nil || c.Call.Return.Outcome != model.Busy {
 		return nil
@@ -24,7 +24,8 @@ func refusedByLeaver(c *defect.Case) *defect.Cause {
 		}
 		o := c.CallThat(func(o *trace.Call) bool {
 			return o.Caller == m.Before(c.Lock).Queue[0] && o.Caller != c.Who && o.AtNs <= m.Executed.AtNs &&
-				o.Return != nil && m.Executed.AtNs <= o.Return.AtNs && (o.Return.Outcome == model.Busy || o.Return.Outcome == model.Unknown)
+				o.Return != nil && m.Executed.AtNs <= o.Return.AtNs &&
+				(o.Action == model.ActTryLockTimed && o.WaitNs == 0 || o.Return.Outcome == model.Busy || o.Return.Outcome == model.Unknown)
 		})
 		if o != nil {
 			return defect.ByCommands(defect.RefusedByLeaver, m)

@@ -127,7 +127,7 @@ func (r *run) refusable(o *trace.Call) bool {
 		return true
 	}
 	return r.Record.Params.Fair && (r.behindGhost(o) || slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
-		return x.Caller != o.Caller && (x.Action == model.ActLock || x.Action == model.ActTryLockTimed) && from <= r.waitsUntil(x) && r.tried(x) <= to
+		return x.Caller != o.Caller && (x.Action == model.ActLock || x.Action == model.ActTryLockTimed && x.WaitNs > 0) && from <= r.waitsUntil(x) && r.tried(x) <= to
 	}))
 }
 

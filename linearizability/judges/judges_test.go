@@ -982,24 +982,6 @@ func TestLinearizable(t *testing.T) {
 			412  b/1 return busy
 			414  c/1 return busy
 			9000 server leave`},
-		{rule: "fair: one that does not wait and was queued keeps its place, too", lock: fairLock, record: `
-			0    a/1 takes lease=9000
-			288  b/1 waits try_lock_timed lease=9000 -> a/1 1 9001 queue=b/1
-			289  a/1 releases -> free queue=b/1
-			291  c/1 waits try_lock
-			293  c/1 return busy
-			291  b/1 send leave
-			292  b/1 exec leave -> free
-			293  b/1 return busy
-			9000 server leave`},
-		{rule: "fair: not one that does not wait and was not queued", lock: fairLock, finds: "linearizable bug: c/1 acquire (0.291s..0.293s) answered busy, but the lock was free and no other acquire waited", record: `
-			0    a/1 takes lease=9000
-			288  b/1 waits try_lock_timed lease=9000 -> a/1 1 9001
-			289  a/1 releases
-			291  c/1 waits try_lock
-			293  c/1 return busy
-			293  b/1 return busy
-			9000 server leave`},
 		{rule: "fair: not when it has gone", lock: fairLock, finds: `
 			linearizable bug: c/1 acquire (0.400s..0.402s) answered busy, but the lock was free and no other acquire waited
 			tidy bug: b/1 stands in the queue`, record: `
