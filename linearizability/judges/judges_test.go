@@ -1914,6 +1914,13 @@ func TestLiveness(t *testing.T) {
 			1000 a/1 invoke extend
 			1000 a/1 send renew call=y
 			2000 a/1 return unknown`
+	const givesUp = `
+			0    a/1 takes -> a/1 1 endless
+			100  b/1 waits lock
+			1000 a/1 invoke extend
+			1000 a/1 send renew call=y
+			1001 a/1 exec renew call=y -> free
+			1500 b/1 gets -> b/1 1 endless`
 	polls := ourLock
 	polls.Waits = 2 * time.Second
 	everySecond := ourLock
@@ -1956,6 +1963,16 @@ func TestLiveness(t *testing.T) {
 		{rule: "and no longer", lock: endlessLock, finds: "liveness bug: b/1 waited for l from 20.002s", record: doubted + `
 			20000 a/1 releases
 			90000 server leave`},
+		{rule: "an extension that gives the hold up, and whose answer is late", lock: endlessLock, record: givesUp + `
+			2000 a/1 return unknown
+			3000 b/1 releases
+			9000 server leave`},
+		{rule: "and one that says that the hold was extended", lock: endlessLock, finds: `
+			mutual-exclusion bug: b/1 was granted l at 1.502s while a/1 believed to hold it
+			hold-count bug: the server counts 0 for a/1 on l, and its calls add up to 1`, record: givesUp + `
+			2000 a/1 return extended
+			3000 b/1 releases
+			9000 server leave`},
 		{rule: "a hold without a lease that a failover brings back ends for nobody", lock: endlessLock, finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l from 2.000s", record: `
 			0    a/1 takes -> a/1 1 endless
 			500  a/1 releases
