@@ -1255,6 +1255,7 @@ func TestFIFO(t *testing.T) {
 			20   c/1 releases
 			25   b/1 gets
 			9000 server leave`
+	reset := strings.NewReplacer("1    b/1 hit 1 acquire request", "2    server fault 1 failover of server", "2    b/1 lost acquire request dropped", "3    b/1 lost acquire request connection reset").Replace(held)
 	const anew = `
 			0    a/1 takes -> a/1 1 30001
 			100  c/1 invoke lock
@@ -1279,6 +1280,8 @@ func TestFIFO(t *testing.T) {
 			9000 server leave`},
 		{rule: "a fault that met an earlier request of its call is an excuse", lock: fairLock, finds: " fifo limit (waiter away when its turn came): c/1 was granted l at 0.013s before b/1", record: held},
 		{rule: "one that met an earlier call is none", lock: fairLock, finds: " fifo bug: c/1 was granted l at 0.013s before b/1", record: strings.Replace(held, "2    b/1 lost", "2    b/1 return unknown\n2    b/1 invoke lock\n2    b/1 lost", 1)},
+		{rule: "a failover that ended the connection of an earlier request of its call is one, too", lock: fairLock, finds: " fifo limit (waiter away when its turn came): c/1 was granted l at 0.013s before b/1", record: reset},
+		{rule: "and none for a request of an earlier call", lock: fairLock, finds: " fifo bug: c/1 was granted l at 0.013s before b/1", record: strings.Replace(reset, "3    b/1 lost", "3    b/1 return unknown\n3    b/1 invoke lock\n3    b/1 lost", 1)},
 		{rule: "order on the plain lock is not promised", record: overtaken},
 		{rule: "nor on a bare one", lock: bareLock, record: overtaken},
 		{rule: "a fair one that waives it", record: evicted,
