@@ -570,7 +570,21 @@ func TestWhatExcusesTwoBelievers(t *testing.T) {
 }
 
 func TestMisdelete(t *testing.T) {
+	const handedOver = `
+			0    a/1 takes lease=9000
+			10   b/1 waits lock
+			100  a/1 invoke unlock
+			100  a/1 send unlock command=SEGMENT
+			101  a/1 exec unlock -> word 1 9101
+			102  a/1 deliver unlock
+			102  a/1 return released
+			200  b/1 send acquire command=SEGMENT
+			201  b/1 exec acquire nth=2 -> free
+			202  b/1 return unknown
+			9000 server leave`
 	testJudged(t, []judged{
+		{rule: "on a stream a waiter that leaves may have been handed the lock, by a value that nobody could read", record: handedOver},
+		{rule: "elsewhere its own value would be known", finds: "misdelete bug: acquire of b/1 (EVAL, sent at 0.200s) ended the hold of word", record: strings.ReplaceAll(handedOver, " command=SEGMENT", "")},
 		{rule: "a late release ends the next owner's hold", lock: bareLock, finds: `
 			misdelete bug: unlock of a/1 (EVAL, sent at 3.000s) ended the hold of b/1 on l at 3.001s
 			linearizable bug`, record: `
