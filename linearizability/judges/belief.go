@@ -203,6 +203,8 @@ func (w *believing) answer(o *trace.Call) {
 	case o.Action == model.ActExtend && h != nil:
 		h.doubted = true
 		w.stop(o.Caller, w.givenUpAt(o), nil)
+	case o.Action == model.ActExtend && was != nil: // the lease ended before the answer came
+		was.to = min(was.to, w.givenUpAt(o))
 	case o.Action == model.ActUnlock && h != nil && (o.Outcome == model.Released || o.Outcome == model.StillHeld):
 		if h.levels = h.levels[:len(h.levels)-1]; len(h.levels) == 0 {
 			w.stop(o.Caller, at, o)

@@ -1984,6 +1984,15 @@ func TestLiveness(t *testing.T) {
 			2000 a/1 return unknown
 			3000 b/1 releases
 			9000 server leave`},
+		{rule: "and one whose answer comes after the lease", lock: bareLock, record: `
+			0    a/1 takes lease=3000
+			1000 a/1 invoke extend
+			1000 a/1 send renew call=y
+			1001 a/1 exec renew call=y -> free
+			1500 b/1 takes lease=9000
+			4000 a/1 return unknown
+			5000 b/1 releases
+			9000 server leave`},
 		{rule: "and one that says that the hold was extended", lock: endlessLock, finds: `
 			mutual-exclusion bug: b/1 was granted l at 1.502s while a/1 believed to hold it
 			hold-count bug: the server counts 0 for a/1 on l, and its calls add up to 1`, record: givesUp + `
