@@ -264,7 +264,7 @@ var classics = slices.Concat([]Story{
   - {servers: [{server}], when: {process: a, direction: request, script: unlock{after}}, do: delay, for: {0.05}}`,
 	}),
 	requestsOf(1, 3, Story{
-		Name: "other-holder-before-request-%d-of-a-renewal", applies: leased,
+		Name: "other-holder-before-request-%d-of-a-renewal", applies: renewed,
 		// The hold of c ends when b has had the lock for a second, and has not yet renewed it: a request that comes at once sets the
 		// end that the hold has anyway, where a server counts whole seconds.
 		About:     "Request %d of the renewals comes when the lease is over and another has the lock. It must not prolong that hold.",
