@@ -31,7 +31,7 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 	}
 	_, unrenewed := f.Detail.(judges.Unrenewed)
 	_, misled := f.Detail.(judges.Misled)
-	if unrenewed && !renews(run) || s.Renewed && (misled || leaseEnded(f)) && !triesToRenew(run) {
+	if unrenewed && !renews(run) && !renewalMet(run) || s.Renewed && (misled || leaseEnded(f)) && !triesToRenew(run) {
 		return fmt.Sprintf("the subject is Renewed, and in this run nothing renewed a hold, each of which lasts for %v; a goroutine that renews with the context of Lock ends when Lock has returned, and needs one that lasts, such as of context.WithoutCancel; if the lock leaves the renewals to its holder, take Renewed away", longestHold(run.Record).Round(time.Millisecond))
 	}
 	switch late := s.laterRenewal(f.Lock, run); {
@@ -209,6 +209,11 @@ func longestHold(rec *model.Record) (longest time.Duration) {
 // triesToRenew reports whether a request was sent to renew a hold.
 func triesToRenew(run *trace.Run) bool {
 	return slices.ContainsFunc(run.Commands, func(m *trace.Command) bool { return m.Script == model.RoleRenew })
+}
+
+// renewalMet reports whether a fault met a request that was sent to renew a hold.
+func renewalMet(run *trace.Run) bool {
+	return slices.ContainsFunc(run.Commands, func(m *trace.Command) bool { return m.Script == model.RoleRenew && len(m.Hits) > 0 })
 }
 
 // renews reports whether a request that belongs to no call prolonged a hold.

@@ -156,6 +156,14 @@ func TestAHintAboutRenewed(t *testing.T) {
 	if got := s.mistake(f, trace.New(rec)); got != "" {
 		t.Errorf("a renewal was sent, and the hint is %q", got)
 	}
+	f.Detail = judges.Unrenewed{}
+	if got := s.mistake(f, trace.New(rec)); !strings.Contains(got, want) {
+		t.Errorf("a renewal had no effect, and the hint is %q", got)
+	}
+	rec.Add(model.Event{AtNs: 7e9, Kind: model.KindHit, Process: "a", Msg: 2, Fault: 1, Dir: "request", Do: "error"})
+	if got := s.mistake(f, trace.New(rec)); got != "" {
+		t.Errorf("a fault met the renewal, and the hint is %q", got)
+	}
 }
 
 // A request that takes two locks shows that they have one key.

@@ -342,7 +342,7 @@ func (o *Owners) Granted(by Writer, lock string, values ...string) bool {
 	var unknown, own []string
 	for _, value := range values {
 		w, ok := o.unknown[valueKey(lock, value)]
-		if !ok || w.Process != by.Process || slices.Contains(unknown, value) {
+		if !ok || w.Process != "" && w.Process != by.Process || slices.Contains(unknown, value) {
 			continue
 		}
 		if unknown = append(unknown, value); w.Perhaps == by.Thread {
@@ -590,8 +590,8 @@ func (m *message) writer() *Writer {
 }
 
 // Writer returns the author as the sender of a request of a process, and of its reply. An unlock may hand the lock
-// over to another thread of its process, and a Shared author may write for each. So a value that they write first
-// belongs to no thread until a call is granted the lock.
+// over to another thread of its process, or on a stream of any process, and a Shared author may write for each. So a value that
+// they write first belongs to no thread until a call is granted the lock.
 func (a Author) Writer(process string, r Request, reply string) *Writer {
 	w := &Writer{Process: process, Words: r.Own()}
 	if r.Counts == 0 {
@@ -599,6 +599,9 @@ func (a Author) Writer(process string, r Request, reply string) *Writer {
 	}
 	switch {
 	case a.Action == model.ActUnlock:
+		if r.Name == model.SegmentCommand {
+			w.Process = "" // nobody could read who wrote the value before
+		}
 	case a.Shared:
 		w.Perhaps = a.Thread
 	default:

@@ -97,6 +97,21 @@ func TestAGrantSaysWhoseAGuessedValueIs(t *testing.T) {
 	}
 }
 
+// An unlock on a stream may hand the lock to a thread of any process, by a value that nobody could read. One whose words are known
+// hands it to a thread of its own, if nobody wrote the value before.
+func TestAGrantSaysWhoseAValueIsThatAnUnlockBroughtForward(t *testing.T) {
+	for command, want := range map[string]bool{model.SegmentCommand: true, "EVAL": false} {
+		o := sim.NewOwners()
+		by := sim.Author{Thread: "a/1", Op: 1, Action: model.ActUnlock, Lock: "x"}.Writer("a", sim.Request{Name: command}, "")
+		if got := o.Name("x", &model.LockState{Owner: "v", Count: 1}, by).Owner; got != "v" {
+			t.Errorf("%s: the holder is %s before a grant", command, got)
+		}
+		if got := o.Granted(sim.Writer{Process: "b", Thread: "b/1"}, "x", "v"); got != want {
+			t.Errorf("%s: the grant of b/1 says whose the value is: %t", command, got)
+		}
+	}
+}
+
 // A value that no request has, since State makes it, and one that a list hands on, belong to the thread whose request
 // made the free lock held.
 func TestAHoldOfTheSameValueIsThatOfWhoTookIt(t *testing.T) {

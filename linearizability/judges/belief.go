@@ -202,7 +202,9 @@ func (w *believing) answer(o *trace.Call) {
 		w.extended(o, h, was)
 	case o.Action == model.ActExtend && h != nil:
 		h.doubted = true
-		w.stop(o.Caller, at, nil)
+		w.stop(o.Caller, w.givenUpAt(o), nil)
+	case o.Action == model.ActExtend && was != nil: // the lease ended before the answer came
+		was.to = min(was.to, w.givenUpAt(o))
 	case o.Action == model.ActUnlock && h != nil && (o.Outcome == model.Released || o.Outcome == model.StillHeld):
 		if h.levels = h.levels[:len(h.levels)-1]; len(h.levels) == 0 {
 			w.stop(o.Caller, at, o)
@@ -232,6 +234,17 @@ func (w *believing) extended(o *trace.Call, h, was *believed) {
 		h.levels[i] = term{to, lease}
 	}
 	h.to, h.lease = to, lease
+}
+
+// givenUpAt returns when an extension that did not succeed ended the belief of its caller: when it returned, or, if a request of
+// the extension itself ended the hold, when that ran. The caller learns of it by the answer for which it waits.
+func (r *run) givenUpAt(o *trace.Call) int64 {
+	for _, c := range r.ChangesWithin(o.Lock, o.AtNs, o.ReturnedNs()) {
+		if c.By != nil && c.By.Call == o && c.Before.Owner == o.Caller && c.After.Owner != o.Caller {
+			return c.AtNs
+		}
+	}
+	return o.ReturnedNs()
 }
 
 // believedUntil returns when a belief ends that nothing else ends before: when the process of the thread is

@@ -185,7 +185,7 @@ func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change, shown b
 	}
 	for _, m := range x.Sent {
 		for _, t := range r.Faults {
-			if t.Spec.EndsConnections() && m.LostWithConnection() && m.AtNs <= t.FromNs && t.FromNs <= m.Lost.AtNs && first.AtNs <= t.FromNs && t.FromNs <= c.AtNs {
+			if t.Spec.EndsConnections() && m.LostWithConnection() && m.AtNs <= t.FromNs && t.FromNs <= m.Lost.AtNs && x.AtNs <= t.FromNs && t.FromNs <= c.AtNs {
 				f.Excuses = append(f.Excuses, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Cause: faultIs(t.Text)})
 			}
 		}

@@ -570,7 +570,21 @@ func TestWhatExcusesTwoBelievers(t *testing.T) {
 }
 
 func TestMisdelete(t *testing.T) {
+	const handedOver = `
+			0    a/1 takes lease=9000
+			10   b/1 waits lock
+			100  a/1 invoke unlock
+			100  a/1 send unlock command=SEGMENT
+			101  a/1 exec unlock -> word 1 9101
+			102  a/1 deliver unlock
+			102  a/1 return released
+			200  b/1 send acquire command=SEGMENT
+			201  b/1 exec acquire nth=2 -> free
+			202  b/1 return unknown
+			9000 server leave`
 	testJudged(t, []judged{
+		{rule: "on a stream a waiter that leaves may have been handed the lock, by a value that nobody could read", record: handedOver},
+		{rule: "elsewhere its own value would be known", finds: "misdelete bug: acquire of b/1 (EVAL, sent at 0.200s) ended the hold of word", record: strings.ReplaceAll(handedOver, " command=SEGMENT", "")},
 		{rule: "a late release ends the next owner's hold", lock: bareLock, finds: `
 			misdelete bug: unlock of a/1 (EVAL, sent at 3.000s) ended the hold of b/1 on l at 3.001s
 			linearizable bug`, record: `
@@ -1255,6 +1269,7 @@ func TestFIFO(t *testing.T) {
 			20   c/1 releases
 			25   b/1 gets
 			9000 server leave`
+	reset := strings.NewReplacer("1    b/1 hit 1 acquire request", "2    server fault 1 failover of server", "2    b/1 lost acquire request dropped", "3    b/1 lost acquire request connection reset").Replace(held)
 	const anew = `
 			0    a/1 takes -> a/1 1 30001
 			100  c/1 invoke lock
@@ -1279,6 +1294,8 @@ func TestFIFO(t *testing.T) {
 			9000 server leave`},
 		{rule: "a fault that met an earlier request of its call is an excuse", lock: fairLock, finds: " fifo limit (waiter away when its turn came): c/1 was granted l at 0.013s before b/1", record: held},
 		{rule: "one that met an earlier call is none", lock: fairLock, finds: " fifo bug: c/1 was granted l at 0.013s before b/1", record: strings.Replace(held, "2    b/1 lost", "2    b/1 return unknown\n2    b/1 invoke lock\n2    b/1 lost", 1)},
+		{rule: "a failover that ended the connection of an earlier request of its call is one, too", lock: fairLock, finds: " fifo limit (waiter away when its turn came): c/1 was granted l at 0.013s before b/1", record: reset},
+		{rule: "and none for a request of an earlier call", lock: fairLock, finds: " fifo bug: c/1 was granted l at 0.013s before b/1", record: strings.Replace(reset, "3    b/1 lost", "3    b/1 return unknown\n3    b/1 invoke lock\n3    b/1 lost", 1)},
 		{rule: "order on the plain lock is not promised", record: overtaken},
 		{rule: "nor on a bare one", lock: bareLock, record: overtaken},
 		{rule: "a fair one that waives it", record: evicted,
@@ -1914,6 +1931,13 @@ func TestLiveness(t *testing.T) {
 			1000 a/1 invoke extend
 			1000 a/1 send renew call=y
 			2000 a/1 return unknown`
+	const givesUp = `
+			0    a/1 takes -> a/1 1 endless
+			100  b/1 waits lock
+			1000 a/1 invoke extend
+			1000 a/1 send renew call=y
+			1001 a/1 exec renew call=y -> free
+			1500 b/1 gets -> b/1 1 endless`
 	polls := ourLock
 	polls.Waits = 2 * time.Second
 	repeats := ourLock
@@ -1973,6 +1997,25 @@ func TestLiveness(t *testing.T) {
 		{rule: "and no longer", lock: endlessLock, finds: "liveness bug: b/1 waited for l from 20.002s", record: doubted + `
 			20000 a/1 releases
 			90000 server leave`},
+		{rule: "an extension that gives the hold up, and whose answer is late", lock: endlessLock, record: givesUp + `
+			2000 a/1 return unknown
+			3000 b/1 releases
+			9000 server leave`},
+		{rule: "and one whose answer comes after the lease", lock: bareLock, record: `
+			0    a/1 takes lease=3000
+			1000 a/1 invoke extend
+			1000 a/1 send renew call=y
+			1001 a/1 exec renew call=y -> free
+			1500 b/1 takes lease=9000
+			4000 a/1 return unknown
+			5000 b/1 releases
+			9000 server leave`},
+		{rule: "and one that says that the hold was extended", lock: endlessLock, finds: `
+			mutual-exclusion bug: b/1 was granted l at 1.502s while a/1 believed to hold it
+			hold-count bug: the server counts 0 for a/1 on l, and its calls add up to 1`, record: givesUp + `
+			2000 a/1 return extended
+			3000 b/1 releases
+			9000 server leave`},
 		{rule: "a hold without a lease that a failover brings back ends for nobody", lock: endlessLock, finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l from 2.000s", record: `
 			0    a/1 takes -> a/1 1 endless
 			500  a/1 releases

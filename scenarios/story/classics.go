@@ -264,14 +264,28 @@ var classics = slices.Concat([]Story{
   - {servers: [{server}], when: {process: a, direction: request, script: unlock{after}}, do: delay, for: {0.05}}`,
 	}),
 	requestsOf(1, 3, Story{
-		Name: "other-holder-before-request-%d-of-a-renewal", applies: leased,
+		Name: "other-holder-before-request-%d-of-a-renewal", applies: renewed,
+		// The hold of c ends when b has had the lock for a second, and has not yet renewed it: a request that comes at once sets the
+		// end that the hold has anyway, where a server counts whole seconds.
 		About:     "Request %d of the renewals comes when the lease is over and another has the lock. It must not prolong that hold.",
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]
+  c/1: [{lock: stock}, {at: {1.17}}, {unlock: stock}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: renew{after}}, from: {0.05}, do: hold, until: {granted: b/1, ended: stock}}`,
+	}),
+	requestsOf(1, 3, Story{
+		Name: "late-request-%d-of-a-renewal", applies: renewed,
+		// A stream that its client has closed does not deliver what a rule held, and delivers what is late.
+		About:     "Request %d of the renewals comes when another has had the lock for some time. It must not prolong that hold.",
 		processes: "{a: {}, b: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
-  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]`,
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {1}}, {unlock: orders}]`,
 		eachServer: `
-  - {servers: [{server}], when: {process: a, direction: request, script: renew{after}}, from: {0.05}, do: hold, until: {granted: b/1}}`,
+  - {servers: [{server}], when: {process: a, direction: request, script: renew{after}}, from: {0.05}, do: delay, for: {1.1}}`,
 	}),
 	requestsOf(1, 3, Story{
 		Name: "other-holder-before-request-%d-of-an-extension", applies: both(extends, unrenewed),

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"lockstep/model"
 	"lockstep/sim"
 )
 
@@ -62,7 +63,20 @@ func (x *execution) run(r *sim.Request) string {
 	if !strings.ContainsAny(x.words[0][:1], "acdgimst") && strings.HasPrefix(x.words[len(x.words)-1], "HTTP/") {
 		x.closes = true // the request comes from a browser
 	}
+	x.missing(x.words[0])
 	return errUnknown
+}
+
+// notSimulated are the commands of the real program, with its default options, that this server does not know.
+var notSimulated = []string{"cache_memlimit", "lru", "lru_crawler", "ma", "md", "me", "mg", "mn", "ms", "slabs", "watch"}
+
+// missing records, once in a run, that a client sent a command that only the real program knows.
+func (x *execution) missing(command string) {
+	if !slices.Contains(notSimulated, command) || slices.Contains(x.s.met, command) {
+		return
+	}
+	x.s.met = append(x.s.met, command)
+	x.out.Record(model.Event{Kind: model.KindUnsimulated, Command: "the command " + command})
 }
 
 // commands are the commands by their names.

@@ -32,6 +32,8 @@ type Server struct {
 	oldestTime int64 // 0: nothing was flushed
 	oldestCAS  uint64
 
+	met []string // the commands that clients sent and only the real program knows
+
 	// shown, if not nil, returns the items of a real server, which this one stands for in a live run.
 	shown func(key string) (value string, endsNs int64, ok bool)
 }

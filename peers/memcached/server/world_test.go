@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,13 @@ import (
 // told plays a world in which a client sends requests, one every 100 ms. It returns the answers,
 // and the keys that run out. An empty request waits for two seconds.
 func told(t *testing.T, requests ...string) string {
+	t.Helper()
+	heard, _ := played(t, requests)
+	return heard
+}
+
+// played is told, and also returns the record.
+func played(t *testing.T, requests []string) (string, *model.Record) {
 	t.Helper()
 	var heard []string
 	cfg := sim.Config{
@@ -55,7 +63,18 @@ func told(t *testing.T, requests ...string) string {
 			heard = append(heard, fmt.Sprintf("%s ran out at %v", e.Key, time.Duration(e.AtNs).Round(time.Millisecond)))
 		}
 	}
-	return strings.Join(heard, ", ")
+	return strings.Join(heard, ", "), r.Record
+}
+
+// A command of the real program that this server does not know is noted, and a word that neither knows is not.
+func TestACommandOfTheRealProgramIsNoted(t *testing.T) {
+	heard, rec := played(t, []string{"mg orders v", "mg orders v", "mget orders", "add orders 0 0 1\r\na"})
+	if want := "ERROR, ERROR, ERROR, STORED"; heard != want {
+		t.Errorf("the server answers %q; want %q", heard, want)
+	}
+	if met := rec.Unsimulated(); !slices.Equal(met, []string{"the command mg"}) {
+		t.Errorf("the record notes %q", met)
+	}
 }
 
 // An item runs out at a tick. An item that a request ends does not run out.

@@ -86,9 +86,9 @@ func done(query string, statement ast.Statement) ast.Statement {
 // literal matches a string in a statement.
 var literal = regexp.MustCompile(`'(?:[^'\\]|''|\\.)*'|"(?:[^"\\]|""|\\.)*"`)
 
-// note notes a statement that the parser refused, and one that locks rows.
+// note notes a statement that the parser refused, and one that locks rows or tables: the engine locks none.
 func (p parser) note(query string, statement ast.Statement, err error) {
-	if err == nil && !locksRows(statement) || errors.Is(err, ast.ErrEmpty) {
+	if err == nil && !locks(statement) || errors.Is(err, ast.ErrEmpty) {
 		return
 	}
 	p.server.refuse(query)
@@ -101,10 +101,12 @@ func (s *Server) refuse(query string) {
 	s.refused = append(s.refused, "the statement "+literal.ReplaceAllString(query, "?"))
 }
 
-// locksRows reports whether a statement has a SELECT that locks its rows, such as FOR UPDATE.
-func locksRows(statement ast.Statement) (locks bool) {
+// locks reports whether a statement locks tables, or has a SELECT that locks its rows, such as FOR UPDATE.
+func locks(statement ast.Statement) (locks bool) {
 	_ = ast.Walk(func(n ast.SQLNode) (bool, error) {
 		switch s := n.(type) {
+		case *ast.LockTables:
+			locks = true
 		case *ast.Select:
 			locks = locks || s.Lock != ""
 		case *ast.SetOp:

@@ -7,7 +7,7 @@ import (
 	"github.com/dolthub/go-mysql-server/sql"
 )
 
-// A statement that locks rows is noted, wherever it does so, and no other.
+// A statement that locks rows or tables is noted, wherever it does so, and no other.
 func TestAStatementThatLocksRowsIsNoted(t *testing.T) {
 	for query, want := range map[string]string{
 		"SELECT owner FROM locks FOR UPDATE":                              "the statement SELECT owner FROM locks FOR UPDATE",
@@ -16,6 +16,8 @@ func TestAStatementThatLocksRowsIsNoted(t *testing.T) {
 		"SELECT owner FROM locks LOCK IN SHARE MODE":                      "the statement SELECT owner FROM locks LOCK IN SHARE MODE",
 		"SELECT owner FROM (SELECT owner FROM locks FOR UPDATE) AS mine":  "the statement SELECT owner FROM (SELECT owner FROM locks FOR UPDATE) AS mine",
 		"SELECT owner FROM locks WHERE name = 'FOR UPDATE'":               "",
+		"LOCK TABLES locks WRITE":                                         "the statement LOCK TABLES locks WRITE",
+		"UNLOCK TABLES":                                                   "",
 		"UPDATE locks SET owner = 'a'":                                    "",
 	} {
 		s := &Server{}
