@@ -88,6 +88,7 @@ type World struct {
 	lineage   *lineage                    // nil: clients say which operation a request belongs to
 	owners    *Owners                     // nil: states name threads
 	held      map[string]*model.LockState // the last result of Config.State
+	read      int                         // of the states of locks: see mostRead
 	began     map[string]*message         // by lock, the request that made it held last
 	helped    []helped                    // the requests that helpers wrote
 	lookNs    int64                       // when the locks of Config.State are read next; 0: no time is planned
@@ -286,6 +287,11 @@ const relieveEvery = 1024
 // record of so many steps takes some 150 MB.
 const MostSteps = 100_000
 
+// mostRead limits what a run reads of the states of locks, and with it the time and the memory of a run with
+// thousands of locks or waiters. A state is 1, and each waiter in a state that is recorded is 10: some 500 MB in all.
+// A campaign reads less than a hundredth of it.
+const mostRead = 50_000_000
+
 // loop is the scheduler.
 func (w *World) loop(res *Result, h *Host) {
 	limit := cmp.Or(w.cfg.MaxEvents, h.MostSteps, MostSteps)
@@ -300,6 +306,9 @@ func (w *World) loop(res *Result, h *Host) {
 			if h.Stopped() {
 				break
 			}
+		}
+		if w.read >= cmp.Or(h.MostRead, mostRead) {
+			limit = min(limit, res.Steps)
 		}
 		if res.Steps >= limit && !w.leaving {
 			w.record(&model.Event{Kind: model.KindDefect, Limit: limit, Text: fmt.Sprintf("the run did not come to rest within %d events", limit)})
