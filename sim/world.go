@@ -288,9 +288,9 @@ const relieveEvery = 1024
 const MostSteps = 100_000
 
 // mostRead limits what a run reads of the states of locks, and with it the time and the memory of a run with
-// thousands of locks or waiters. A state is 1, and each waiter in a state that is recorded is 10: some 500 MB in all.
-// A campaign reads less than a hundredth of it.
-const mostRead = 50_000_000
+// thousands of locks or waiters. A state is 1, and each waiter in a state that is recorded is 10: some 200 MB in all.
+// A campaign reads less than a twentieth of it.
+const mostRead = 20_000_000
 
 // loop is the scheduler.
 func (w *World) loop(res *Result, h *Host) {

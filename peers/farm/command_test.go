@@ -294,8 +294,6 @@ func TestAnInterrupt(t *testing.T) {
 	})
 }
 
-// A limit on the size of files takes the place of a full disk. A process that waits for the queue says so,
-// and when there is room again the same command goes on.
 // A farm that is killed at any moment, most of them while it starts, goes on with the same command.
 func TestAFarmIsKilledAtAnyMoment(t *testing.T) {
 	const moments = 50 // of the first second
@@ -321,6 +319,8 @@ func TestAFarmIsKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
+// A limit on the size of files takes the place of a full disk. A process that waits for the queue says so,
+// and when there is room again the same command goes on.
 func TestAFullDisk(t *testing.T) {
 	args, _ := campaign(t)
 	dir := t.TempDir()
@@ -332,6 +332,43 @@ func TestAFullDisk(t *testing.T) {
 	}
 	begin(t, "", args...).end(t, 1)
 	sameAsOne(t, dir)
+}
+
+// A disk fills at some moment, because of somebody else's file. When that file is gone, the same command goes on.
+func TestADiskThatFills(t *testing.T) {
+	sizes := []int{8, 16, 32, 64}
+	bad.Counted(t, "disks that fill under a farm", 2*len(sizes))
+	longtest.Only(t)
+	args, runs := campaign(t)
+	for i := range 2 * len(sizes) {
+		disk := t.TempDir()
+		if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprintf("size=%dm", sizes[i/2])); err != nil {
+			t.Skipf("only root can mount a disk of its own: %v", err)
+		}
+		t.Cleanup(func() { _ = syscall.Unmount(disk, 0) })
+		dir, theirs := filepath.Join(disk, "farm"), filepath.Join(disk, "theirs")
+		args := append([]string{"farm", "--dir", dir, "--workers", "1", "--patience", "2s"}, args...)
+		p := begin(t, "", args...)
+		after := []int{1, runs / 2}[i%2]
+		until(t, fmt.Sprintf("%d runs are played", after), func() bool { return played(dir) >= after })
+		f, err := os.Create(theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for block := make([]byte, 4096); err == nil; {
+			_, err = f.Write(block)
+		}
+		_ = f.Close()
+		p.end(t, 74)
+		if !strings.Contains(p.said(), "input or output failed: ") {
+			t.Error(p.said())
+		}
+		if err := os.Remove(theirs); err != nil {
+			t.Fatal(err)
+		}
+		begin(t, "", args...).end(t, 1)
+		sameAsOne(t, dir)
+	}
 }
 
 // A standing campaign goes on after its coordinator was killed, and finds its canary. Its folders
