@@ -279,8 +279,11 @@ func (w *World) record(e *model.Event) {
 }
 
 // relieveEvery is the number of steps after which a run checks its memory, and asks whether it
-// should go on.
-const relieveEvery = 1024
+// should go on. It also does after so many reads of the states of locks, each of which takes memory.
+const (
+	relieveEvery = 1024
+	relieveReads = 1_000_000
+)
 
 // MostSteps is the number of steps after which a run ends that never comes to rest. The longest runs of
 // campaigns take some 20 000; a client that tries again at once, without end, takes any number. The
@@ -298,10 +301,11 @@ func (w *World) loop(res *Result, h *Host) {
 	if h.MostSteps > 0 {
 		limit = min(limit, h.MostSteps)
 	}
-	for relief := relieveEvery - 1; ; {
+	relief, reliefRead := relieveEvery-1, relieveReads
+	for {
 		w.gather()
-		if res.Steps >= relief {
-			relief = res.Steps + relieveEvery
+		if res.Steps >= relief || w.read >= reliefRead {
+			relief, reliefRead = res.Steps+relieveEvery, w.read+relieveReads
 			garbage.relieve()
 			if h.Stopped() {
 				break
