@@ -44,9 +44,6 @@ func TestEveryCommandHasItsHelp(t *testing.T) { frametest.Help(t, testProgram())
 // The commands with which the program starts itself are no commands for users.
 func TestThePartsOfCommandsAreHidden(t *testing.T) {
 	frametest.Hidden(t, testProgram(), ExploreWorker, surveyWorker, repeatWorker, liveClient)
-	if code, _, stderr := call(t, surveyWorker); code != frame.ExitUsage || !strings.Contains(stderr, "takes one task") {
-		t.Errorf("the part of survey cannot be called: exit %d, %s", code, stderr)
-	}
 }
 
 // A command or an option that the program of the maintainers has now is refused with its new call.

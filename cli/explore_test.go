@@ -498,7 +498,10 @@ func TestAFolderHasOneProcess(t *testing.T) {
 		again()
 	}
 	args := []string{"explore", "--lock", "setnx-cad", "--runs", "1", "--out", dir}
-	for _, args := range [][]string{args, append(slices.Clone(args[:3]), "--strategy", "exhaustive", "--out", dir), {"survey", "--lock", "setnx-cad", "--out", dir}} {
+	for _, args := range [][]string{
+		args, append(slices.Clone(args[:3]), "--strategy", "exhaustive", "--out", dir), {"survey", "--lock", "setnx-cad", "--out", dir}, {"repeat", "--lock", "setnx-cad", "--out", dir},
+		{"run", "misdelete", "--lock", "setnx-cad", "--out", dir}, {"report", filepath.Join("..", "results"), "-o", dir},
+	} {
 		code, out, stderr := call(t, args...)
 		if code != frame.ExitUsage || out != "" || !strings.Contains(stderr, "another process writes into the folder "+dir) {
 			t.Errorf("%v: exit %d\n%s%s", args, code, out, stderr)

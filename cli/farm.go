@@ -94,12 +94,15 @@ func playFarm(a *frame.App, o farmFlags) (int, error) {
 	if err := c.Fits(); err != nil {
 		return 0, frame.Usage(fmt.Errorf("farm: %w", err))
 	}
+	_, absent := os.Stat(o.Dir)
 	release, err := FarmFolder(a, o.Dir)
 	if err != nil {
 		return 0, frame.Usage(fmt.Errorf("farm: %w", err))
 	}
 	defer release()
-	if _, err := os.Stat(c.Dir); errors.Is(err, fs.ErrNotExist) {
+	_, err = os.Stat(c.Dir)
+	begins := errors.Is(err, fs.ErrNotExist)
+	if begins {
 		if err := removeQueue(o.Dir); err != nil {
 			return 0, err
 		}
@@ -133,6 +136,8 @@ func playFarm(a *frame.App, o farmFlags) (int, error) {
 	wait()
 	if err == nil {
 		err = page.End()
+	} else if _, refused := errors.AsType[frame.UsageError](err); refused && begins && c.Disclaim() == nil && absent != nil {
+		_ = os.Remove(o.Dir)
 	}
 	return code, err
 }

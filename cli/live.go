@@ -83,9 +83,11 @@ func playLiveScenarios(a *frame.App, in frame.Invocation, l liveFlags) (int, err
 		return 0, err
 	}
 	if out != "" {
-		if err := frame.OutputFolder("--out", out); err != nil {
-			return 0, err
+		release, err := a.Folder(out)
+		if err != nil {
+			return 0, frame.Usage(fmt.Errorf("live: %w", err))
 		}
+		defer release()
 	}
 	runtime.GOMAXPROCS(runtime.NumCPU()) // nothing is simulated from here on
 	ctx, stop := a.Interruptible()

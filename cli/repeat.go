@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,7 +16,6 @@ import (
 	"lockstep/explore"
 	"lockstep/internal/quantity"
 	"lockstep/scenarios/subject"
-	"lockstep/sim"
 )
 
 // RepeatabilityFile is the file that repeat writes.
@@ -183,27 +181,18 @@ func repeated(stop context.Context, plan explore.Repetition, jobs int) (explore.
 const repeatWorker = "repeat-worker"
 
 // serveRepeats plays the runs of one lock for another process.
-func serveRepeats(a *frame.App, args []string) (int, error) {
-	if len(args) != 1 {
-		return 0, frame.Usagef("%s takes one task", repeatWorker)
-	}
-	sim.LimitMemory(frame.WorkerMemory)
-	var task repeatTask
-	if err := json.Unmarshal([]byte(args[0]), &task); err != nil {
-		return 0, frame.Usage(err)
-	}
-	l, err := subject.Find(task.Plan.Lock)
-	if err != nil {
-		return 0, frame.Usage(err)
-	}
-	var answer repeatAnswer
-	if task.Explain != nil {
-		answer.Why, err = task.Plan.Explain(a.Host, l, task.Explain)
-	} else {
-		answer.Runs, err = task.Plan.Play(a.Host, l)
-	}
-	if err != nil {
-		return 0, err
-	}
-	return frame.ExitOK, json.NewEncoder(a.Out).Encode(answer)
+func serveRepeats(a *frame.App) (int, error) {
+	return frame.ServeTask(a, func(task repeatTask) (any, error) {
+		l, err := subject.Find(task.Plan.Lock)
+		if err != nil {
+			return nil, frame.Usage(err)
+		}
+		var answer repeatAnswer
+		if task.Explain != nil {
+			answer.Why, err = task.Plan.Explain(a.Host, l, task.Explain)
+		} else {
+			answer.Runs, err = task.Plan.Play(a.Host, l)
+		}
+		return answer, err
+	})
 }

@@ -36,9 +36,11 @@ func reportFolder(a *frame.App, dir string, o reportOptions) (int, error) {
 	if o.out == "" {
 		return 0, frame.Usagef("-o needs a folder")
 	}
-	if err := frame.OutputFolder("-o", o.out); err != nil {
-		return 0, err
+	release, err := a.FolderOf("-o", o.out)
+	if err != nil {
+		return 0, frame.Usage(fmt.Errorf("report: %w", err))
 	}
+	defer release()
 	index, err := frame.NewTarget(filepath.Join(o.out, "index.html"), "")
 	if err != nil {
 		return 0, err

@@ -42,9 +42,6 @@ type results struct {
 }
 
 func openResults(dir string, args []string) (*results, error) {
-	if err := frame.OutputFolder("--out", dir); err != nil {
-		return nil, err
-	}
 	if err := onlyVerdicts(dir); err != nil {
 		return nil, frame.Usage(fmt.Errorf("--out: %w", err))
 	}

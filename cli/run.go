@@ -61,6 +61,11 @@ func runScenarios(a *frame.App, in frame.Invocation, o runFlags) (int, error) {
 	ctx, unregister := a.Interrupts(func() { r.results.discard() })
 	defer unregister()
 	if o.out != "" {
+		release, err := a.Folder(o.out)
+		if err != nil {
+			return 0, frame.Usage(fmt.Errorf("run: %w", err))
+		}
+		defer release()
 		if r.results, err = openResults(o.out, in.Args); err != nil {
 			return 0, err
 		}

@@ -71,8 +71,8 @@ func Commands(a *frame.App) (groups []frame.Group, parts []*cobra.Command) {
 	}
 	return groups, []*cobra.Command{
 		a.Part(ExploreWorker, func([]string) (int, error) { return serveRuns(a) }),
-		a.Part(surveyWorker, func(args []string) (int, error) { return serveSurvey(a, args) }),
-		a.Part(repeatWorker, func(args []string) (int, error) { return serveRepeats(a, args) }),
+		a.Part(surveyWorker, func([]string) (int, error) { return serveSurvey(a) }),
+		a.Part(repeatWorker, func([]string) (int, error) { return serveRepeats(a) }),
 		a.Part(liveClient, func(args []string) (int, error) { return serveClient(a, args) }),
 	}
 }

@@ -109,6 +109,14 @@ func compareLocks(a *frame.App, in frame.Invocation, flags surveyFlags) (int, er
 	if stop.Err() != nil {
 		return 0, frame.InterruptedError(goesOn(dir))
 	}
+	if err != nil && dir == "" { // with a folder they are kept
+		s.Locks = slices.DeleteFunc(s.Locks, func(l survey.Lock) bool { return l.Name == "" })
+		if asJSON {
+			err = errors.Join(err, s.WriteJSON(a.Out))
+		} else {
+			printSurvey(a, s, "")
+		}
+	}
 	if err != nil {
 		return 0, err
 	}

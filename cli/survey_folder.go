@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,23 +59,15 @@ func surveyAway(stop context.Context, task surveyTask) (answer surveyAnswer, err
 }
 
 // serveSurvey surveys one lock for another process.
-func serveSurvey(a *frame.App, args []string) (int, error) {
-	if len(args) != 1 {
-		return 0, frame.Usagef("%s takes one task", surveyWorker)
-	}
-	var task surveyTask
-	if err := json.Unmarshal([]byte(args[0]), &task); err != nil {
-		return 0, frame.Usage(err)
-	}
-	l, err := subject.Find(task.Lock)
-	if err != nil {
-		return 0, frame.Usage(err)
-	}
-	lock, err := survey.Of(a.Host, l, task.Options, frame.ProcessorTime)
-	if err != nil {
-		return 0, err
-	}
-	return frame.ExitOK, json.NewEncoder(a.Out).Encode(surveyAnswer{lock, lock.Recordings})
+func serveSurvey(a *frame.App) (int, error) {
+	return frame.ServeTask(a, func(task surveyTask) (any, error) {
+		l, err := subject.Find(task.Lock)
+		if err != nil {
+			return nil, frame.Usage(err)
+		}
+		lock, err := survey.Of(a.Host, l, task.Options, frame.ProcessorTime)
+		return surveyAnswer{lock, lock.Recordings}, err
+	})
 }
 
 // replaceable returns an error unless a survey of these locks may be written into a folder: it has no survey, or

@@ -361,3 +361,18 @@ func TestTheIndexShowsTheSurvey(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A lock whose process fails takes no result of another lock with it.
+func TestASurveyPrintsWhatItHas(t *testing.T) {
+	l, err := subject.Find("setnx-cad")
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := *l
+	here.Name, here.Unlisted = "known-here-only", true // the process that surveys it does not know it
+	subject.Register(&here)
+	code, out, stderr := call(t, "survey", "--lock", here.Name, "--lock", "none", "--runs", "1", "--jobs", "1")
+	if code == frame.ExitOK || !strings.HasPrefix(out, "none: ") || strings.Contains(out, here.Name) || !strings.Contains(stderr, "survey of "+here.Name) {
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	}
+}

@@ -3,6 +3,7 @@ package explore
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -114,6 +115,18 @@ func (c *Campaign) Claim() error {
 		}
 	}
 	return c.file().write(c.Dir)
+}
+
+// Disclaim removes the folder if it has nothing but what Claim wrote.
+func (c *Campaign) Disclaim() error {
+	left, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return err
+	}
+	if len(left) == 1 && left[0].Name() == PlanFile {
+		err = os.Remove(filepath.Join(c.Dir, PlanFile))
+	}
+	return cmp.Or(err, os.Remove(c.Dir))
 }
 
 // Fits returns an OtherCampaignError if Dir has another campaign. It writes nothing.

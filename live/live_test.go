@@ -555,6 +555,8 @@ func TestBadInput(t *testing.T) {
 		{"a server with a password", secret.Addr, "the server wants a password, and live gives none: NOAUTH "},
 		{"a server with TLS", fakeServer(t, ""), "no Redis server answers there without TLS: "},
 		{"a server of another kind", fakeServer(t, "HTTP/1.1 400 Bad Request\r\n\r\n"), "no Redis server answers there without TLS: "},
+		{"an answer that announces a thousand million parts", fakeServer(t, "*1000000000\r\n"), `no Redis server answers there without TLS: the answer to PING is "*1000000000`},
+		{"an answer without an end", fakeServer(t, strings.Repeat("a", 1<<20)), "no Redis server answers there without TLS: EOF"},
 		{"a node of a cluster", redisserver.Start(t, program, "--cluster-enabled", "yes").Addr, "the server is a node of a cluster, and has some of the keys only; live --servers redis-cluster starts a cluster"},
 		{"a node of a cluster of Valkey", fakeServer(t, info("redis_version:7.2.4\r\nserver_mode:cluster\r\n")), "the server is a node of a cluster, "},
 		{"a sentinel", fakeServer(t, info("redis_version:7.0.15\r\nredis_mode:sentinel\r\n")), "the server is a sentinel, and has no keys; live --servers redis-sentinel starts sentinels"},
@@ -694,8 +696,12 @@ func fakeServer(t *testing.T, text string) string {
 					}
 					if strings.HasPrefix(line, "*") { // a command begins
 						answer := text
-						if rest, _ := in.Peek(in.Buffered()); strings.Contains(strings.ToLower(string(rest)), "hello") {
+						rest, _ := in.Peek(in.Buffered())
+						switch command := strings.ToLower(string(rest)); {
+						case strings.Contains(command, "hello"):
 							answer = "-ERR unknown command\r\n"
+						case strings.Contains(command, "ping") && strings.HasPrefix(text, "$"):
+							answer = "+PONG\r\n"
 						}
 						_, _ = fmt.Fprint(c, answer)
 					}

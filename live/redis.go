@@ -160,6 +160,9 @@ func useServer(addr string) (*redisServer, error) {
 		return nil, unusablef("--address %s: want HOST:PORT", addr)
 	}
 	s := &redisServer{addr: addr, first: 5 * time.Second}
+	if err := answersPing(addr, s.first); err != nil {
+		return nil, unusablef("--address %s: %w", addr, otherKind(err))
+	}
 	if err := s.connect(); err != nil {
 		s.Stop()
 		return nil, unusablef("--address %s: %w", addr, err)
@@ -169,6 +172,27 @@ func useServer(addr string) (*redisServer, error) {
 		return nil, unusablef("--address %s: %w", addr, err)
 	}
 	return s, nil
+}
+
+// answersPing returns an error if what listens at an address does not answer PING as a Redis server does. The client
+// believes each length that an answer announces, and takes memory for it.
+func answersPing(addr string, most time.Duration) error {
+	c, err := net.DialTimeout("tcp", addr, most)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	if err := c.SetDeadline(time.Now().Add(most)); err != nil {
+		return err
+	}
+	if _, err := fmt.Fprint(c, "*1\r\n$4\r\nPING\r\n"); err != nil {
+		return err
+	}
+	line, err := bufio.NewReader(io.LimitReader(c, 1<<10)).ReadString('\n')
+	if err == nil && line != "+PONG\r\n" && line[0] != '-' {
+		err = fmt.Errorf("the answer to PING is %.40q", line)
+	}
+	return err
 }
 
 // otherKind returns the error of a request to a server that somebody else runs, with the kind of the server, where the

@@ -24,6 +24,8 @@ const (
 	maxSteps    = 100_000 // of all threads, repetitions included: a record keeps the outcome of each step
 	maxErrors   = 20      // reported per file
 	maxName     = 200     // characters: a folder is named after a scenario
+	maxLockName = 1000    // bytes: a record has the name in each command
+	maxClient   = 10_000  // connections and attempts of a client
 	maxDuration = quantity.Longest
 )
 
@@ -281,8 +283,8 @@ func (l *loader) processes(n *yaml.Node) {
 			WallDriftPPM: l.integer(clock["drift_ppm"]),
 			ClientOptions: subject.ClientOptions{
 				ResponseTimeout: optional(client["response_timeout"], l.durationFrom(minResponseTimeout)),
-				RetryAttempts:   optional(client["retry_attempts"], l.count(0)),
-				PoolSize:        optional(client["pool_size"], l.count(1)),
+				RetryAttempts:   optional(client["retry_attempts"], l.countTo(0, maxClient)),
+				PoolSize:        optional(client["pool_size"], l.countTo(1, maxClient)),
 				FairWait:        optional(client["fair_wait"], l.duration),
 			},
 		}

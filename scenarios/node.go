@@ -317,15 +317,18 @@ func (l *loader) integer(n *yaml.Node) int64 {
 }
 
 // count returns a reader of whole numbers that are not below least.
-func (l *loader) count(least int) func(*yaml.Node) int {
+func (l *loader) count(least int) func(*yaml.Node) int { return l.countTo(least, math.MaxInt32) }
+
+// countTo returns a reader of numbers from least to most.
+func (l *loader) countTo(least, most int) func(*yaml.Node) int {
 	return func(n *yaml.Node) int {
 		bad := len(l.errs)
 		i := l.integer(n)
 		if n == nil || len(l.errs) > bad {
 			return 0
 		}
-		if i < int64(least) || i > math.MaxInt32 {
-			l.fail(n, "%d is not between %d and %d", i, least, math.MaxInt32)
+		if i < int64(least) || i > int64(most) {
+			l.fail(n, "%d is not between %d and %d", i, least, most)
 			return 0
 		}
 		return int(i)

@@ -193,8 +193,8 @@ func (sc *Scenario) Amounts() []Amount {
 		amount(&a, &p.WallOffset, -maxDuration, maxDuration)
 		amount(&a, &p.WallDriftPPM, -maxDrift, maxDrift)
 		optionalAmount(&a, p.ClientOptions.ResponseTimeout, minResponseTimeout, maxDuration)
-		optionalAmount(&a, p.ClientOptions.RetryAttempts, 0, math.MaxInt32)
-		optionalAmount(&a, p.ClientOptions.PoolSize, 1, math.MaxInt32)
+		optionalAmount(&a, p.ClientOptions.RetryAttempts, 0, maxClient)
+		optionalAmount(&a, p.ClientOptions.PoolSize, 1, maxClient)
 		optionalAmount(&a, p.ClientOptions.FairWait, 0, maxDuration)
 	}
 	for _, s := range sc.All() {

@@ -176,6 +176,9 @@ func (l *loader) ttl(n *yaml.Node) TTL {
 // lockName reads the name of a lock object, which is its key in the server.
 func (l *loader) lockName(n *yaml.Node) string {
 	name := l.filled(n)
+	if len(name) > maxLockName {
+		l.fail(n, "lock name %s has more than %d bytes", quote(name), maxLockName)
+	}
 	// Redisson and Redis Cluster hash the part of a name that is in braces. If a brace is
 	// not closed, the lock's other keys are in another slot.
 	if strings.LastIndex(name, "{") > strings.LastIndex(name, "}") {

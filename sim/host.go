@@ -55,6 +55,8 @@ type Host struct {
 	// MostSteps ends a run that takes more steps, in place of the constant MostSteps; 0: the constant does.
 	// Such a run has this number of steps or slightly more.
 	MostSteps int
+	// MostRead ends a run that reads more of the states of locks, in place of the constant; 0: the constant does.
+	MostRead int
 	// Stop is called now and then during a run, and once more at its end. If it reports true, the
 	// run ends at once, and its record has no meaning. nil: no run is stopped.
 	Stop func() bool

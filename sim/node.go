@@ -252,10 +252,12 @@ func (w *World) change(states map[string]*model.LockState, lock string, s *model
 	if s == nil {
 		s = &model.LockState{}
 	}
+	w.read++
 	before := states[lock]
 	if before.Equal(s) {
 		return
 	}
+	w.read += 10 * (len(s.Queue) + len(s.Deadlines))
 	states[lock] = s
 	e := model.Event{Kind: model.KindState, Lock: lock, State: s}
 	if m != nil {

@@ -88,6 +88,7 @@ type World struct {
 	lineage   *lineage                    // nil: clients say which operation a request belongs to
 	owners    *Owners                     // nil: states name threads
 	held      map[string]*model.LockState // the last result of Config.State
+	read      int                         // of the states of locks: see mostRead
 	began     map[string]*message         // by lock, the request that made it held last
 	helped    []helped                    // the requests that helpers wrote
 	lookNs    int64                       // when the locks of Config.State are read next; 0: no time is planned
@@ -278,13 +279,21 @@ func (w *World) record(e *model.Event) {
 }
 
 // relieveEvery is the number of steps after which a run checks its memory, and asks whether it
-// should go on.
-const relieveEvery = 1024
+// should go on. It also does after so many reads of the states of locks, each of which takes memory.
+const (
+	relieveEvery = 1024
+	relieveReads = 1_000_000
+)
 
 // MostSteps is the number of steps after which a run ends that never comes to rest. The longest runs of
 // campaigns take some 20 000; a client that tries again at once, without end, takes any number. The
 // record of so many steps takes some 150 MB.
 const MostSteps = 100_000
+
+// mostRead limits what a run reads of the states of locks, and with it the time and the memory of a run with
+// thousands of locks or waiters. A state is 1, and each waiter in a state that is recorded is 10: some 200 MB in all.
+// A campaign reads less than a twentieth of it.
+const mostRead = 20_000_000
 
 // loop is the scheduler.
 func (w *World) loop(res *Result, h *Host) {
@@ -292,14 +301,18 @@ func (w *World) loop(res *Result, h *Host) {
 	if h.MostSteps > 0 {
 		limit = min(limit, h.MostSteps)
 	}
-	for relief := relieveEvery - 1; ; {
+	relief, reliefRead := relieveEvery-1, relieveReads
+	for {
 		w.gather()
-		if res.Steps >= relief {
-			relief = res.Steps + relieveEvery
+		if res.Steps >= relief || w.read >= reliefRead {
+			relief, reliefRead = res.Steps+relieveEvery, w.read+relieveReads
 			garbage.relieve()
 			if h.Stopped() {
 				break
 			}
+		}
+		if w.read >= cmp.Or(h.MostRead, mostRead) {
+			limit = min(limit, res.Steps)
 		}
 		if res.Steps >= limit && !w.leaving {
 			w.record(&model.Event{Kind: model.KindDefect, Limit: limit, Text: fmt.Sprintf("the run did not come to rest within %d events", limit)})

@@ -42,30 +42,57 @@ func ServeParent(a *App, serve func(in io.Reader) error) error {
 	return serve(questions)
 }
 
-// Away starts this program again with a command that takes a task, and reads its answer. The
-// process has the environment of this one and the variables of env.
+// awayTries is the number of processes that Away starts for a task while something kills them, as a system does
+// that has no memory left.
+const awayTries = 3
+
+// Away starts this program again with a command that calls ServeTask, and reads its answer to a task. The
+// process has the environment of this one and the variables of env, and ends with this one. If something kills
+// it, another one gets the task.
 func Away(stop context.Context, command string, task, answer any, env ...string) error {
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	text, err := json.Marshal(task)
 	if err != nil {
 		return err
 	}
-	var stderr bytes.Buffer
-	cmd := exec.CommandContext(stop, self, command, string(text))
-	cmd.Stderr = &stderr
-	cmd.Env = append(os.Environ(), env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt of the terminal goes to simrun alone
-	out, err := cmd.Output()
-	if err == nil {
-		err = json.Unmarshal(out, answer)
+	for range awayTries {
+		var out, stderr bytes.Buffer
+		cmd := OwnProcess(stop, command)
+		cmd.Stdout, cmd.Stderr = &out, &stderr
+		cmd.Env = append(os.Environ(), env...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt of the terminal goes to simrun alone
+		in, problem := cmd.StdinPipe()
+		if problem == nil {
+			problem = cmd.Start()
+		}
+		if problem != nil {
+			return problem
+		}
+		_, _ = in.Write(text) // a process that is gone is noticed at its end
+		switch err = cmd.Wait(); {
+		case err == nil:
+			return json.Unmarshal(out.Bytes(), answer)
+		case stop.Err() != nil:
+			return stop.Err()
+		case cmd.ProcessState.ExitCode() >= 0: // not killed
+			return fmt.Errorf("%w: %s", err, stderr.String())
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, stderr.String())
-	}
-	return nil
+	return fmt.Errorf("each of %d processes that played it ended; the last one: %w", awayTries, err)
+}
+
+// ServeTask reads the task of Away.
+func ServeTask[Task any](a *App, serve func(Task) (answer any, err error)) (int, error) {
+	return ExitOK, ServeParent(a, func(in io.Reader) error {
+		var task Task
+		if err := json.NewDecoder(in).Decode(&task); err != nil {
+			return Usage(fmt.Errorf("the input has no task: %w", err))
+		}
+		answer, err := serve(task)
+		if err != nil {
+			return err
+		}
+		return json.NewEncoder(a.Out).Encode(answer)
+	})
 }
 
 // Kept returns the answer to a task that an interrupted command kept in a folder under this name.

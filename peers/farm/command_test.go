@@ -2,9 +2,17 @@ package farm_test
 
 import (
 	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"maps"
+	"math/big"
 	"net"
 	"os"
 	"os/exec"
@@ -19,6 +27,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
 
 	"lockstep/cli/frame/frametest"
 	"lockstep/explore"
@@ -285,8 +294,6 @@ func TestAnInterrupt(t *testing.T) {
 	})
 }
 
-// A limit on the size of files takes the place of a full disk. A process that waits for the queue says so,
-// and when there is room again the same command goes on.
 // A farm that is killed at any moment, most of them while it starts, goes on with the same command.
 func TestAFarmIsKilledAtAnyMoment(t *testing.T) {
 	const moments = 50 // of the first second
@@ -312,6 +319,8 @@ func TestAFarmIsKilledAtAnyMoment(t *testing.T) {
 	}
 }
 
+// A limit on the size of files takes the place of a full disk. A process that waits for the queue says so,
+// and when there is room again the same command goes on.
 func TestAFullDisk(t *testing.T) {
 	args, _ := campaign(t)
 	dir := t.TempDir()
@@ -323,6 +332,43 @@ func TestAFullDisk(t *testing.T) {
 	}
 	begin(t, "", args...).end(t, 1)
 	sameAsOne(t, dir)
+}
+
+// A disk fills at some moment, because of somebody else's file. When that file is gone, the same command goes on.
+func TestADiskThatFills(t *testing.T) {
+	sizes := []int{8, 16, 32, 64}
+	bad.Counted(t, "disks that fill under a farm", 2*len(sizes))
+	longtest.Only(t)
+	args, runs := campaign(t)
+	for i := range 2 * len(sizes) {
+		disk := t.TempDir()
+		if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, fmt.Sprintf("size=%dm", sizes[i/2])); err != nil {
+			t.Skipf("only root can mount a disk of its own: %v", err)
+		}
+		t.Cleanup(func() { _ = syscall.Unmount(disk, 0) })
+		dir, theirs := filepath.Join(disk, "farm"), filepath.Join(disk, "theirs")
+		args := append([]string{"farm", "--dir", dir, "--workers", "1", "--patience", "2s"}, args...)
+		p := begin(t, "", args...)
+		after := []int{1, runs / 2}[i%2]
+		until(t, fmt.Sprintf("%d runs are played", after), func() bool { return played(dir) >= after })
+		f, err := os.Create(theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for block := make([]byte, 4096); err == nil; {
+			_, err = f.Write(block)
+		}
+		_ = f.Close()
+		p.end(t, 74)
+		if !strings.Contains(p.said(), "input or output failed: ") {
+			t.Error(p.said())
+		}
+		if err := os.Remove(theirs); err != nil {
+			t.Fatal(err)
+		}
+		begin(t, "", args...).end(t, 1)
+		sameAsOne(t, dir)
+	}
 }
 
 // A standing campaign goes on after its coordinator was killed, and finds its canary. Its folders
@@ -430,7 +476,39 @@ func TestAQueueOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// The queue of somebody else may want a password or a token, which no output shows.
+// authority returns a certificate for 127.0.0.1 that nobody knows, and its file.
+func authority(t *testing.T) (tls.Certificate, string) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
+	text, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	filetest.Write(t, file, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: text})))
+	return tls.Certificate{Certificate: [][]byte{text}, PrivateKey: key}, file
+}
+
+// seed returns the public part of an nkey, and the file of the other part.
+func seed(t *testing.T) (public, file string) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	public, err1 := pair.PublicKey()
+	text, err2 := pair.Seed()
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "user.nk")
+	filetest.Write(t, file, string(text))
+	return public, file
+}
+
+// The queue of somebody else may want a password, a token or a key, which no output shows, and may have a certificate of its own.
 func TestAQueueWithAPassword(t *testing.T) {
 	serve := func(o server.Options) string {
 		o.Host, o.Port, o.JetStream, o.StoreDir, o.NoLog, o.NoSigs = "127.0.0.1", server.RANDOM_PORT, true, t.TempDir(), true, true
@@ -445,14 +523,22 @@ func TestAQueueWithAPassword(t *testing.T) {
 		}
 		return n.Addr().String()
 	}
+	certificate, ca := authority(t)
+	public, nkey := seed(t)
+	_, stranger := seed(t)
 	user := serve(server.Options{Username: "u", Password: "s3cret"})
 	token := serve(server.Options{Authorization: "s3cret"})
+	key := serve(server.Options{Nkeys: []*server.NkeyUser{{Nkey: public}}})
+	private := serve(server.Options{TLS: true, TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}}, TLSTimeout: patience.Seconds(), Username: "u", Password: "s3cret"})
 	args, _ := campaign(t)
-	right := []string{"nats://u:s3cret@" + user, "nats://s3cret@" + token}
-	for _, url := range right {
+	type given struct{ url, before, want string }
+	right := []given{
+		{"nats://u:s3cret@" + user, "", ""}, {"nats://s3cret@" + token, "", ""}, {"nats://" + key, "export NATS_NKEY=" + nkey, ""}, {"tls://u:s3cret@" + private, "export NATS_CA=" + ca, ""},
+	}
+	for _, c := range right {
 		dir := t.TempDir()
-		worker := begin(t, "", "farm", "work", "--queue", url, "--workers", "1")
-		whole := begin(t, "", append([]string{"farm", "--dir", dir, "--queue", url, "--workers", "0"}, args...)...)
+		worker := begin(t, c.before, "farm", "work", "--queue", c.url, "--workers", "1")
+		whole := begin(t, c.before, append([]string{"farm", "--dir", dir, "--queue", c.url, "--workers", "0"}, args...)...)
 		whole.end(t, 1)
 		sameAsOne(t, dir)
 		for _, p := range []*process{worker, whole} {
@@ -461,22 +547,39 @@ func TestAQueueWithAPassword(t *testing.T) {
 			}
 		}
 	}
-	wrong := []struct{ url, want string }{
-		{"nats://" + user, "refuses the user"},
-		{"nats://u:s3creT@" + user, "refuses the user"},
-		{"nats://s3creT@" + token, "refuses the user"},
-		{"nats://u:s3creT%zz@" + user, "the URL cannot be read"},
-		{"nats://u:s3creT/@" + user, "the URL cannot be read"},
+	wrong := []given{
+		{"nats://" + user, "", "refuses the user"},
+		{"nats://u:s3creT@" + user, "", "refuses the user"},
+		{"nats://s3creT@" + token, "", "refuses the user"},
+		{"nats://u:s3creT%zz@" + user, "", "the URL cannot be read"},
+		{"nats://u:s3creT/@" + user, "", "the URL cannot be read"},
+		{"nats://" + key, "", "NATS_NKEY"},
+		{"nats://" + key, "export NATS_NKEY=" + stranger, "refuses the user"},
+		{"nats://" + key, "export NATS_NKEY=/no/such/file", "a file that the environment names: "},
+		{"nats://" + key, "export NATS_NKEY=" + ca, "a file that the environment names: "},
+		{"nats://" + key, "export NATS_CREDS=/no/such/file", "a file that the environment names: "},
+		{"tls://u:s3creT@" + private, "", "name the file of its authority by NATS_CA: "},
+		{"tls://u:s3creT@" + private, "export NATS_CA=" + ca, "refuses the user"},
+		{"tls://u:s3creT@" + private, "export NATS_CA=" + nkey, "a file that the environment names: "},
+		{"tls://u:s3creT@" + private, "export NATS_CERT=" + ca, "a file that the environment names: "},
 	}
 	bad.Counted(t, "queues with a password", len(right)+len(wrong))
-	for _, c := range wrong {
-		worker := begin(t, "", "farm", "work", "--queue", c.url, "--workers", "1")
-		farm := begin(t, "", append([]string{"farm", "--dir", t.TempDir(), "--queue", c.url, "--workers", "0"}, args...)...)
+	for i, c := range wrong {
+		dir := filepath.Join(t.TempDir(), "farm")
+		theirs := i == 0
+		if theirs {
+			filetest.Write(t, dir+"/theirs", "")
+		}
+		worker := begin(t, c.before, "farm", "work", "--queue", c.url, "--workers", "1")
+		farm := begin(t, c.before, append([]string{"farm", "--dir", dir, "--queue", c.url, "--workers", "0"}, args...)...)
 		for _, p := range []*process{worker, farm} {
 			p.end(t, 64)
 			if said := p.said(); !strings.Contains(said, c.want) || strings.Contains(said, "s3creT") {
-				t.Errorf("%s: %s; want %q, and no password", p.args, said, c.want)
+				t.Errorf("%s, %s: %s; want %q, and no password", p.args, c.before, said, c.want)
 			}
+		}
+		if _, err := os.Stat(dir); (err == nil) != theirs || theirs && !maps.Equal(filetest.Contents(t, dir), map[string]string{"theirs": ""}) {
+			t.Errorf("%s, %s: it leaves %v, %v", farm.args, c.before, filetest.Contents(t, dir), err)
 		}
 	}
 }

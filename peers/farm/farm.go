@@ -10,6 +10,7 @@ package farm
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -89,6 +90,36 @@ func (JetStream) Start(dir, listen string) (url string, stop func(), err error) 
 	return n.ClientURL(), stop, nil
 }
 
+// credentials returns what the files say that the environment names, by the names that the nats command has for them.
+func credentials() (all []nats.Option, err error) {
+	if file := os.Getenv("NATS_CA"); file != "" {
+		all = append(all, nats.RootCAs(file))
+	}
+	if file := os.Getenv("NATS_CERT"); file != "" {
+		all = append(all, nats.ClientCert(file, os.Getenv("NATS_KEY")))
+	}
+	if file := os.Getenv("NATS_CREDS"); file != "" {
+		all = append(all, nats.UserCredentials(file))
+	}
+	if file := os.Getenv("NATS_NKEY"); file != "" {
+		nkey, err := nats.NkeyOptionFromSeed(file)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, nkey)
+	}
+	o := nats.GetDefaultOptions()
+	for _, option := range all {
+		if err := option(&o); err != nil {
+			return nil, err
+		}
+	}
+	if o.UserJWT != nil {
+		_, err = o.UserJWT()
+	}
+	return all, err
+}
+
 // Open implements spread.Engine. It connects to a NATS server with JetStream, and makes the stream,
 // the consumer and the bucket if they are not there. A lost connection is restored.
 func (j JetStream) Open(ctx context.Context, urls string) (spread.Queue, error) {
@@ -96,13 +127,21 @@ func (j JetStream) Open(ctx context.Context, urls string) (spread.Queue, error) 
 	if err != nil {
 		return nil, err
 	}
-	nc, err := nats.Connect(urls, nats.Name("lockstep "+name), nats.MaxReconnects(-1), nats.ReconnectWait(500*time.Millisecond))
+	options, err := credentials()
+	if err != nil {
+		return nil, &spread.RefusedError{Why: fmt.Sprintf("a file that the environment names: %v", err)}
+	}
+	options = append(options, nats.Name("lockstep "+name), nats.MaxReconnects(-1), nats.ReconnectWait(500*time.Millisecond))
+	nc, err := nats.Connect(urls, options...)
 	var malformed *url.Error
+	var unknown *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &malformed): // its text has the password
 		return nil, &spread.RefusedError{Why: fmt.Sprintf("%s: the URL cannot be read; write special characters of a user, a password or a token as %%XX", foreign.URLs(urls))}
 	case errors.Is(err, nats.ErrAuthorization):
-		return nil, &spread.RefusedError{Why: fmt.Sprintf("%s refuses the user; give its user and password as nats://USER:PASSWORD@HOST:PORT, or its token as nats://TOKEN@HOST:PORT: %v", foreign.URLs(urls), err)}
+		return nil, &spread.RefusedError{Why: fmt.Sprintf("%s refuses the user; give its user and password as nats://USER:PASSWORD@HOST:PORT, its token as nats://TOKEN@HOST:PORT, or files by NATS_NKEY or NATS_CREDS: %v", foreign.URLs(urls), err)}
+	case errors.As(err, &unknown):
+		return nil, &spread.RefusedError{Why: fmt.Sprintf("%s: name the file of its authority by NATS_CA: %v", foreign.URLs(urls), err)}
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", foreign.URLs(urls), err)
 	}

@@ -1,6 +1,7 @@
 package play
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -43,6 +44,43 @@ func TestARunWithoutAnEndSaysForWhatItWaits(t *testing.T) {
 		if got, is := f.Detail.(judges.Unended); v.Word != VerdictUndecided || !ok || !is || got.Events != c.want.Events || got.FromNs/second != c.want.FromNs/second ||
 			got.Owner != c.want.Owner || got.UntilNs/second != c.want.UntilNs/second || f.Lock != c.facts.Lock || f.Thread != c.facts.Thread {
 			t.Errorf("%s: %s, %+v; want %+v, %+v", c.rule, v.Word, f, *c.want, c.facts)
+		}
+	}
+}
+
+// A run with thousands of locks or waiters has fewer events, since each of them reads the state of every lock, and
+// each change of a queue keeps the queue.
+func TestARunReadsNoMoreThanItsShare(t *testing.T) {
+	locks := func(n int) string {
+		text := "{a/1: [{repeat: {times: 2, steps: ["
+		for i := range n {
+			text += fmt.Sprintf("{lock: {name: x%d, lease: 1h}}, {unlock: x%d}, ", i, i)
+		}
+		return text + "]}}]}"
+	}
+	const waiters = "{a/*: [{lock: {name: x, lease: 1h}}, {sleep: 1s}, {unlock: x}]}"
+	for _, c := range []struct {
+		rule, lock string
+		threads    int
+		steps      string
+		ended      bool
+	}{
+		{"a hundred locks", "setnx-del", 1, locks(100), true},
+		{"ten locks", "setnx-del", 1, locks(10), false},
+		{"forty waiters", "redisson-fair@4.7.0", 40, waiters, true},
+		{"five waiters", "redisson-fair@4.7.0", 5, waiters, false},
+	} {
+		text := fmt.Sprintf("lockstep: 1\nname: t\nlocks: [%s]\nprocesses: {a: {threads: %d}}\nsteps: %s\n", c.lock, c.threads, c.steps)
+		sc, err := scenarios.Parse("t.yaml", []byte(text), subject.Find)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := *sim.NewHost(t)
+		h.MostRead = 20_000
+		v := Run(&h, sc, scenariotest.Lock(t, c.lock), 1)
+		f, _ := v.Doubtful()
+		if u, is := f.Detail.(judges.Unended); is != c.ended || is && u.Events > v.Played.Steps {
+			t.Errorf("%s: %s after %d steps, %+v", c.rule, v.Word, v.Played.Steps, f)
 		}
 	}
 }
