@@ -27,6 +27,7 @@ var accepted = []string{
 	"linearizable.bug.unlock.agreed", "linearizable.bug.unlock.lease-ended",
 	// A holder whose keepalives are held up is told after its lease.
 	"story.holder-that-is-cut-off.mutual-exclusion", "story.late-answers-to-renewals.mutual-exclusion",
+	"story.late-request-1-of-a-renewal.mutual-exclusion", "story.late-request-2-of-a-renewal.mutual-exclusion", "story.late-request-3-of-a-renewal.mutual-exclusion",
 	"mutual-exclusion.bug.acquire.lease-ended", "lease.bug.acquire.lease-ended",
 	// Done of the session does not look whether the key is there.
 	"lease.bug.acquire.delete-of-a-key",
