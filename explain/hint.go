@@ -1,8 +1,10 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
@@ -53,7 +55,7 @@ func Hint(f judges.Finding, run *trace.Run) string {
 	case judges.Unmet:
 		return hintOfTry(f, run)
 	case judges.Forgotten:
-		return hintOfUnlock(run, f.Lock, d.ToNs)
+		return cmp.Or(hintOfUnlock(run, f.Lock, d.ToNs), hintOfWaits(run, callOf(run, f.Ops), d))
 	case judges.Unplaceable:
 		if d.Reason.Refused == nil {
 			return ""
@@ -300,6 +302,17 @@ func hintOfUnlock(run *trace.Run, lock string, untilNs int64) string {
 		return ""
 	}
 	return ""
+}
+
+// hintOfWaits is about a waiter that did get the lock in the end, without an end of a lease to wait for. The lock may be
+// made so.
+func hintOfWaits(run *trace.Run, call *trace.Call, d judges.Forgotten) string {
+	waited := time.Duration(d.ToNs - d.FromNs)
+	if call == nil || call.Outcome != model.Granted || call.ReturnedNs() < d.ToNs || d.Own || run.Record.Params.Watchdog > 0 && waited >= run.Record.Params.Watchdog {
+		return ""
+	}
+	return fmt.Sprintf("the waiter got the lock %v after it could have had it; if the lock is made so, for example because its waiters ask only from time to time, or a waiter that died keeps its place for a while, "+
+		"give the subject Waits, the longest such time", waited.Round(time.Millisecond))
 }
 
 // heldByAnother reports whether the server held the lock of a call for another thread at some instant

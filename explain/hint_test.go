@@ -330,3 +330,29 @@ func TestAHintAboutAHolderThatIsRefused(t *testing.T) {
 		t.Errorf("another held it: %q", got)
 	}
 }
+
+// A waiter that got the lock late has a hint at Waits, unless it got it when a lease was over, or not at all.
+func TestAHintAtALockThatIsMadeToWait(t *testing.T) {
+	for _, c := range []struct {
+		returnedNs int64
+		outcome    model.Outcome
+		want       bool
+	}{
+		{3000 * ms, model.Granted, true},
+		{5100 * ms, model.Granted, false},
+		{3000 * ms, model.Failed, false},
+	} {
+		rec := &model.Record{Params: model.Params{Timing: model.Timing{Watchdog: 5 * time.Second}}}
+		add := func(ns int64, e model.Event) {
+			e.AtNs, e.Process, e.Thread, e.Lock = ns, "b", 1, "l"
+			rec.Add(e)
+		}
+		add(0, model.Event{Kind: model.KindInvoke, Op: 1, Action: model.ActLock, WaitNs: -1})
+		add(c.returnedNs, model.Event{Kind: model.KindReturn, Op: 1, Action: model.ActLock, Outcome: c.outcome})
+		run := trace.New(rec)
+		f := judges.Finding{Judge: model.JudgeLiveness, Facts: model.Facts{Lock: "l"}, Ops: []judges.OpRef{{Process: "b", Thread: 1}}, Detail: judges.Forgotten{ToNs: c.returnedNs}}
+		if got := Hint(f, run); strings.Contains(got, "give the subject Waits") != c.want {
+			t.Errorf("a wait of %s that ended with %s: %q", model.At(c.returnedNs), c.outcome, got)
+		}
+	}
+}
