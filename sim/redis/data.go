@@ -226,8 +226,8 @@ func (s *Server) flushScripts() {
 	s.run("SCRIPT", "FLUSH")
 }
 
-// Show makes At read these keys, which are those of a server outside any world, in place of the keys of
-// this server. From then on this server can do nothing else.
+// Show makes At read the keys of another server, which is outside any world. From then on this server can
+// do nothing else.
 func (s *Server) Show(keys Keyspace) { s.shown = keys }
 
 // Names returns the names of the keys in order.
