@@ -13,6 +13,14 @@ import (
 
 const ms = int64(time.Millisecond)
 
+// adderTo returns a function that adds an event of the first thread of a process to a record, about the lock l.
+func adderTo(rec *model.Record, process string) func(ns int64, e model.Event) {
+	return func(ns int64, e model.Event) {
+		e.AtNs, e.Process, e.Thread, e.Lock = ns, process, 1, "l"
+		rec.Add(e)
+	}
+}
+
 // twoThreads is the record of a run in which a/1 takes and gives up the lock l, and b/1 then tries to take
 // it for 100 ms. unlock and try are the events of these calls between the invocation and the return.
 func twoThreads(unlock, try []model.Event, unlocked model.Outcome) *trace.Run {
@@ -54,10 +62,7 @@ func TestAHintAboutATryThatWaits(t *testing.T) {
 		{300 * ms, model.ActLock, false},
 	} {
 		rec := &model.Record{}
-		add := func(ns int64, e model.Event) {
-			e.AtNs, e.Process, e.Thread, e.Lock = ns, "b", 1, "l"
-			rec.Add(e)
-		}
+		add := adderTo(rec, "b")
 		add(0, model.Event{Kind: model.KindState, State: &model.LockState{Owner: "a/1", Count: 1}})
 		if c.freedNs < 200*ms {
 			add(c.freedNs, model.Event{Kind: model.KindState, State: &model.LockState{}})
@@ -129,10 +134,7 @@ func TestAHintAboutWhatIsLeftOfAHold(t *testing.T) {
 		"it goes on":       {nil, false},
 	} {
 		rec := &model.Record{Params: model.Params{Traits: model.Traits{Uncounted: true, PerGrant: true, NoWatchdog: true}}}
-		add := func(ns int64, e model.Event) {
-			e.AtNs, e.Process, e.Thread, e.Lock = ns, "a", 1, "l"
-			rec.Add(e)
-		}
+		add := adderTo(rec, "a")
 		add(0, model.Event{Kind: model.KindState, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 50}})
 		for _, e := range c.before {
 			add(50*ms, e)
@@ -343,10 +345,7 @@ func TestAHintAtALockThatIsMadeToWait(t *testing.T) {
 		{3000 * ms, model.Failed, false},
 	} {
 		rec := &model.Record{Params: model.Params{Timing: model.Timing{Watchdog: 5 * time.Second}}}
-		add := func(ns int64, e model.Event) {
-			e.AtNs, e.Process, e.Thread, e.Lock = ns, "b", 1, "l"
-			rec.Add(e)
-		}
+		add := adderTo(rec, "b")
 		add(0, model.Event{Kind: model.KindInvoke, Op: 1, Action: model.ActLock, WaitNs: -1})
 		add(c.returnedNs, model.Event{Kind: model.KindReturn, Op: 1, Action: model.ActLock, Outcome: c.outcome})
 		run := trace.New(rec)

@@ -3,7 +3,6 @@ package explore
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -117,16 +116,18 @@ func (c *Campaign) Claim() error {
 	return c.file().write(c.Dir)
 }
 
-// Disclaim removes the folder if it has nothing but what Claim wrote.
+// Disclaim removes the folder if it has nothing but what Claim wrote, and else returns an error.
 func (c *Campaign) Disclaim() error {
 	left, err := os.ReadDir(c.Dir)
 	if err != nil {
 		return err
 	}
 	if len(left) == 1 && left[0].Name() == PlanFile {
-		err = os.Remove(filepath.Join(c.Dir, PlanFile))
+		if err := os.Remove(filepath.Join(c.Dir, PlanFile)); err != nil {
+			return err
+		}
 	}
-	return cmp.Or(err, os.Remove(c.Dir))
+	return os.Remove(c.Dir) // which must be empty
 }
 
 // Fits returns an OtherCampaignError if Dir has another campaign. It writes nothing.

@@ -25,7 +25,7 @@ const (
 	maxErrors   = 20      // reported per file
 	maxName     = 200     // characters: a folder is named after a scenario
 	maxLockName = 1000    // bytes: a record has the name in each command
-	maxClient   = 10_000  // connections and attempts of a client
+	maxClient   = 10_000  // of a client: connections, and attempts for a request
 	maxDuration = quantity.Longest
 )
 

@@ -83,6 +83,9 @@ func TestATaskOutlivesItsProcess(t *testing.T) {
 			t.Errorf("%s: %d starts, want %d", c.name, len(filetest.Read(t, file)), len(c.starts))
 		}
 	}
+	if err := frame.Away(t.Context(), "work", struct{ File int }{1}, nil); err == nil || !strings.Contains(err.Error(), "exit status 70: the input has no task: ") {
+		t.Errorf("a task of another kind: %v", err)
+	}
 }
 
 // The process of a task ends with the process that asked, however that ends.

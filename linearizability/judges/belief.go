@@ -240,7 +240,7 @@ func (w *believing) extended(o *trace.Call, h, was *believed) {
 // the extension itself ended the hold, when that ran. The caller learns of it by the answer for which it waits.
 func (r *run) givenUpAt(o *trace.Call) int64 {
 	for _, c := range r.ChangesWithin(o.Lock, o.AtNs, o.ReturnedNs()) {
-		if c.By != nil && c.By.Call == o && c.Before.Owner == o.Caller && c.After.Owner != o.Caller {
+		if c.Call() == o && c.Before.Owner == o.Caller && c.After.Owner != o.Caller {
 			return c.AtNs
 		}
 	}

@@ -35,7 +35,7 @@ func TestTraffic(t *testing.T) {
 		fmt.Fprintf(&b, "%d c/1 takes lease=9000\n", 110+20*holds)
 		return b.String() + "9000 server leave"
 	}
-	// prolongs returns a request that a goroutine of the waiter sends and that prolongs the hold of a lock.
+	// prolongs returns a renewal of the hold of a lock, which a goroutine of the waiter sends.
 	prolongs := func(lock string) string {
 		who := map[string]string{"k": "b/1", "l": "a/1"}[lock]
 		return fmt.Sprintf("\n300 b/1 send acquire lock=%s\n301 b/1 exec acquire lock=%s -> %s 1 9301\n302 b/1 deliver acquire", lock, lock, who)
