@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -48,7 +49,8 @@ func Start(t *testing.T, args ...string) (code int, stdout, stderr string) {
 func Call(t *testing.T, p frame.Program, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
-	a := &frame.App{Program: p, Host: sim.NewHost(t), Out: &out, Err: &err}
+	// A line of progress comes by the machine's time, so it would come only on a busy machine.
+	a := &frame.App{Program: p, Host: sim.NewHost(t), Out: &out, Err: &err, Pace: time.Hour}
 	code = a.Run(args)
 	return code, out.String(), err.String()
 }
