@@ -1,4 +1,4 @@
-// Package drawntest tests that drawn runs of a lock repeat.
+// Package drawntest plays drawn runs and the stories of a lock for tests.
 package drawntest
 
 import (
@@ -7,8 +7,10 @@ import (
 	"lockstep/explore"
 	"lockstep/explore/draw"
 	"lockstep/internal/waking"
+	"lockstep/linearizability/judges"
 	"lockstep/locktest"
 	"lockstep/scenarios/play"
+	"lockstep/scenarios/story"
 	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
@@ -23,15 +25,7 @@ const plays = 7
 func Repeats(t *testing.T, lock locktest.Subject, runs ...int) {
 	t.Helper()
 	h := sim.NewHost(t)
-	l, err := subject.Find(lock.Name)
-	if err != nil { // no other test has registered it
-		if err = locktest.Register(h, lock); err == nil {
-			l, err = subject.Find(lock.Name)
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := find(t, h, lock)
 	plan := explore.Plan{World: sim.Version, Lock: l.Name, Faults: draw.Classes, Profile: draw.Full, Strategy: explore.StrategyPlain, Seed: 1}
 	for _, number := range runs {
 		seed, sc := plan.Draw(number, l)
@@ -49,4 +43,39 @@ func Repeats(t *testing.T, lock locktest.Subject, runs ...int) {
 			}
 		}
 	}
+}
+
+// Broken plays each story of the lock once, and returns the promises that the lock breaks as "STORY JUDGE", a bug each.
+func Broken(t *testing.T, lock locktest.Subject) (all []string) {
+	t.Helper()
+	h := sim.NewHost(t)
+	l := find(t, h, lock)
+	of := story.Of(l, 0)
+	for _, st := range story.Basic {
+		sc := st.Scenario(of)
+		if st.Lacks(of) != "" || play.Applies(sc, l) != nil {
+			continue
+		}
+		for _, f := range play.Run(h, sc, l, 1).Findings {
+			if f.Class == judges.ClassBug {
+				all = append(all, st.Name+" "+f.Judge)
+			}
+		}
+	}
+	return all
+}
+
+// find returns the lock as scenarios know it.
+func find(t *testing.T, h *sim.Host, lock locktest.Subject) *subject.Subject {
+	t.Helper()
+	l, err := subject.Find(lock.Name)
+	if err != nil { // no other test has registered it
+		if err = locktest.Register(h, lock); err == nil {
+			l, err = subject.Find(lock.Name)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
