@@ -238,8 +238,8 @@ func TestACampaignOfSeveralSeeds(t *testing.T) {
 	}
 }
 
-// A run that does not fail again counts as nondeterministic, and its group goes by the
-// smallest failure that is left.
+// A run that does not fail again counts as nondeterministic. The group is then shown by the smallest failure
+// among its other runs.
 func TestAGroupGoesByARunThatFailsAgain(t *testing.T) {
 	failing := func(index, size int) Run {
 		return Run{Index: index, Word: play.VerdictBug, Failures: []Failed{{Group: failure.Group{Judge: "misdelete", Class: judges.ClassBug, Op: "unlock"}, Size: size}}}

@@ -355,8 +355,8 @@ faults:
   - {at: 8s, crash: b}
   - {at: 8s, crash: c}
 `, "END", c.until)}, c.lock)
-		// The crashes excuse what the judge finds, if it finds anything. The case is that of the
-		// waiter, a second after the hold.
+		// The test makes the finding, since the crashes excuse any that the judge has: d waits a second after
+		// the hold of a has ended.
 		f := judges.Finding{Judge: model.JudgeLiveness, Class: judges.ClassBug, AtNs: int64(15 * time.Second), Facts: model.Facts{Lock: "x", Thread: "d/1"}}
 		if got := NewNamer(h, v, All).Name(f).ID; got != c.want {
 			t.Errorf("%s until %s: it is named %q; want %q", c.lock, c.until, got, c.want)

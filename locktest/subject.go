@@ -268,8 +268,8 @@ func (p *Process) Value(drawn string) string {
 // goroutines send belongs to the call that started them while it lasts, and to no call after that.
 func (p *Process) Serves(lock string, f func()) { p.p.Serves(lock, f) }
 
-// Keeps is Serves for what belongs to no call even while the thread is in one, such as requests
-// that the server answers much later.
+// Keeps is Serves for a client whose requests belong to no call, even while the thread is in one. It is for
+// requests that the server answers much later.
 func (p *Process) Keeps(lock string, f func()) { p.p.Keeps(lock, f) }
 
 // Turn is Asks for requests that belong to no thread. It is for clients of a server that

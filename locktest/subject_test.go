@@ -47,8 +47,7 @@ func TestTheTraitsHaveTheParts(t *testing.T) {
 	}
 }
 
-// The judges learn from the params how long a waiter may wait by the lock's design, and from the traits
-// that a second grant is no level.
+// Waits reaches the judges in the timing, and Idempotent in the traits.
 func TestTheJudgesLearnOfWaitsAndIdempotence(t *testing.T) {
 	s := Subject{Name: "polls", Lease: time.Second, Waits: 2 * time.Second, Idempotent: true}.compile(offers{})
 	if got := s.Timing(time.Second).Waits; got != 2*time.Second || !s.Idempotent {
@@ -91,7 +90,7 @@ func TestIndependentServers(t *testing.T) {
 	}
 }
 
-// A value that does not repeat is replaced by one that does: the same for the same.
+// Value replaces a value of real chance by one that repeats. Equal values have equal replacements.
 func TestAValueStandsForAnother(t *testing.T) {
 	p := &Process{}
 	one, two := p.Value("one"), p.Value("two")

@@ -170,7 +170,7 @@ func TestAnUnlockThatFreedNothingAndDoesNotTell(t *testing.T) {
 	}
 }
 
-// busyEarly takes a context that has ended for a lock that is busy.
+// busyEarly answers that the lock is busy if the context has ended.
 type busyEarly struct{ setnx }
 
 func (l *busyEarly) Lock(ctx context.Context) error {

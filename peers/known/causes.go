@@ -43,10 +43,9 @@ func misdeleted(c *defect.Case) *defect.Cause {
 	return nil
 }
 
-// cameAgain finds a command that named a revision which the server had given away again, after a loss of
-// its data. The command ended another owner's hold, or it is a renewal that began the hold that a call
-// found, or an unlock that deleted a key that was deleted already. With renewals, cameAgain finds only
-// renewals.
+// cameAgain finds a command with a revision that the server has given out twice, since it lost data in
+// between. The command ended the hold of another owner, or it is a renewal that began a hold, or an unlock of a
+// key that was deleted before. If renewals is set, cameAgain finds only renewals.
 func cameAgain(renewals bool) func(*defect.Case) *defect.Cause {
 	return func(c *defect.Case) *defect.Cause {
 		if s := c.EndedOthersHold(); s != nil && (!renewals || s.By.Script == model.RoleRenew) {
