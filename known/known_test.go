@@ -489,6 +489,16 @@ steps:
 faults:
   - {partition: b, at: 7ms, for: 1s}
 `},
+	// Its process crashes, and its place stays.
+	{"R-leaver-in-front", "linearizable", "redisson-fair@3.4.2", `
+network: {latency: 5ms}
+processes: {a: {}, b: {}}
+steps:
+  a/1: [{lock: x}, {at: 30ms}, {unlock: x}, {try_lock: x}]
+  b/1: [{at: 1ms}, {try_lock: {name: x, wait: 0s}}]
+faults:
+  - {at: 2ms, crash: b}
+`},
 	{"R-1104", "fifo", "redisson-fair@3.11.0", `
 processes: {a: {}, b: {}, c: {}, d: {}, e: {}}
 steps:

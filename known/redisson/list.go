@@ -37,7 +37,7 @@ var Defects = []defect.Defect{
 		Judges:  []string{model.JudgeLinearizable},
 		Applies: locks(fair),
 		Cause:   refusedByLeaver,
-		Since:   12,
+		Since:   13,
 	},
 	{
 		ID:      "R-fair-free-unlock",

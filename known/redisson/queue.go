@@ -23,9 +23,10 @@ func refusedByLeaver(c *defect.Case) *defect.Cause {
 			continue
 		}
 		o := c.CallThat(func(o *trace.Call) bool {
-			return o.Caller == m.Before(c.Lock).Queue[0] && o.Caller != c.Who && o.AtNs <= m.Executed.AtNs &&
-				o.Return != nil && m.Executed.AtNs <= o.Return.AtNs &&
-				(o.Action == model.ActTryLockTimed && o.WaitNs == 0 || o.Return.Outcome == model.Busy || o.Return.Outcome == model.Unknown)
+			if o.Caller != m.Before(c.Lock).Queue[0] || o.Caller == c.Who || o.AtNs > m.Executed.AtNs || o.Return != nil && o.Return.AtNs < m.Executed.AtNs {
+				return false
+			}
+			return o.Action == model.ActTryLockTimed && o.WaitNs == 0 || o.Return != nil && (o.Return.Outcome == model.Busy || o.Return.Outcome == model.Unknown)
 		})
 		if o != nil {
 			return defect.ByCommands(defect.RefusedByLeaver, m)
