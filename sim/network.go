@@ -149,6 +149,9 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 		}
 		return ""
 	})
+	if c.node.stream != nil {
+		w.owners.SendsSegment(by, r.Words[0])
+	}
 	named := by
 	if by.Thread == "" || by.Guessed {
 		if lock := w.owners.Renews(words); lock != "" {

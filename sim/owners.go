@@ -23,6 +23,9 @@ type Owners struct {
 	// writers has, by word, the thread that first sent a request with the word. If no request led a
 	// server to hold a value, the value belongs to the writer of that word.
 	writers map[string]string
+	// segments has what calls sent on streams, in order, and searched the number of these in which a value was not found.
+	segments []segment
+	searched map[string]int
 	// locks has the lock for which each value was written; "" for a value of several locks.
 	locks map[string]string
 	// takes has, by thread and lock, the words of the request with which the thread took the lock last, or of its
@@ -36,19 +39,27 @@ type Owners struct {
 	rewrites map[string]int
 }
 
+// segment is a part of a stream that a thread sent in a call. Its words are unknown, but a value of the thread's choice stands
+// in it as it is.
+type segment struct{ thread, text string }
+
+// leastValue is the least length of a value that is looked for in segments. A shorter one may be part of anything.
+const leastValue = 8
+
 // NewOwners returns an Owners that has learned nothing yet.
 func NewOwners() *Owners {
-	return &Owners{threads: map[string]string{}, unknown: map[string]Writer{}, guessed: map[string]bool{}, writers: map[string]string{}, locks: map[string]string{},
+	return &Owners{threads: map[string]string{}, unknown: map[string]Writer{}, guessed: map[string]bool{}, writers: map[string]string{}, searched: map[string]int{}, locks: map[string]string{},
 		takes: map[string]map[string][]string{}, renewals: map[string]string{}, outside: map[string]bool{}, rewrites: map[string]int{}}
 }
 
 // A Writer is the sender of a request. Thread is "" if only the process is known, and Words is nil if
-// the words of the request are not known. Guessed is that of an Author. Perhaps is the thread of a Shared one. Reply has
+// the words of the request are not known. Acquires says that an acquire sent it on a stream, whose words nobody can read. Guessed is that of an Author. Perhaps is the thread of a Shared one. Reply has
 // the words that the server answered; nil for a program, which may answer with the value of another thread.
 type Writer struct {
 	Process, Thread string
 	Words           []string
 	Guessed         bool
+	Acquires        bool
 	Perhaps         string
 	Reply           []string
 }
@@ -81,6 +92,33 @@ func (o *Owners) Sends(by Author, words []string, stream bool, holder func(lock 
 	return by
 }
 
+// SendsSegment notes a part of a stream that an author sends, as Sends returned the author. What an unlock writes first is for
+// another thread.
+func (o *Owners) SendsSegment(by Author, text string) {
+	if o != nil && by.Thread != "" && by.Op > 0 && !by.Guessed && by.Action != model.ActUnlock {
+		o.segments = append(o.segments, segment{by.Thread, text})
+	}
+}
+
+// writer returns the thread that first sent a value, as a word or in a segment; "": it is unknown.
+func (o *Owners) writer(value string) string {
+	if t, ok := o.writers[value]; ok || len(value) < leastValue {
+		return t
+	}
+	for _, s := range o.segments[o.searched[value]:] {
+		if strings.Contains(s.text, value) {
+			return s.thread
+		}
+	}
+	o.searched[value] = len(o.segments)
+	return ""
+}
+
+// sent reports whether a thread sent a value in a segment.
+func (o *Owners) sent(thread, value string) bool {
+	return slices.ContainsFunc(o.segments, func(s segment) bool { return s.thread == thread && strings.Contains(s.text, value) })
+}
+
 // wrote notes that a thread sent a request of these words. In a call on another lock than that of a value, the
 // value is one of several locks from then on.
 func (o *Owners) wrote(by Author, words []string) {
@@ -105,6 +143,8 @@ func (o *Owners) wrote(by Author, words []string) {
 func (o *Owners) Follows(lock string, before, s *model.LockState, by *Writer) bool {
 	switch {
 	case o == nil || by == nil || !s.Held():
+	case before.Held() && by.Acquires:
+		o.uncovered(lock, s.Owner, by)
 	case before.Held():
 		return o.rewrote(lock, cmp.Or(before.Value, before.Owner), s.Owner, by)
 	default:
@@ -123,7 +163,7 @@ func (o *Owners) rewrote(lock, was, value string, by *Writer) (learned bool) {
 		return false
 	}
 	if owner := o.threads[key]; owner == "" {
-		if w := o.writers[value]; w != "" && w != holder && !o.outside[value] {
+		if w := o.writer(value); w != "" && w != holder && !o.outside[value] {
 			return false
 		}
 	} else if owner == holder || o.rewrites[key] == 0 {
@@ -135,6 +175,16 @@ func (o *Owners) rewrote(lock, was, value string, by *Writer) (learned bool) {
 	o.threads[key], o.guessed[key] = holder, by.Guessed
 	o.rewrites[key]++
 	return learned
+}
+
+// uncovered notes a value to which an acquire on a stream has brought a held lock. The acquire may have deleted its own ticket, or that of
+// a dead waiter, so that another ticket is the first one. So a value that was not seen before is that of the thread whose grant follows.
+func (o *Owners) uncovered(lock, value string, by *Writer) {
+	key := valueKey(lock, value)
+	if o.threads[key] == "" && o.writer(value) == "" {
+		o.note(lock, value)
+		o.unknown[key] = Writer{Perhaps: by.Thread}
+	}
 }
 
 // took notes the words with which a thread takes a lock.
@@ -178,7 +228,7 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 		return t
 	}
 	o.note(lock, value)
-	if t := o.writers[value]; t != "" {
+	if t := o.writer(value); t != "" {
 		o.threads[key] = t
 		return t
 	}
@@ -202,6 +252,9 @@ func (o *Owners) Took(lock string, s *model.LockState, by *Writer) {
 	}
 	key := valueKey(lock, s.Owner)
 	unsent := o.threads[key] != "" && o.writers[s.Owner] == ""
+	if w := o.writer(s.Owner); unsent && w != "" && w != by.Thread && !o.sent(by.Thread, s.Owner) {
+		return // a ticket of another thread, which is the first one now
+	}
 	if !unsent && !slices.Contains(by.Words, s.Owner) && !slices.Contains(by.Reply, s.Owner) {
 		return
 	}
@@ -606,6 +659,7 @@ func (a Author) Writer(process string, r Request, reply string) *Writer {
 		w.Perhaps = a.Thread
 	default:
 		w.Thread, w.Guessed = a.Thread, a.Guessed
+		w.Acquires = r.Name == model.SegmentCommand && a.Action.Acquires()
 	}
 	return w
 }

@@ -112,6 +112,46 @@ func TestAGrantSaysWhoseAValueIsThatAnUnlockBroughtForward(t *testing.T) {
 	}
 }
 
+// A queue keeps a ticket per waiter, and its first ticket holds. An acquire on a stream that gives its own ticket up, or deletes that of
+// a dead waiter, brings the ticket of another thread forward.
+func TestAnAcquireOnAStreamBringsATicketForward(t *testing.T) {
+	acquire := func(thread string) sim.Author {
+		return sim.Author{Thread: thread, Op: 1, Action: model.ActLock, Lock: "x"}
+	}
+	held := func(value string) *model.LockState { return &model.LockState{Owner: value, Count: 1} }
+	for _, c := range []struct {
+		rule, before, ticket string
+		sends                bool // b/1 sent its ticket
+		want, granted        string
+	}{
+		{"it is that of the thread that sent it", "ticket-of-a", "ticket-of-b", true, "b/1", "b/1"},
+		{"also if the lock was free for a moment", "", "ticket-of-b", true, "b/1", "b/1"},
+		{"one that nobody sent as it is, is that of the thread that is granted the lock", "ticket-of-a", "made-of-b", false, "made-of-b", "b/1"},
+		{"so is one that is too short to be looked for", "ticket-of-a", "b7", true, "b7", "b/1"},
+		{"one that the acquire sent is its own", "ticket-of-b", "ticket-of-a", true, "a/1", "a/1"},
+	} {
+		o := sim.NewOwners()
+		o.SendsSegment(acquire("a/1"), "INSERT 'ticket-of-a'")
+		if c.sends {
+			o.SendsSegment(acquire("b/1"), "INSERT 'ticket-of-b', 'b7'")
+		}
+		var before *model.LockState
+		if c.before != "" {
+			before = o.Name("x", held(c.before), nil)
+		}
+		by := acquire("a/1").Writer("a", sim.Request{Name: model.SegmentCommand, Words: []string{"DELETE"}}, "")
+		o.Follows("x", before, held(c.ticket), by)
+		if got := o.Name("x", held(c.ticket), by).Owner; got != c.want {
+			t.Errorf("%s: the holder is %s, want %s", c.rule, got, c.want)
+		}
+		o.Follows("x", nil, held(c.ticket), by) // the lock was free, and the same ticket is the first one again
+		o.Granted(sim.Writer{Process: "b", Thread: "b/1"}, "x", c.ticket)
+		if got := o.Name("x", held(c.ticket), nil).Owner; got != c.granted {
+			t.Errorf("%s: the holder is %s after the grant of b/1, want %s", c.rule, got, c.granted)
+		}
+	}
+}
+
 // A value that no request has, since State makes it, and one that a list hands on, belong to the thread whose request
 // made the free lock held.
 func TestAHoldOfTheSameValueIsThatOfWhoTookIt(t *testing.T) {

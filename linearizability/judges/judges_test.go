@@ -584,6 +584,14 @@ func TestMisdelete(t *testing.T) {
 			9000 server leave`
 	testJudged(t, []judged{
 		{rule: "on a stream a waiter that leaves may have been handed the lock, by a value that nobody could read", record: handedOver},
+		{rule: "or the end of a lease has brought its ticket forward", record: `
+			0    a/1 takes lease=1000
+			10   b/1 waits lock
+			1000 server expire -> word 1 9101
+			1200 b/1 send acquire command=SEGMENT
+			1201 b/1 exec acquire nth=2 -> free
+			1202 b/1 return unknown
+			9000 server leave`},
 		{rule: "elsewhere its own value would be known", finds: "misdelete bug: acquire of b/1 (EVAL, sent at 0.200s) ended the hold of word", record: strings.ReplaceAll(handedOver, " command=SEGMENT", "")},
 		{rule: "a late release ends the next owner's hold", lock: bareLock, finds: `
 			misdelete bug: unlock of a/1 (EVAL, sent at 3.000s) ended the hold of b/1 on l at 3.001s

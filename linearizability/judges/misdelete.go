@@ -19,8 +19,8 @@ func judgeMisdelete(r *run) []Finding {
 			}
 			by := senderOf(c.By)
 			switch owner := model.ProcessOf(c.Before.Owner); {
-			case owner == "" && (len(by.Threads) == 0 || r.begunBy(c) == c.By.Process || r.handedOver(c)):
-				continue // a value of an unknown thread, perhaps of the one that sent the request
+			case owner == "" && (len(by.Threads) == 0 || r.begunBy(c) == c.By.Process || c.By.Command == model.SegmentCommand):
+				continue // a value of an unknown thread, perhaps of the one that sent the request, whose words nobody can read on a stream
 			case len(by.Threads) == 0 && (owner == c.By.Process || c.By.Command == model.SegmentCommand):
 				continue // perhaps the owner itself, or a server that does other work
 			}
@@ -75,13 +75,6 @@ func (r *run) begunBy(c *trace.Change) string {
 		return holds[0].Began.By.Process
 	}
 	return ""
-}
-
-// handedOver reports whether the hold that a change met, of an unknown owner, began with an unlock on a stream: any process may
-// have written its value before, in words that nobody could read.
-func (r *run) handedOver(c *trace.Change) bool {
-	holds := r.HoldsOf(c.Lock, c.Before.Owner, c.AtNs, c.AtNs)
-	return len(holds) > 0 && holds[0].Began.By != nil && holds[0].Began.By.Command == model.SegmentCommand && holds[0].Began.By.Script == model.RoleUnlock
 }
 
 // nobodys reports whether a change met a hold in which its owner did not believe, and which a fault had brought back, or
