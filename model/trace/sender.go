@@ -232,13 +232,13 @@ func (r *Run) unlockedBesides(o *Call) bool {
 }
 
 // foreignTo reports whether a command counts as that of another thread of a call's process, whose call does not
-// answer with a change that the command made.
+// answer with a change that the command made. A command that ends one hold may hand the lock to the next waiter.
 func (m *Command) foreignTo(o *Call, c *Change) bool {
 	switch {
 	case m.Process != o.Process || len(m.Threads) == 0:
 		return false
 	case o.Outcome == model.Granted:
-		return m.Call == nil || m.Call.Lock != c.Lock || m.Call.Outcome != model.Granted
+		return !c.Before.Held() && (m.Call == nil || m.Call.Lock != c.Lock || m.Call.Outcome != model.Granted)
 	}
 	return slices.Contains(m.carried, holding{c.Lock, o.Caller})
 }

@@ -33,9 +33,13 @@ func TestAValueMayBeAPartOfAWord(t *testing.T) {
 // answer of its own thread's call.
 func TestAProcessIsAnonymous(t *testing.T) {
 	const s = 1000 * ms
-	// run has a call of each thread of a. The request is in the call sender, or in none, and begins a hold.
-	run := func(process string, sender int, first, second model.Outcome, owner string) []string {
+	// run has a call of each thread of a. The request is in the call sender, or in none, and begins a hold, after that of before if there
+	// is one.
+	run := func(process string, sender int, first, second model.Outcome, owner, before string) []string {
 		rec := &model.Record{Params: model.Params{Traits: model.Traits{PerGrant: true}}}
+		if before != "" {
+			rec.Add(model.Event{Kind: model.KindState, Lock: "l", State: &model.LockState{Owner: before, Count: 1}})
+		}
 		for n := range 2 {
 			rec.Add(model.Event{AtNs: s, Kind: model.KindInvoke, Process: "a", Thread: n + 1, Op: n + 1, Action: model.ActLock, Lock: "l"})
 		}
@@ -53,19 +57,20 @@ func TestAProcessIsAnonymous(t *testing.T) {
 		sender        int
 		first, second model.Outcome
 		want          int
-		owner         string // of the hold; "": the first thread
+		owner, before string // of the hold; "": the first thread, and nobody
 	}{
-		{"a request in no call", "a", 0, model.Busy, model.Granted, 1, ""},
-		{"a request in a call that was busy", "a", 1, model.Busy, model.Granted, 1, ""},
-		{"a request in a call that was granted, too", "a", 1, model.Granted, model.Granted, 0, ""},
-		{"a request in the call that was granted", "a", 1, model.Granted, model.Busy, 0, ""},
-		{"a request of another process", "b", 0, model.Busy, model.Granted, 0, ""},
-		{"nobody was granted the hold", "a", 0, model.Busy, model.Unknown, 0, ""},
-		{"a hold of an unknown thread", "a", 0, model.Granted, model.Granted, 1, "v"},
-		{"which another process wrote", "b", 0, model.Granted, model.Granted, 0, "v"},
-		{"with which nobody returned", "a", 0, model.Busy, model.Unknown, 0, "v"},
+		{"a request in no call", "a", 0, model.Busy, model.Granted, 1, "", ""},
+		{"a request that hands the lock over", "a", 1, model.Busy, model.Granted, 0, "a/2", "a/1"},
+		{"a request in a call that was busy", "a", 1, model.Busy, model.Granted, 1, "", ""},
+		{"a request in a call that was granted, too", "a", 1, model.Granted, model.Granted, 0, "", ""},
+		{"a request in the call that was granted", "a", 1, model.Granted, model.Busy, 0, "", ""},
+		{"a request of another process", "b", 0, model.Busy, model.Granted, 0, "", ""},
+		{"nobody was granted the hold", "a", 0, model.Busy, model.Unknown, 0, "", ""},
+		{"a hold of an unknown thread", "a", 0, model.Granted, model.Granted, 1, "v", ""},
+		{"which another process wrote", "b", 0, model.Granted, model.Granted, 0, "v", ""},
+		{"with which nobody returned", "a", 0, model.Busy, model.Unknown, 0, "v", ""},
 	} {
-		if got := run(c.process, c.sender, c.first, c.second, c.owner); len(got) != c.want {
+		if got := run(c.process, c.sender, c.first, c.second, c.owner, c.before); len(got) != c.want {
 			t.Errorf("%s: %v are anonymous, want %d", c.rule, got, c.want)
 		}
 	}
