@@ -297,23 +297,34 @@ func TestAHoldThatACallLeftBelongsToTheCallThatFindsIt(t *testing.T) {
 		rule    string
 		outcome model.Outcome // of the call that wrote the value
 		lasts   time.Duration // of that call
-		asks    string
+		asks    string        // "": nothing, and a goroutine of the first call wrote the value
 		want    []string
 	}{
 		{"its thread was not told", model.Unknown, 10 * ms, "set shared", []string{"a/2", ""}},
 		{"its thread was told", model.Granted, 10 * ms, "set shared", []string{"a/1", ""}},
 		{"its thread waits for an answer", model.Unknown, 3000 * ms, "set shared", []string{"a/1", ""}},
 		{"the other call has another value", model.Unknown, 10 * ms, "asks", []string{"a/1", ""}},
+		{"the other call sends nothing", model.Unknown, 10 * ms, "", []string{"a/2", ""}},
+		{"the other call sends nothing, and the thread was told", model.Granted, 10 * ms, "", []string{"a/1", ""}},
 		{"the other call has a hold of its own", model.Unknown, 10 * ms, "set own", []string{"a/1", "a/2", ""}},
 	} {
 		_, holders := lineageWorld(t, 2, func(th *Thread, _ chan<- string) {
 			if th.Number() == 2 {
 				th.Sleep(20 * ms)
-				lockCall(th, func(context.Context) { mustDial(th, 1).talk(c.asks + "\n") })
+				lockCall(th, func(context.Context) {
+					if c.asks != "" {
+						mustDial(th, 1).talk(c.asks + "\n")
+					}
+				})
 				return
 			}
 			_, _ = th.Call(Operation{Action: model.ActLock, Lock: "word", WaitNs: -1}, func(context.Context) (model.Outcome, error) {
-				mustDial(th, 1).talk("set shared\n")
+				conn := mustDial(th, 1)
+				if c.asks == "" {
+					go conn.talk("set shared\n")
+				} else {
+					conn.talk("set shared\n")
+				}
 				time.Sleep(c.lasts)
 				return c.outcome, nil
 			})

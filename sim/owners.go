@@ -435,7 +435,7 @@ func (w *World) granted(t *Thread, op int, lock string, invoked int) {
 			sent = sent || e.Kind == model.KindSend && e.Op == op
 			own = own || e.Kind == model.KindState && e.Lock == lock && e.State.Owner == t.name
 		}
-		if !own && model.ProcessOf(held.Owner) == t.p.cfg.Name && (!sent && m != nil && m.author.in != nil && held.Owner == m.author.Thread || sent && w.isUntold(t.p, lock, op)) {
+		if !own && model.ProcessOf(held.Owner) == t.p.cfg.Name && (!sent && m != nil && m.author.in != nil && held.Owner == m.author.Thread && !w.told(lock) || sent && w.isUntold(t.p, lock, op)) {
 			w.give(t, lock)
 			return
 		}
@@ -455,20 +455,30 @@ func (w *World) granted(t *Thread, op int, lock string, invoked int) {
 // request wrote its value, the call of that number may have found it only with a request that has the value, too.
 func (w *World) isUntold(p *Process, lock string, op int) bool {
 	held, waits := w.held[lock], map[int]bool{}
-	told, knows := false, w.owners.writers[held.Value] == ""
+	knows := w.owners.writers[held.Value] == ""
 	for _, e := range w.rec.Events {
 		switch {
-		case e.Kind == model.KindState && e.Lock == lock && e.State.Value != held.Value:
-			told = false
 		case e.Kind == model.KindSend && e.Op == op:
 			knows = knows || slices.Contains(e.Args, held.Value)
 		case e.Kind == model.KindSend:
 			waits[e.Op] = true
+		}
+	}
+	return knows && !w.told(lock) && !slices.ContainsFunc(p.threads, func(t *Thread) bool { return t.name == held.Owner && t.call != nil && waits[t.call.op] })
+}
+
+// told reports whether a call of the owner of the present hold of a lock was granted it.
+func (w *World) told(lock string) (told bool) {
+	held := w.held[lock]
+	for _, e := range w.rec.Events {
+		switch {
+		case e.Kind == model.KindState && e.Lock == lock && e.State.Value != held.Value:
+			told = false
 		case e.Kind == model.KindReturn && e.ThreadName() == held.Owner:
 			told = told || e.Lock == lock && e.Outcome == model.Granted
 		}
 	}
-	return knows && !told && !slices.ContainsFunc(p.threads, func(t *Thread) bool { return t.name == held.Owner && t.call != nil && waits[t.call.op] })
+	return told
 }
 
 // give gives the present hold of a lock to a thread, from its beginning on.

@@ -46,12 +46,13 @@ func (c *Change) Ended() bool {
 // handsToItself reports whether a change of a lock without re-entry ended the hold of a thread
 // that waited behind itself. A thread waits behind itself if its unlock was lost and it asks
 // again. When the server ends the hold, or the unlock arrives late, the thread leaves the queue and
-// has another lease.
+// has another lease. If State shows no queue, an unlock that leaves another value shows it.
 func (c *Change) handsToItself() bool {
 	who := c.Before.Owner
-	return (c.Expired || c.By == nil || c.By.Script == model.RoleUnlock) &&
+	unlocked := c.By != nil && c.By.Script == model.RoleUnlock
+	return (c.Expired || c.By == nil || unlocked) &&
 		who != "" && who == c.After.Owner && c.Before.Count == c.After.Count && c.Before.ExpiresMs != c.After.ExpiresMs &&
-		slices.Contains(c.Before.Queue, who) && !slices.Contains(c.After.Queue, who)
+		(slices.Contains(c.Before.Queue, who) && !slices.Contains(c.After.Queue, who) || unlocked && c.Before.Value != c.After.Value)
 }
 
 // MadeFor reports whether a command made the change that speaks for the thread.

@@ -143,6 +143,27 @@ func TestCommands(t *testing.T) {
 	check(t, "the commands from nobody", len(r.CommandsFrom("c")), 0)
 }
 
+// An unlock of a thread that waits behind itself hands the lock to it. State shows the queue, or another value.
+func TestAnUnlockHandsTheLockToItsOwnThread(t *testing.T) {
+	for _, c := range []struct {
+		rule, value string
+		script      model.Role
+		want        bool
+	}{
+		{"an unlock leaves another value", "second", model.RoleUnlock, true},
+		{"an unlock prolongs its hold", "first", model.RoleUnlock, false},
+		{"a renewal writes another value", "second", model.RoleRenew, false},
+	} {
+		rec := &model.Record{Params: model.Params{Traits: model.Traits{PerGrant: true, Uncounted: true}}}
+		rec.Add(model.Event{Kind: model.KindState, Lock: "l", State: &model.LockState{Owner: "a/1", Value: "first", Count: 1, ExpiresMs: 100}})
+		rec.Add(model.Event{AtNs: 10 * ms, Kind: model.KindSend, Process: "a", Msg: 1, Script: c.script, Locks: []string{"l"}, Owners: []string{"a/1"}})
+		rec.Add(model.Event{AtNs: 11 * ms, Kind: model.KindExec, Process: "a", Msg: 1})
+		rec.Add(model.Event{AtNs: 11 * ms, Kind: model.KindState, Lock: "l", Msg: 1, State: &model.LockState{Owner: "a/1", Value: c.value, Count: 1, ExpiresMs: 111}})
+		got := New(rec).Changes("l")[1]
+		check(t, c.rule, got.Started() && got.Ended(), c.want)
+	}
+}
+
 func TestChanges(t *testing.T) {
 	r := New(example())
 	check(t, "the locks", slices.Equal(r.Locks, []string{"k", "l"}), true)
