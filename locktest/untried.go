@@ -135,7 +135,7 @@ func (r *runner) untried() (lines []string) {
 		lines = append(lines, fmt.Sprintf("what the calls of %s say: %d worked, and none returned nil; the first error is %q, after which no judge asks what the call did", k.Action, k.Worked, k.Text))
 	}
 	if quiet, wait := play.LengthsOf(story.Basic[0].Scenario(r.told()), r.lock).Quiet, r.lock.Timing(0).Reconnect; wait >= quiet {
-		lines = append(lines, fmt.Sprintf("a waiter that asks no more when it has lost its connection: its client may take %v to connect again (Reconnect), and a run ends when nothing has happened for %v", wait, quiet))
+		lines = append(lines, fmt.Sprintf("a call that asks no more when it has lost its connection: its client may take %v to connect again (Reconnect), and a run ends when nothing has happened for %v", wait, quiet))
 	}
 	if x.drawn.Threads == 1 {
 		lines = append(lines, fmt.Sprintf("several threads in one process: drawn schedules had one thread per process, as the profile %s has; Options.Profile orderly and full draw more", r.plan.Profile))

@@ -36,7 +36,7 @@ func (r *run) disturbances(lock string) []disturbance {
 	for _, process := range r.Dead() {
 		// The holds of the dead, and those that they are still granted, end with their leases.
 		for _, at := range r.orphaned(lock, process) {
-			out = append(out, disturbance{from: at, at: at, what: Disturbance{Kind: DisturbedByCrash}})
+			out = append(out, disturbance{from: at, at: r.prolonged(lock, at, r.DiedNs(process)), what: Disturbance{Kind: DisturbedByCrash}})
 		}
 	}
 	for _, x := range r.CallsOn(lock) {
@@ -65,7 +65,11 @@ func (r *run) disturbances(lock string) []disturbance {
 	}
 	for _, e := range r.Closes {
 		if e.AtNs < r.LeaveNs { // not one of the closes that end the run
-			out = append(out, disturbance{from: e.AtNs, at: e.AtNs, what: Disturbance{Kind: DisturbedClose}})
+			d := disturbance{from: e.AtNs, at: e.AtNs, what: Disturbance{Kind: DisturbedClose}}
+			if model.ProcessOf(r.StateAt(lock, e.AtNs).Owner) == e.Process {
+				d.at = r.prolonged(lock, e.AtNs, e.AtNs)
+			}
+			out = append(out, d)
 		}
 	}
 	for _, c := range r.Changes(lock) {
@@ -290,6 +294,9 @@ func (r *run) lastTouch(x *trace.Call) int64 {
 	for _, c := range r.effects(x) {
 		at = max(at, c.AtNs)
 	}
+	if r.StateAt(x.Lock, at).Owner == x.Caller {
+		at = r.prolonged(x.Lock, at, x.ReturnedNs())
+	}
 	t := r.touchesOf(x.Lock)[x.Caller]
 	end := int64(math.MaxInt64)
 	if i, _ := slices.BinarySearch(t.ends, at+1); i < len(t.ends) {
@@ -299,6 +306,21 @@ func (r *run) lastTouch(x *trace.Call) int64 {
 		at = max(at, min(t.returned[n-1], end))
 	}
 	return at
+}
+
+// prolonged returns when a hold was renewed last that lasts at an instant, by requests that its owner
+// had sent by another instant; the first instant if it was not renewed since. A fault may put them off.
+func (r *run) prolonged(lock string, atNs, sentNs int64) int64 {
+	who := r.StateAt(lock, atNs).Owner
+	for _, c := range r.ChangesAfter(lock, atNs) {
+		if c.Ended() {
+			break
+		}
+		if c.Before.ExpiresMs != c.After.ExpiresMs && c.MadeFor(who) && c.By.AtNs <= sentNs {
+			atNs = c.AtNs
+		}
+	}
+	return atNs
 }
 
 // touches are the instants of a thread's calls on a lock that have returned, and of the ends of its holds.

@@ -2800,6 +2800,20 @@ func TestReenteredIsTheHoldersOwn(t *testing.T) {
 }
 
 func TestACallThatNeverReturns(t *testing.T) {
+	backsOff := ourLock
+	backsOff.Reconnect = 2 * time.Minute
+	dials := func(leave string) string {
+		return `
+			0     a/1 invoke try_lock
+			0     a/1 send connect nobody=y
+			0     a/1 hit 1 connect
+			0     a/1 lost connect request dropped
+			69900 a/1 send connect nobody=y
+			69900 a/1 hit 1 connect
+			69900 a/1 lost connect request dropped
+			71000 server calm
+			` + leave + ` server leave`
+	}
 	testJudged(t, []judged{
 		{rule: "an unlock, long after calm", finds: "liveness bug: unlock of l by a/1, called at 1.000s, had not returned at 99.000s", record: `
 			0     a/1 takes
@@ -2833,6 +2847,12 @@ func TestACallThatNeverReturns(t *testing.T) {
 			1001  server fault 1 crash of a
 			2000  server calm
 			99000 server leave`},
+		{rule: "a client waits before it connects again", lock: backsOff, record: dials("192000")},
+		{rule: "and not for longer than it says", lock: backsOff, record: dials("192001"),
+			finds: "liveness bug: try_lock of l by a/1, called at 0.000s, had not returned at 192.001s, although every fault was over at 71.000s"},
+		{rule: "another connects within seconds", lock: ourLock, record: dials("102000"), finds: "liveness bug: try_lock of l by a/1, called at 0.000s, had not returned at 102.000s"},
+		{rule: "and so does one that no fault met", lock: backsOff, record: strings.NewReplacer("a/1 send", "c/1 send", "a/1 hit", "c/1 hit", "a/1 lost", "c/1 lost").Replace(dials("102000")),
+			finds: "liveness bug: try_lock of l by a/1, called at 0.000s, had not returned at 102.000s"},
 	})
 }
 

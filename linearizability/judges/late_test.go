@@ -309,3 +309,39 @@ func TestALateRenewalOfALostHold(t *testing.T) {
 			finds:  "lease bug: a renewal of l for a/1 was sent at 0.500s, although its unlock had returned not_held at 0.401s"},
 	})
 }
+
+// A fault puts off a renewal that a holder sent before it failed to give the lock up, died or closed its client.
+// The lease that it leaves begins when the renewal runs.
+func TestALateRenewalOfAHoldThatIsLeft(t *testing.T) {
+	record := func(sent, left, gets string) string {
+		return `
+			0     a/1 takes
+			100   b/1 waits lock
+			` + sent + `  a/1 send renew
+			` + sent + `  a/1 hit 1 renew delay
+			` + left + `
+			4000  a/1 exec renew -> a/1 1 34000
+			34001 server expire -> free
+			` + gets + ` b/1 gets
+			90000 server leave`
+	}
+	const unlock = "1000 a/1 invoke unlock\n1100 a/1 return "
+	const interrupted = "1000 a/1 invoke unlock\n1050 a/2 interrupts a/1\n1100 a/1 return error"
+	var cases []judged
+	for _, c := range []struct{ left, after string }{
+		{unlock + "unknown", "a call of unknown outcome"},
+		{unlock + "error", "a failed unlock"},
+		{interrupted, "an interrupted call"},
+		{"1100 server fault 2 crash of a", "a crash"},
+		{"1100 a close", "a client that closed"},
+	} {
+		cases = append(cases,
+			judged{rule: "a second and a lease after " + c.after, lock: ourLock, record: record("900", c.left, "34999")},
+			judged{rule: "and no more after " + c.after, lock: ourLock, record: record("900", c.left, "35000"),
+				finds: "liveness bug: to 35.001s while nobody believed to hold it; the bound is 3"})
+	}
+	testJudged(t, append(cases,
+		judged{rule: "sent while the unlock is under way", lock: ourLock, record: record("1050", unlock+"unknown", "34100")},
+		judged{rule: "sent after it is a bug, and no reason to wait", lock: ourLock, record: record("1101", unlock+"unknown", "34100"),
+			finds: "lease bug: a renewal of l for a/1 was sent at 1.101s\n liveness bug: b/1 waited for l from 1.101s to 34.101s while nobody believed to hold it; the bound is 31s"}))
+}

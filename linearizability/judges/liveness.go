@@ -50,7 +50,8 @@ func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
 	if o.WaitNs > 0 {
 		since = max(since, o.WaitsUntilNs())
 	}
-	if r.LeaveNs-since <= int64(r.Record.Params.GiveUp) {
+	// A client may take longer than that to connect again.
+	if own := r.bound(lock, r.ownDisturbances(o), since, r.LeaveNs); r.LeaveNs-since <= max(int64(r.Record.Params.GiveUp), own.Ns) {
 		return Finding{}, false
 	}
 	return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: since, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormStuck, Lock: lock, Thread: o.Caller},

@@ -142,7 +142,7 @@ func TestAPassSaysWhatItDidNotTry(t *testing.T) {
 		"says why it has no State": {"not tried: what the servers hold: there is no State (nobody can read the server), so these judges were not asked: misdelete, ", "mutual-exclusion\n"},
 		"never says that it freed": {"not tried: what the calls of unlock say: ", " worked, and none returned nil; the first error is \"outcome unknown: unlock: %!w(<nil>)\", after which no judge asks what the call did\n"},
 		"tries once":               {"not tried: waiters: of ", " that found the lock held, ", " returned without it before the hold was over (the first: \"outcome unknown: failed to acquire the lock\"); Lock must wait until its context ends\n"},
-		"connects when it likes":   {"not tried: a waiter that asks no more when it has lost its connection: its client may take 1h0m0s to connect again (Reconnect), and a run ends when nothing has happened for "},
+		"connects when it likes":   {"not tried: a call that asks no more when it has lost its connection: its client may take 1h0m0s to connect again (Reconnect), and a run ends when nothing has happened for "},
 		"is not asked for traffic": {"not tried: traffic: Subject.Promises switches the judge off (it asks often)\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
