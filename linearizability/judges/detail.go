@@ -157,7 +157,7 @@ type Untold struct {
 type ToldLate struct {
 	BelievedNs int64 // until when it believed
 	SentNs     int64 // of the last acquire or renewal whose answer its process had
-	LeaseNs    int64 // the end of the lease that counts from there
+	LeaseNs    int64 // the end of the lease that counts from there; -1: no answer told of one
 	EndedNs    int64 // of the hold on the server
 }
 

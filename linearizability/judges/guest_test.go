@@ -540,6 +540,55 @@ func TestAThreadIsToldBeforeItsLeaseEnds(t *testing.T) {
 	})
 }
 
+// A call on several servers may make several attempts. The hold of one that the call gave up is not the hold with which it returned.
+func TestAThreadIsToldOfTheAttemptThatWasGranted(t *testing.T) {
+	fixed := watchedLock
+	fixed.NoWatchdog, fixed.RenewalPeriod, fixed.Parts = true, 0, 3
+	const tookBack = `
+			0     b/1 invoke lock
+			1000  b/1 send acquire
+			1001  b/1 exec acquire -> b/1 1 31001
+			1002  b/1 lost acquire reply dropped
+			30500 b/1 send acquire
+			30501 b/1 exec acquire -> free
+			30501 b/1 deliver acquire`
+	const ranOut = `
+			0     b/1 invoke lock
+			0     b/1 send acquire
+			1     b/1 exec acquire -> b/1 1 30001
+			1     b/1 lost acquire reply dropped
+			30002 server expire -> free`
+	const first = `
+			31000 b/1 send acquire
+			31001 b/1 exec acquire
+			31002 b/1 deliver acquire`
+	const second = `
+			31020 b/1 send acquire
+			31021 b/1 exec acquire
+			31022 b/1 deliver acquire
+			31022 b/1 return granted`
+	const deleted = "\n\t\t\t31010 server fault 1 delete of key l"
+	const unheard = `
+			31020 b/1 send acquire
+			31021 b/1 exec acquire -> b/1 1 61021
+			31022 b/1 lost acquire reply dropped
+			31022 b/1 return granted
+			61022 server expire -> free`
+	whole := strings.Replace(unheard, "lost acquire reply dropped", "deliver acquire", 1)
+	told := func(at int) string { return fmt.Sprintf("\n%d b/1 told\n99000 server leave", at) }
+	const late = "lease bug: b/1 believed to hold l until 63.000s; the hold had ended at 61.022s"
+	testJudged(t, []judged{
+		{rule: "a part is lost behind an attempt that was taken back", lock: fixed, record: tookBack + first + deleted + second + told(61000)},
+		{rule: "a part is lost behind an attempt that ran out", lock: fixed, record: ranOut + first + deleted + second + told(61000)},
+		{rule: "within a bound", lock: fixed, record: tookBack + first + deleted + second + told(98000),
+			finds: "lease bug: b/1 believed to hold l until 98.000s, and was not told that the hold was gone, although nothing disturbed it from 31.022s on"},
+		{rule: "the hold is whole", lock: fixed, record: tookBack + first + whole + told(61000)},
+		{rule: "the hold is whole, and its end told late", lock: fixed, record: tookBack + first + whole + told(63000),
+			finds: late + ", and the lease that b/1 knew of, counted from the request that it sent at 31.020s, at 61.020s"},
+		{rule: "the request that made it whole had no answer", lock: fixed, record: tookBack + first + unheard + told(63000), finds: late},
+	})
+}
+
 func TestTheTokenOfAHandle(t *testing.T) {
 	fenced := anybodys
 	fenced.Fenced = true

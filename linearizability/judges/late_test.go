@@ -1,6 +1,7 @@
 package judges
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,54 @@ func TestLateLevelsAreUnheard(t *testing.T) {
 	testJudged(t, []judged{
 		{rule: "who knows holds by their grants", lock: lock, record: record},
 		{rule: "who knows them by the thread", lock: known, record: record, finds: "hold-count bug: at 0.030s, after its unlock, the server counts 2 for a/1 on l, and its calls add up to 1"},
+	})
+}
+
+// A thread that has given up each level of which it was told holds nothing that it knows of, although the server counts the
+// level of an acquire that was not answered.
+func TestALevelThatNoAnswerTold(t *testing.T) {
+	const acquire = `
+			10   a/1 invoke lock
+			10   a/1 send acquire
+			11   a/1 exec acquire -> a/1 2 30011
+			12   a/1 lost acquire reply dropped
+			3000 a/1 return unknown`
+	const cleanUp = `
+			2000 a/1 send acquire
+			2001 a/1 exec acquire -> a/1 1 30011`
+	const again = `
+			4000 a/1 invoke lock
+			4000 a/1 send acquire
+			4001 a/1 exec acquire -> a/1 3 34001
+			4002 a/1 deliver acquire
+			4002 a/1 return granted`
+	unlock := func(at, left int) string {
+		return fmt.Sprintf(`
+			%d a/1 invoke unlock
+			%[1]d a/1 send unlock
+			%[2]d a/1 exec unlock -> a/1 %d 34001
+			%d a/1 return released`, at, at+1, left, at+2)
+	}
+	const notHeld = `
+			6000 a/1 invoke unlock
+			6001 a/1 return not_held`
+	const end = `
+			34002 server expire -> free
+			90000 server leave`
+	const finds = "linearizable bug: l: a/1 release (6.000s..6.001s) answered not_held, but the lock was held by a/1"
+	const takes = "0 a/1 takes"
+	unheard := strings.NewReplacer("10 ", "0 ", "11 ", "1 ", "12 ", "2 ", "a/1 2 30011", "a/1 1 30001").Replace(acquire)
+	entered := strings.Replace(again, "a/1 3", "a/1 2", 1)
+	answered := strings.NewReplacer("12   a/1 lost acquire reply dropped", "", "3000 a/1 return unknown", "12 a/1 return granted").Replace(acquire)
+	testJudged(t, []judged{
+		{rule: "the second of two", lock: reentrantLock, record: takes + acquire + unlock(5000, 1) + notHeld + end},
+		{rule: "the second of three", lock: reentrantLock, record: takes + acquire + again + unlock(5000, 2) + unlock(5010, 1) + notHeld + end},
+		{rule: "the first of two", lock: reentrantLock, record: unheard + entered + unlock(5000, 1) + notHeld + end},
+		{rule: "a level that was told is left", lock: reentrantLock, record: takes + acquire + notHeld + end, finds: finds},
+		{rule: "a level of two that were told is left", lock: reentrantLock, record: takes + acquire + again + unlock(5000, 2) + notHeld + end, finds: finds},
+		{rule: "a level that was told is left of a hold that began without an answer", lock: reentrantLock, record: unheard + entered + notHeld + end, finds: finds},
+		{rule: "the acquire has given its level back itself", lock: reentrantLock, record: takes + acquire[:strings.Index(acquire, "3000")] + cleanUp + "\n\t\t\t3000 a/1 return unknown" + notHeld + end, finds: finds},
+		{rule: "each level was told", lock: reentrantLock, record: takes + answered + unlock(5000, 1) + notHeld + end, finds: finds},
 	})
 }
 

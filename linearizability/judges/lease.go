@@ -301,9 +301,10 @@ func (r *run) untold(lock string) []Finding {
 }
 
 // calmHold returns the last hold of a belief, which has a lease and ended before the belief did. It returns nil
-// if there is none, or if a fault or a command of another may have begun, shortened or ended the hold.
+// if there is none, or if a fault or a command of another may have begun, shortened or ended the hold. A hold that
+// was over when the last request of the grant ran belongs to an earlier attempt of that call.
 func (r *run) calmHold(b belief) *trace.Hold {
-	holds := r.HoldsOf(b.lock, b.who, b.grant.AtNs, b.to)
+	holds := r.HoldsOf(b.lock, b.who, r.lastHeard(b.grant), b.to)
 	if len(holds) == 0 || r.Record.Params.Endless {
 		return nil
 	}
@@ -322,7 +323,7 @@ func (r *run) calmHold(b belief) *trace.Hold {
 // knownLease returns the end of the lease that a thread knows for a hold, and the sending of the request from
 // which it counts: of the last acquire or renewal whose answer its process has.
 func (r *run) knownLease(h *trace.Hold, b belief) ToldLate {
-	d := ToldLate{EndedNs: h.ToNs(), SentNs: b.grant.AtNs}
+	d := ToldLate{EndedNs: h.ToNs(), SentNs: b.grant.AtNs, LeaseNs: -1}
 	for _, c := range append([]*trace.Change{h.Began}, h.Moved...) {
 		if !c.MadeFor(b.who) || c.By.Executed == nil || c.By.RepliedNs < 0 || c.By.RepliedNs > b.to {
 			continue

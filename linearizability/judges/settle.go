@@ -75,17 +75,31 @@ func (r *run) leaseOver(o *trace.Call) bool {
 	})
 }
 
-// holdsUnknowingly reports whether the last hold of the caller up to the return of the
-// call began with an acquire that the caller got no answer to, or with a request of an acquire that came late.
+// holdsUnknowingly reports whether the caller knows of no level of its last hold up to the return of the call. It knows
+// of one by the answer to its acquire, and does not if that answer is missing or the request came late. An unlock gives
+// up the levels that its caller knows first.
 func (r *run) holdsUnknowingly(o *trace.Call) bool {
-	starts := r.StartsUpTo(o.Lock, o.ReturnedNs())
-	for i := len(starts) - 1; i >= 0; i-- {
-		if c := starts[i]; c.After.Owner == o.Caller {
-			by := r.grantedBy(c)
-			return by != nil && r.returnedWith(by) != c
+	holds := r.HoldsOf(o.Lock, o.Caller, 0, o.ReturnedNs())
+	if len(holds) == 0 {
+		return false
+	}
+	h := holds[len(holds)-1]
+	by, known := r.grantedBy(h.Began), h.Began.After.Count
+	unheard := by != nil && r.returnedWith(by) != h.Began
+	if unheard {
+		known = 0
+	}
+	for _, c := range h.Moved {
+		if c.AtNs > o.ReturnedNs() {
+			break
+		}
+		if by := c.Call(); by != nil && by.Action.Acquires() && by.Outcome != model.Granted {
+			unheard = unheard || c.Gain(o.Caller) > 0
+		} else {
+			known += c.After.Count - c.Before.Count
 		}
 	}
-	return false
+	return unheard && known <= 0
 }
 
 // letGo reports whether the caller has called an unlock of unknown outcome since its last grant.

@@ -106,6 +106,19 @@ func TestAnOverlapSaysWhoseHoldIsMissing(t *testing.T) {
 	}
 }
 
+// A lease of which no answer told has no end to name.
+func TestATellingNamesTheLeaseThatIsKnown(t *testing.T) {
+	for ended, want := range map[int64]string{
+		30e9: "a/1 believed to hold l until 40.000s; the hold had ended at 30.002s, and the lease that a/1 knew of, counted from the request that it sent at 0.000s, at 30.000s",
+		-1:   "a/1 believed to hold l until 40.000s; the hold had ended at 30.002s",
+	} {
+		f := judges.Finding{Facts: model.Facts{Lock: "l", Thread: "a/1"}, Detail: judges.ToldLate{BelievedNs: 40e9, LeaseNs: ended, EndedNs: 30.002e9}}
+		if got := sentence.Finding(f); got != want {
+			t.Errorf("%s\n\twant\n%s", got, want)
+		}
+	}
+}
+
 // A command without a role has its word in its place. If its threads are unknown, its role is a guess, and the command
 // has its word and its process.
 func TestASentenceNamesACommand(t *testing.T) {
