@@ -1,7 +1,9 @@
 package judges
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
 	"lockstep/model"
 	"lockstep/model/trace"
@@ -9,7 +11,9 @@ import (
 
 // judgeFIFO finds new holds that were given out of turn: the server had executed the first try of
 // another thread before, and that thread was still waiting, within its own wait. If State shows a queue, a
-// thread has its turn from the place there, since a call may ask for other things first.
+// thread has its turn from the place there, since a call may ask for other things first. If it shows none, nobody
+// knows which request of a call takes the place: a handshake and a look take none. Then a waiter had tried first
+// if it was first with each kind of request that both sent.
 func judgeFIFO(r *run) []Finding {
 	if !r.Record.Params.Fair {
 		return nil
@@ -32,17 +36,15 @@ func (r *run) outrun(lock string) []Finding {
 		if y == nil || !c.Started() || r.Record.Params.PerGrant && r.answered(y) != c {
 			continue // a hold that its owner is not told of overtakes nobody
 		}
-		tried := y.First(model.RoleAcquire)
-		if tried == nil {
+		tried := tries{}
+		if tried.add(y, c.AtNs); len(tried) == 0 {
 			continue
 		}
 		// A late command of a call that a thread gave up may give it the lock while it
 		// waits in a new call.
 		for _, z := range ops {
 			if z.Caller == y.Caller && z.Action.Acquires() && z.AtNs <= c.AtNs && c.AtNs < z.ReturnedNs() {
-				if first := z.First(model.RoleAcquire); first != nil && first.Executed.AtNs < tried.Executed.AtNs {
-					tried = first
-				}
+				tried.add(z, c.AtNs)
 			}
 		}
 		for _, x := range ops {
@@ -72,12 +74,12 @@ func (r *run) taker(c *trace.Change) *trace.Call {
 
 // overtaken reports whether x was waiting when y, which had tried later, got the lock. If queues is set, State shows a queue,
 // and y must have got its place there later.
-func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change, queues bool) bool {
+func (r *run) overtaken(x, y *trace.Call, tried tries, c *trace.Change, queues bool) bool {
 	if x == y || x.Caller == y.Caller || x.Action != model.ActLock && x.Action != model.ActTryLockTimed {
 		return false
 	}
 	first := x.First(model.RoleAcquire)
-	if first == nil || !queues && first.Executed.AtNs >= tried.Executed.AtNs {
+	if first == nil || !queues && !r.triedFirst(x, tried, c) {
 		return false
 	}
 	if x.ReturnedNs() <= c.AtNs || x.WaitsUntilNs() <= c.AtNs || r.diedAt(x.Caller) <= c.AtNs || r.LeaveNs <= c.AtNs {
@@ -95,6 +97,60 @@ func (r *run) overtaken(x, y *trace.Call, tried *trace.Command, c *trace.Change,
 		}
 	}
 	return !queues || r.cameFirst(x, y, c)
+}
+
+// tries has the first request of each kind that calls sent and the server executed.
+type tries map[string]*trace.Command
+
+// add adds the requests of a call that ran up to an instant.
+func (t tries) add(o *trace.Call, untilNs int64) {
+	for _, m := range o.Sent {
+		if m.Executed == nil || m.Script != model.RoleAcquire || m.Executed.AtNs > untilNs {
+			continue
+		}
+		if first := t[kindOf(m)]; first == nil || m.Executed.AtNs < first.Executed.AtNs {
+			t[kindOf(m)] = m
+		}
+	}
+}
+
+// kindOf returns the name of a request and the number of its words, which differ with the value of the holder.
+func kindOf(m *trace.Command) string {
+	name, n := m.Command, len(m.Args)
+	if words := strings.Fields(m.Says); len(words) > 0 {
+		name, n = words[0], len(words)
+	} else if m.Program {
+		name = "" // its text or its digest
+	}
+	return fmt.Sprint(name, " ", n)
+}
+
+// triedFirst reports whether x tried before those who sent the requests tried, which got the lock with a change. It did
+// if its first request of each kind that both sent ran before. If it sent none of the kind that they sent last, it
+// must have had the answer to what it sent, and not have been on the way to its place.
+func (r *run) triedFirst(x *trace.Call, tried tries, c *trace.Change) bool {
+	own, common := tries{}, false
+	own.add(x, trace.Never)
+	var first, last *trace.Command
+	for kind, m := range tried {
+		if f := own[kind]; f != nil {
+			if common = true; f.Executed.AtNs >= m.Executed.AtNs {
+				return false
+			}
+		}
+		if first == nil || m.Executed.AtNs < first.Executed.AtNs {
+			first = m
+		}
+		if last == nil || m.Executed.AtNs > last.Executed.AtNs {
+			last = m
+		}
+	}
+	if !common {
+		return x.First(model.RoleAcquire).Executed.AtNs < first.Executed.AtNs
+	}
+	return own[kindOf(last)] != nil || !slices.ContainsFunc(x.Sent, func(m *trace.Command) bool {
+		return m.Executed != nil && m.Executed.AtNs <= c.AtNs && (m.RepliedNs < 0 || m.RepliedNs+int64(r.Record.Params.Uncertainty) > c.AtNs)
+	})
 }
 
 // cameFirst reports whether x got its place before y. The clocks of the servers count milliseconds, so a lock that orders

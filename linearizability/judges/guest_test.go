@@ -2026,6 +2026,54 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 	})
 }
 
+// If State shows no queue, a look and a handshake are no first try.
+func TestATurnBeginsInAQueueThatIsNotShown(t *testing.T) {
+	fair := anybodys
+	fair.Fair = true
+	// The threads look, and c/1 takes its place first.
+	const record = `
+		0    a/1 takes lease=8000 -> a/1 1 8001
+		100  b/1 invoke lock
+		100  b/1 send acquire command=EXISTS
+		101  b/1 exec acquire
+		102  b/1 deliver acquire
+		150  c/1 invoke lock
+		150  c/1 send acquire command=EXISTS
+		151  c/1 exec acquire
+		152  c/1 deliver acquire
+		200  c/1 send acquire
+		201  c/1 exec acquire
+		202  c/1 deliver acquire
+		300  b/1 send acquire
+		301  b/1 exec acquire
+		302  b/1 deliver acquire
+		400  a/1 releases -> c/1 1 8401
+		403  c/1 return granted
+		500  c/1 releases -> b/1 1 8501
+		503  b/1 return granted
+		600  b/1 releases
+		9000 server leave`
+	without := func(record string, lines ...string) string {
+		for _, line := range lines {
+			if !strings.Contains(record, line+"\n") {
+				t.Fatalf("no line %q", line)
+			}
+			record = strings.Replace(record, line+"\n", "\n", 1)
+		}
+		return record
+	}
+	second := []string{"300  b/1 send acquire", "301  b/1 exec acquire", "302  b/1 deliver acquire"}
+	const overtaken = "fifo bug: c/1 was granted l at 0.401s before b/1"
+	testJudged(t, []judged{
+		{rule: "a look", lock: fair, record: record},
+		{rule: "a place after the look", lock: fair, finds: overtaken, record: strings.NewReplacer("300  b", "180  b", "301  b", "181  b", "302  b", "182  b").Replace(record)},
+		{rule: "nothing after the look", lock: fair, finds: overtaken, record: without(record, second...)},
+		{rule: "the answer to the look has not come", lock: fair, record: strings.Replace(without(record, second...), "102  b/1 deliver", "402  b/1 deliver", 1)},
+		{rule: "a handshake of the waiter", lock: fair, record: without(record, "150  c/1 send acquire command=EXISTS", "151  c/1 exec acquire", "152  c/1 deliver acquire")},
+		{rule: "a handshake of the other", lock: fair, finds: overtaken, record: without(strings.NewReplacer("150  c", "90   c", "151  c", "91   c", "152  c", "92   c", "command=EXISTS\n\t\t101", "\n\t\t101").Replace(record), second...)},
+	})
+}
+
 // A State may show a hold until somebody removes what is left of it.
 func TestAHoldWhoseEndHasCome(t *testing.T) {
 	record := func(end string) string {

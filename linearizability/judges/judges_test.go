@@ -2908,3 +2908,20 @@ func (r *run) search(lock string) linearizability.LockResult {
 	}
 	return res.Locks[0]
 }
+
+// A lock may round the instant from which a lease counts up to a whole millisecond.
+func TestALeaseOfARoundedInstant(t *testing.T) {
+	for _, c := range []struct {
+		ends string
+		want int
+	}{{"3002", 0}, {"3003", 1}} {
+		rec := recordOf(t, plainLock, "0 a/1 takes lease=3000 -> a/1 1 "+c.ends+"\n9000 server leave")
+		for i := range rec.Events {
+			rec.Events[i].AtNs += 801_000
+		}
+		found := slices.DeleteFunc(Judge(trace.New(rec), nil).Findings, func(f Finding) bool { return f.Judge != model.JudgeLease })
+		if len(found) != c.want {
+			t.Errorf("a lease of 3s that begins at 1.801ms and ends at %sms: %v", c.ends, found)
+		}
+	}
+}

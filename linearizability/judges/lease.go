@@ -46,7 +46,9 @@ func (r *run) leases(lock string) []Finding {
 			if r.recovering(c.AtNs) {
 				longest += r.Record.Params.Recovery // a lease from before the fault begins anew with its end
 			}
-			if most := r.mostLease(lock, who, c, got); most > 0 && got > most+longest {
+			// A lock may round its instant up to a whole millisecond.
+			exact := got - time.Duration(c.AtNs%millisecond)
+			if most := r.mostLease(lock, who, c, got); most > 0 && exact >= most+longest+time.Millisecond {
 				add(model.FormLongLease, who, c.AtNs, LongLease{Got: got, Most: most})
 			}
 		}
