@@ -123,12 +123,30 @@ func (r *run) refusable(o *trace.Call) bool {
 	if r.enters() && (!r.Record.Params.PerGrant || believer(r.beliefs(o.Lock), o.Caller, o.AtNs) != nil) {
 		self = o.Caller // its owner enters again
 	}
-	if len(o.Sent) == 0 && r.heldByItsProcess(o) || r.HeldWithin(o.Lock, from, to, self) || r.Record.Params.Parts > 1 && (r.splits(o) || r.partsLeftWithin(o.Lock, from, to)) {
+	but := func(h *trace.Hold) bool { return h.Owner == self || r.leftKnowingly(o, h) }
+	if len(o.Sent) == 0 && r.heldByItsProcess(o) || r.HeldWithinBut(o.Lock, from, to, but) || r.Record.Params.Parts > 1 && (r.splits(o) || r.partsLeftWithin(o.Lock, from, to)) {
 		return true
 	}
 	return r.Record.Params.Fair && (r.behindGhost(o) || slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
 		return x.Caller != o.Caller && (x.Action == model.ActLock || x.Action == model.ActTryLockTimed && x.WaitNs > 0) && from <= r.waitsUntil(x) && r.tried(x) <= to
 	}))
+}
+
+// leftKnowingly reports whether a call itself began a hold, had the answer, and left the hold on the servers when it
+// returned. A call whose wait was over when the answer came may not have read it, and neither may one that asked again. One
+// that has a request without an answer may have tried to end the hold.
+func (r *run) leftKnowingly(o *trace.Call, h *trace.Hold) bool {
+	m, ret := h.Began.By, o.ReturnedNs()
+	if h.Owner != o.Caller || h.Began.Call() != o || m.DeliveredNs < 0 || m.DeliveredNs > ret || m.DeliveredNs >= o.InterruptedNs ||
+		o.Action != model.ActTryLock && m.DeliveredNs >= o.WaitsUntilNs() {
+		return false
+	}
+	if end := h.Ended; end != nil && (end.AtNs <= ret+int64(r.Record.Params.Uncertainty) || end.By != nil && (end.Call() == nil || end.Call() == o)) {
+		return false // it gave the hold back, or the hold was over
+	}
+	return !slices.ContainsFunc(r.CommandsFrom(o.Process), func(x *trace.Command) bool {
+		return x != m && (x.Call == o || x.Call == nil) && m.AtNs <= x.AtNs && x.AtNs <= ret && (x.DeliveredNs < 0 || x.DeliveredNs > ret || x.Call == o && x.AtNs > m.AtNs && x.Command == m.Command)
+	})
 }
 
 // heldByItsProcess reports whether a thread of a call's process believed in a hold during the call, or had not yet

@@ -2092,3 +2092,29 @@ func TestAHoldWhoseEndHasCome(t *testing.T) {
 		{rule: "for its owner it ran out", lock: anybodys, record: pause + record("5500"), finds: "mutual-exclusion limit (holder paused past its lease): b/1 was granted l at 5.502s"},
 	})
 }
+
+// A try that takes the lock, hears of it, and says busy leaves a hold of which its caller does not know.
+func TestATryThatSaysBusyOfItsOwnHold(t *testing.T) {
+	record := func(rest string) string {
+		return "0 a/1 invoke try_lock\n0 a/1 send acquire\n2 a/1 exec acquire -> a/1 1 30002\n" + rest + "\n40000 server leave"
+	}
+	const (
+		left   = "4 a/1 deliver acquire\n4 a/1 return busy\n30003 server expire -> free"
+		undone = "4 a/1 deliver acquire\n4 a/1 send acquire nth=2\n6 a/1 exec acquire nth=2 -> free\n8 a/1 deliver acquire nth=2\n8 a/1 return busy"
+		finds  = "linearizable bug: l: a/1 acquire (0.000s..0.004s) answered busy, but the lock was held by a/1"
+	)
+	testJudged(t, []judged{
+		{rule: "it leaves the hold", lock: anybodys, record: record(left), finds: finds},
+		{rule: "a lock that enters again does", lock: reentrantLock, record: record(left), finds: finds},
+		{rule: "the answer was lost", lock: anybodys, record: record("3 a/1 lost acquire reply dropped\n700 a/1 return busy\n30003 server expire -> free")},
+		{rule: "the answer is late", lock: anybodys, record: record("700 a/1 return busy\n701 a/1 deliver acquire\n30003 server expire -> free")},
+		{rule: "the wait was over when the answer came", lock: anybodys, record: strings.Replace(record(left), "try_lock", "try_lock_timed wait=4", 1)},
+		{rule: "the wait was not over", lock: anybodys, record: strings.Replace(record(left), "try_lock", "try_lock_timed wait=9", 1), finds: finds},
+		{rule: "it gives the hold back", lock: anybodys, record: record(undone)},
+		{rule: "the request that gives it back is lost", lock: anybodys, record: record(strings.Replace(undone, "6 a/1 exec acquire nth=2 -> free\n8 a/1 deliver acquire nth=2", "6 a/1 lost acquire request dropped nth=2", 1) + "\n30003 server expire -> free")},
+		{rule: "it gives the hold back a moment later", lock: anybodys, record: record("4 a/1 deliver acquire\n4 a/1 send acquire nth=2\n5 a/1 return busy\n6 a/1 exec acquire nth=2 -> free\n8 a/1 deliver acquire nth=2")},
+		{rule: "the hold is over", lock: anybodys, record: record(strings.Replace(left, "4 a/1 return busy\n30003 server expire -> free", "30003 server expire -> free\n30004 a/1 return busy", 1))},
+		{rule: "it asks again, and meets its hold", lock: anybodys, record: record("600 a/1 send acquire nth=2\n602 a/1 exec acquire nth=2\n603 a/1 deliver acquire\n604 a/1 deliver acquire nth=2\n604 a/1 return busy\n30003 server expire -> free")},
+		{rule: "the hold of an earlier call is a reason", lock: anybodys, record: record("3 a/1 lost acquire reply dropped\n700 a/1 return unknown\n800 a/1 invoke try_lock\n800 a/1 send acquire nth=2\n802 a/1 exec acquire nth=2\n804 a/1 deliver acquire nth=2\n804 a/1 return busy\n30003 server expire -> free")},
+	})
+}

@@ -294,6 +294,29 @@ func (l *inTurn) Unlock(ctx context.Context) error {
 	return l.watched.Unlock(ctx)
 }
 
+// listed is a setnx whose unlock deletes the keys that a pattern lists: all that begin with the name, if it is hasty.
+type listed struct {
+	setnx
+	hasty bool
+}
+
+const deleteListed = `
+if redis.call("get", KEYS[1]) ~= ARGV[1] then return 0 end
+for _, key in ipairs(redis.call("keys", ARGV[2])) do redis.call("del", key) end
+return 1`
+
+func (l *listed) Unlock(ctx context.Context) error {
+	pattern := l.name
+	if l.hasty {
+		pattern += "*"
+	}
+	n, err := l.rdb.Eval(ctx, deleteListed, []string{l.name}, l.value, pattern).Int()
+	if err == nil && n == 0 {
+		return locktest.ErrNotHeld
+	}
+	return err
+}
+
 // unchanged is a setnx whose handle has one value for all its holds.
 type unchanged struct {
 	setnx
@@ -448,6 +471,9 @@ var classics = []struct {
 		"other-holder-before-request-3-of-an-extension", "breaks mutual-exclusion: a/1 extended its hold "},
 	{numberedSubject("forgets its last token", false, true), numberedSubject("keeps its last token", false, false),
 		"token-after-a-long-time", "breaks fencing: b/1 was told the token 1 "},
+	{unrenewed("deletes all that begins with its name", each(func(l setnx) locktest.Lock { return &listed{l, true} })),
+		unrenewed("deletes what has its name", each(func(l setnx) locktest.Lock { return &listed{l, false} })),
+		"names-that-begin-alike", "breaks mutual-exclusion: c/1 was granted orders2 "},
 	{unrenewed("has one value for all holds", each(func(l setnx) locktest.Lock { return &unchanged{l, rand.Text()} })),
 		unrenewed("has a value for each hold", each(func(l setnx) locktest.Lock { return &l })),
 		"unlock-given-up-that-comes-in-the-next-hold", "breaks mutual-exclusion: b/1 was granted "},

@@ -113,9 +113,15 @@ func (r *Run) FreeWithin(lock, owner string, fromNs, toNs int64) bool {
 	return at < toNs || len(r.HoldsOf(lock, owner, fromNs, toNs)) == 0
 }
 
-// HeldWithin reports whether anybody held the lock, or it was closed, at some instant of [fromNs, toNs].
+// HeldWithin reports whether anybody held the lock, or it was closed, at some instant of [fromNs, toNs]. It leaves out the
+// holds of one owner.
 func (r *Run) HeldWithin(lock string, fromNs, toNs int64, except string) bool {
-	if slices.ContainsFunc(r.table(lock).within(fromNs, toNs), func(h *Hold) bool { return h.Owner != except && h.Within(fromNs, toNs) }) {
+	return r.HeldWithinBut(lock, fromNs, toNs, func(h *Hold) bool { return h.Owner == except })
+}
+
+// HeldWithinBut is like HeldWithin, and leaves out the holds for which a function returns true.
+func (r *Run) HeldWithinBut(lock string, fromNs, toNs int64, except func(*Hold) bool) bool {
+	if slices.ContainsFunc(r.table(lock).within(fromNs, toNs), func(h *Hold) bool { return h.Within(fromNs, toNs) && !except(h) }) {
 		return true
 	}
 	closed := func(s *model.LockState) bool { return s.ClosedMs > 0 }

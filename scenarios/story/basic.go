@@ -2,9 +2,9 @@ package story
 
 import "slices"
 
-// Basic are the stories of which each lock should be judged: the plainest first, and then the classic
-// failures.
-var Basic = slices.Concat(plainest, classics)
+// Basic are the stories of which each lock should be judged: the plainest first, then the classic failures, and
+// then those about names.
+var Basic = slices.Concat(plainest, classics, names)
 
 var plainest = []Story{
 	{
@@ -288,4 +288,17 @@ var LongHold = Story{
 	processes: "{a: {}}",
 	steps: `
   a/1: [{lock: orders}, {sleep: {1.5}}, {unlock: orders}]`,
+}
+
+// names are the stories about locks with names that are alike.
+var names = []Story{
+	{
+		Name: "names-that-begin-alike", applies: always,
+		About:     "One process has orders2 while another locks and unlocks orders, and then the other way round. Neither lock ends, takes or waits for the hold of the other.",
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders2}, {at: {0.7}}, {unlock: orders2}, {at: {1.1}}, {lock: orders2}, {sleep: {0.1}}, {unlock: orders2}]
+  b/1: [{at: {0.1}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}, {at: {1}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]
+  c/1: [{at: {0.3}}, {lock: orders2}, {sleep: {0.1}}, {unlock: orders2}, {at: {1.3}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
 }

@@ -65,9 +65,10 @@ var soonest = []string{
 }
 
 // All are the stories that campaigns tell: the basic ones, and those about queues, interrupts, re-entry,
-// single tries, and messages that are late or lost. Those that soonest names come first, in its order.
+// single tries, and messages that are late or lost. Those that soonest names come first, in its order, and those about
+// names come last.
 var All = func() []Story {
-	all := slices.Concat(Basic, more, requests)
+	all := slices.Concat(plainest, classics, more, requests, names)
 	place := func(s Story) int {
 		if i := slices.Index(soonest, s.Name); i >= 0 {
 			return i
