@@ -124,18 +124,18 @@ func (s Subject) laterRenewal(lock string, run *trace.Run) string {
 	return ""
 }
 
-// otherOwner says that State names an owner that no request carried, although the world reads the requests.
+// otherOwner says that State names an owner that no request carried, although the record has all that each carried.
 func (s Subject) otherOwner(lock string, run *trace.Run) string {
 	for _, c := range run.Changes(lock) {
 		value := c.After.Value
-		if !c.Started() || value == "" || c.By == nil || c.By.Executed == nil || c.By.Command == model.SegmentCommand {
+		if !c.Started() || value == "" || c.By == nil || c.By.Executed == nil || c.By.Abridged {
 			continue
 		}
 		if slices.ContainsFunc(c.By.Args, func(arg string) bool { return len(arg) > len(lock)+1 && strings.HasPrefix(value, arg) }) {
 			return "" // the server has made the value longer than what the request carried
 		}
 		carried := slices.ContainsFunc(run.Commands, func(m *trace.Command) bool {
-			return m.Command == model.SegmentCommand || slices.ContainsFunc(m.Args, func(arg string) bool {
+			return m.Abridged || slices.ContainsFunc(m.Args, func(arg string) bool {
 				return strings.Contains(arg, value)
 			})
 		})

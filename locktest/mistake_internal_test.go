@@ -73,7 +73,8 @@ func TestAHintAboutTheLease(t *testing.T) {
 	}
 }
 
-// A server may make the owner out of a word of the request, as ZooKeeper numbers a node.
+// A server may make the owner out of a word of the request, as ZooKeeper numbers a node, or out of one that
+// the record lacks.
 func TestAHintAboutTheOwner(t *testing.T) {
 	for _, c := range []struct{ word, value, want string }{
 		{"/orders/lock-", "/orders/lock-0000000000 of a session", ""},
@@ -83,6 +84,11 @@ func TestAHintAboutTheOwner(t *testing.T) {
 		got := Subject{}.otherOwner("orders", heldFor(c.word, c.value, time.Second))
 		if !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
 			t.Errorf("%q for %q: %q; want %q", c.value, c.word, got, c.want)
+		}
+		run := heldFor(c.word, c.value, time.Second)
+		run.Commands[0].Abridged = true
+		if got := (Subject{}).otherOwner("orders", run); got != "" {
+			t.Errorf("%q for %q, of which the record lacks a part: %q", c.value, c.word, got)
 		}
 	}
 }

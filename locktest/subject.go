@@ -126,6 +126,12 @@ type Timed interface {
 	Times() (recovery, reconnect time.Duration)
 }
 
+// Ticking is Servers that end holds at the ticks of a clock. A hold may last for up to a tick less than its lease.
+type Ticking interface {
+	Servers
+	Tick() time.Duration
+}
+
 // Snapshot gives State the servers as they are at one instant.
 type Snapshot struct {
 	nowNs int64
@@ -352,6 +358,9 @@ func (s Subject) compile(offers offers) *subject.Subject {
 			if timed, ok := s.Servers.(Timed); ok {
 				recovery, reconnect := timed.Times()
 				t.Recovery, t.Reconnect = cmp.Or(t.Recovery, recovery), cmp.Or(t.Reconnect, reconnect)
+			}
+			if ticking, ok := s.Servers.(Ticking); ok {
+				t.Tick = ticking.Tick()
 			}
 			return t
 		},

@@ -146,17 +146,24 @@ type slow struct{ Servers }
 
 func (slow) Times() (recovery, reconnect time.Duration) { return 2 * time.Second, time.Minute }
 
+// ticking are servers that end holds at ticks.
+type ticking struct{ Servers }
+
+func (ticking) Tick() time.Duration { return time.Second }
+
 func TestServersKnowTheirTimes(t *testing.T) {
 	for _, c := range []struct {
 		s                   Subject
 		recovery, reconnect time.Duration
+		tick                time.Duration
 	}{
-		{Subject{Servers: slow{}}, 2 * time.Second, time.Minute},
-		{Subject{Servers: slow{}, Recovery: time.Second, Reconnect: time.Hour}, time.Second, time.Hour},
-		{Subject{Servers: Independent(1, 1, nil)}, 0, 0},
+		{Subject{Servers: slow{}}, 2 * time.Second, time.Minute, 0},
+		{Subject{Servers: slow{}, Recovery: time.Second, Reconnect: time.Hour}, time.Second, time.Hour, 0},
+		{Subject{Servers: ticking{}}, 0, 0, time.Second},
+		{Subject{Servers: Independent(1, 1, nil)}, 0, 0, 0},
 	} {
-		if got := c.s.compile(offers{}).Timing(0); got.Recovery != c.recovery || got.Reconnect != c.reconnect {
-			t.Errorf("recovery %v, reconnect %v; want %v, %v", got.Recovery, got.Reconnect, c.recovery, c.reconnect)
+		if got := c.s.compile(offers{}).Timing(0); got.Recovery != c.recovery || got.Reconnect != c.reconnect || got.Tick != c.tick {
+			t.Errorf("recovery %v, reconnect %v, tick %v; want %v, %v, %v", got.Recovery, got.Reconnect, got.Tick, c.recovery, c.reconnect, c.tick)
 		}
 	}
 }

@@ -54,6 +54,9 @@ type Timing struct {
 	// Reconnect is the time for which a client may wait before it connects again, after the end of
 	// a fault that met its connections; 0: no longer than Resend.
 	Reconnect time.Duration
+	// Tick is the time between two instants at which the servers end holds; 0: they end them at any. A hold may
+	// last for less than its lease by up to a tick.
+	Tick time.Duration
 	// Waits is the longest time that a waiter needs by the lock's design to get a lock that is free,
 	// besides the messages that it sends; 0: none.
 	Waits time.Duration

@@ -165,7 +165,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if !c.p.dead {
 		w.record(&model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks,
-			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Greets: r.Greets, Asked: m.asked, Says: r.Says, Guessed: by.Guessed})
+			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Abridged: r.Abridged, Greets: r.Greets, Asked: m.asked, Says: r.Says, Guessed: by.Guessed})
 		if by.in != nil && !r.Greets {
 			w.helped = append(w.helped, helped{len(w.rec.Events) - 1, by, words})
 		}
@@ -310,7 +310,7 @@ func (w *World) executed(m *message, reply Reply, changed bool) {
 	m.reply, m.gathered = reply.Shown, reply.Gathered
 	w.record(&model.Event{Kind: model.KindExec, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 		Command: m.request.Name, Script: m.cmd.Script, Args: m.request.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: reply.Shown, Answer: reply.Answer,
-		Listens: m.request.Listens, Channels: m.request.Channels, Program: m.request.Program, Greets: m.request.Greets, Asked: m.asked, Says: m.request.Says})
+		Listens: m.request.Listens, Channels: m.request.Channels, Program: m.request.Program, Abridged: m.request.Abridged, Greets: m.request.Greets, Asked: m.asked, Says: m.request.Says})
 	if changed {
 		c.node.look(m)
 	}

@@ -114,7 +114,7 @@ func (*segments) Start(Setup) {}
 
 // Decode implements Server: the whole text is one request.
 func (s *segments) Decode(text string) (Request, string, error) {
-	return Request{Name: model.SegmentCommand, Words: []string{text}, Shown: []string{sizeOf(len(text))}, Marks: true, Streams: true}, "", nil
+	return Request{Name: model.SegmentCommand, Words: []string{text}, Shown: []string{sizeOf(len(text))}, Abridged: true, Marks: true, Streams: true}, "", nil
 }
 
 func sizeOf(n int) string { return fmt.Sprintf("%d bytes", n) }

@@ -708,6 +708,8 @@ func TestAGrantThatGrows(t *testing.T) {
 func TestAHolderExtendsItsHold(t *testing.T) {
 	extendable := anybodys
 	extendable.Extends = true
+	ticking := extendable
+	ticking.Tick = time.Second
 	// The command runs at 20.001 s, and gives the hold a lease up to 50.001 s.
 	extends := func(answer string) string {
 		return `
@@ -796,6 +798,16 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 			60000 server leave`,
 			finds: "mutual-exclusion bug: b/1 was granted l at 31.002s while a/1 believed to hold it since 0.002s: its lease had ended at 30.002s\n" +
 				"lease bug: a/1 extended its hold on l from 20.000s on, and the hold ends at 30.001s; a lease is 30s"},
+		{rule: "one that ends the hold a tick early", lock: ticking, record: strings.Replace(extends("extended"), "50001", "49000", 1) + `
+			45000 a/1 releases
+			60000 server leave`},
+		{rule: "on a server without ticks", lock: extendable, finds: "lease bug: a/1 extended its hold on l from 20.000s on, and the hold ends at 49.000s; a lease is 30s",
+			record: strings.Replace(extends("extended"), "50001", "49000", 1) + `
+			45000 a/1 releases
+			60000 server leave`},
+		{rule: "one that ends it earlier", lock: ticking, record: strings.Replace(extends("extended"), "50001", "48998", 1) + `
+			45000 a/1 releases
+			60000 server leave`, finds: "lease bug: a/1 extended its hold on l from 20.000s on, and the hold ends at 48.998s; a lease is 30s"},
 		{rule: "its lease counts from the renewal that ran for it in no call", lock: extendable, record: looks},
 		{rule: "but not from one that was sent before it", lock: extendable, record: strings.NewReplacer("20000 a/1 invoke extend", "", "20005 a/1", "20005 a/1 invoke extend\n20005 a/1").Replace(looks),
 			finds: "lease bug: a/1 extended its hold on l from 20.005s on, and the hold ends at 50.001s; a lease is 30s"},

@@ -225,7 +225,7 @@ func (r *run) undoneGrants(lock string) []Finding {
 }
 
 // shortExtensions finds extensions that returned extended, but left the hold less than a lease from
-// their sending on.
+// their sending on, by more than the tick of the servers.
 func (r *run) shortExtensions(lock string) []Finding {
 	var out []Finding
 	for _, o := range r.CallsOn(lock) {
@@ -233,7 +233,7 @@ func (r *run) shortExtensions(lock string) []Finding {
 			continue
 		}
 		sent, now := r.extensionSent(o), r.StateAt(lock, o.ReturnedNs())
-		due := sent + int64(r.Record.Params.Watchdog)
+		due := sent + int64(r.Record.Params.Watchdog-r.Record.Params.Tick)
 		if now.Owner != o.Caller || now.ExpiresMs < 0 || (now.ExpiresMs+1)*millisecond >= due || len(r.partsLost(o.AtNs, o.ReturnedNs())) > 0 ||
 			slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool { return c.Fault > 0 && o.AtNs <= c.AtNs && c.AtNs <= o.ReturnedNs() }) {
 			continue

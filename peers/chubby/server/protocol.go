@@ -156,7 +156,7 @@ func (*Replica) Decode(text string) (r sim.Request, rest string, err error) {
 	if err != nil {
 		return r, rest, err
 	}
-	r = sim.Request{Name: q.Do, Words: []string{q.Do, q.Session, q.Lock, frame}, Marks: true, Streams: true,
+	r = sim.Request{Name: q.Do, Words: []string{q.Do, q.Session, q.Lock, frame}, Abridged: true, Marks: true, Streams: true,
 		Blocks: q.Do == KeepAlive || q.Do == Acquire && !q.Try}
 	for _, word := range []string{q.Session, q.Lock} {
 		if word != "" {

@@ -10,8 +10,14 @@ import (
 // Servers returns n independent servers. A subject with n below 1 is refused
 // when it is judged.
 func Servers(n int) locktest.Servers {
-	return locktest.Independent(n, 11211, func() sim.Server { return New() })
+	return servers{locktest.Independent(n, 11211, func() sim.Server { return New() })}
 }
+
+type servers struct{ locktest.Servers }
+
+// Tick implements locktest.Ticking. An item ends up to a tick early, since the server adds its time to live to
+// the last one.
+func (servers) Tick() time.Duration { return time.Second }
 
 // Value is the State of a lock that keeps the value of its holder under its name, on the
 // first server.

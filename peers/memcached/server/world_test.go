@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"lockstep/locktest"
 	"lockstep/model"
 	"lockstep/sim"
 )
@@ -96,5 +97,12 @@ func TestInAWorld(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
+	}
+}
+
+// The judge of extensions must know the tick.
+func TestTheServersKnowTheirTick(t *testing.T) {
+	if s, ok := Servers(1).(locktest.Ticking); !ok || s.Tick() != time.Second {
+		t.Errorf("the servers %T do not say that they tick once a second", Servers(1))
 	}
 }

@@ -88,14 +88,14 @@ func (*Server) Decode(text string) (r sim.Request, rest string, err error) {
 	op := in.int32()
 	switch name := names[op]; {
 	case isConnect(frame):
-		return sim.Request{Name: connectName, Words: []string{connectName, "", frame}, Marks: true, Streams: true}, rest, nil
+		return sim.Request{Name: connectName, Words: []string{connectName, "", frame}, Abridged: true, Marks: true, Streams: true}, rest, nil
 	case in.err != nil:
 		return sim.Request{Name: brokenName, Marks: true}, rest, nil
 	default:
 		if name == "" {
 			name = strconv.Itoa(int(op))
 		}
-		r = sim.Request{Name: name, Marks: true, Words: []string{name, "", frame}}
+		r = sim.Request{Name: name, Abridged: true, Marks: true, Words: []string{name, "", frame}}
 	}
 	if path, ok := shownPath(op, in); ok {
 		r.Words[1], r.Shown = path, []string{path}

@@ -23,7 +23,7 @@ func TestARequestIsShownWithItsPath(t *testing.T) {
 		{opPing, "", ""},
 	} {
 		r, rest, err := New().Decode(frame(c.op, c.path))
-		if err != nil || rest != "" || r.Says != c.want || c.path != "" && r.Shown[0] != c.path {
+		if err != nil || rest != "" || r.Says != c.want || c.path != "" && r.Shown[0] != c.path || !r.Abridged {
 			t.Errorf("%q: %q, %q, %v; want %q", c.path, r.Says, r.Shown, err, c.want)
 		}
 	}
