@@ -28,7 +28,7 @@ func TestTheNewestVersionMatters(t *testing.T) {
 // TestTheVersionOfTheJudges fails if the judges find something else in the same records. The
 // sentences do not count: they may be reworded.
 func TestTheVersionOfTheJudges(t *testing.T) {
-	const version, want = 19, "26607ed71725f6a4"
+	const version, want = 20, "75279838508fc89d"
 	rng := rand.New(rand.NewPCG(20, 9))
 	sum := sha256.New()
 	said := map[string]int{}
