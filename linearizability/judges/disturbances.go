@@ -308,8 +308,8 @@ func (r *run) lastTouch(x *trace.Call) int64 {
 	return at
 }
 
-// prolonged returns when a hold was renewed last that lasts at an instant, by requests that its owner
-// had sent by another instant; the first instant if it was not renewed since. A fault may put them off.
+// prolonged returns the last instant at which a request renewed the hold that is there at atNs, if its owner had sent
+// the request by sentNs. It returns atNs if there is no such request. A fault may put a request off.
 func (r *run) prolonged(lock string, atNs, sentNs int64) int64 {
 	who := r.StateAt(lock, atNs).Owner
 	for _, c := range r.ChangesAfter(lock, atNs) {

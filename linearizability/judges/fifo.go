@@ -12,8 +12,8 @@ import (
 // judgeFIFO finds new holds that were given out of turn: the server had executed the first try of
 // another thread before, and that thread was still waiting, within its own wait. If State shows a queue, a
 // thread has its turn from the place there, since a call may ask for other things first. If it shows none, nobody
-// knows which request of a call takes the place: a handshake and a look take none. Then a waiter had tried first
-// if it was first with each kind of request that both sent.
+// knows which request of a call takes the place: a handshake and a look take none. Then a waiter tried first
+// if it sent each kind of request first that both sent.
 func judgeFIFO(r *run) []Finding {
 	if !r.Record.Params.Fair {
 		return nil
@@ -114,7 +114,7 @@ func (t tries) add(o *trace.Call, untilNs int64) {
 	}
 }
 
-// kindOf returns the name of a request and the number of its words, which differ with the value of the holder.
+// kindOf returns the kind of a request: its name and the number of its words. The words differ with the value of the holder.
 func kindOf(m *trace.Command) string {
 	name, n := m.Command, len(m.Args)
 	if words := strings.Fields(m.Says); len(words) > 0 {
@@ -125,9 +125,9 @@ func kindOf(m *trace.Command) string {
 	return fmt.Sprint(name, " ", n)
 }
 
-// triedFirst reports whether x tried before those who sent the requests tried, which got the lock with a change. It did
-// if its first request of each kind that both sent ran before. If it sent none of the kind that they sent last, it
-// must have had the answer to what it sent, and not have been on the way to its place.
+// triedFirst reports whether x tried before the thread that sent the requests tried, and got the lock by the change c. It did
+// if its first request of each kind that both sent ran before. If it sent none of the kind that the other sent last, it
+// may be on the way to its place until it has the answers to all its requests.
 func (r *run) triedFirst(x *trace.Call, tried tries, c *trace.Change) bool {
 	own, common := tries{}, false
 	own.add(x, trace.Never)

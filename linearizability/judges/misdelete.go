@@ -20,7 +20,7 @@ func judgeMisdelete(r *run) []Finding {
 			by := senderOf(c.By)
 			switch owner := model.ProcessOf(c.Before.Owner); {
 			case owner == "" && (len(by.Threads) == 0 || r.begunBy(c) == c.By.Process || c.By.Command == model.SegmentCommand):
-				continue // a value of an unknown thread, perhaps of the one that sent the request, whose words nobody can read on a stream
+				continue // a value of an unknown thread, perhaps of the one that sent the request; on a stream, nobody can read whose it is
 			case len(by.Threads) == 0 && (owner == c.By.Process || c.By.Command == model.SegmentCommand):
 				continue // perhaps the owner itself, or a server that does other work
 			}
