@@ -43,6 +43,22 @@ type Owners struct {
 // in it as it is.
 type segment struct{ thread, text string }
 
+// has reports whether a value stands in a segment between bytes that are neither letters nor digits.
+func (s segment) has(value string) bool {
+	for at := 0; ; at++ {
+		i := strings.Index(s.text[at:], value)
+		if i < 0 {
+			return false
+		}
+		at += i
+		if end := at + len(value); (at == 0 || !isAlnum(s.text[at-1])) && (end == len(s.text) || !isAlnum(s.text[end])) {
+			return true
+		}
+	}
+}
+
+func isAlnum(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
+
 // leastValue is the least length of a value that is looked for in segments. A shorter one may be part of anything.
 const leastValue = 8
 
@@ -53,7 +69,8 @@ func NewOwners() *Owners {
 }
 
 // A Writer is the sender of a request. Thread is "" if only the process is known, and Words is nil if
-// the words of the request are not known. Acquires says that an acquire sent it on a stream, whose words nobody can read. Guessed is that of an Author. Perhaps is the thread of a Shared one. Reply has
+// the words of the request are not known. Guessed is that of an Author.
+// Acquires says that an acquire sent it on a stream, whose words nobody can read. Perhaps is the thread of a Shared one. Reply has
 // the words that the server answered; nil for a program, which may answer with the value of another thread.
 type Writer struct {
 	Process, Thread string
@@ -106,7 +123,7 @@ func (o *Owners) writer(value string) string {
 		return t
 	}
 	for _, s := range o.segments[o.searched[value]:] {
-		if strings.Contains(s.text, value) {
+		if s.has(value) {
 			return s.thread
 		}
 	}
@@ -116,7 +133,7 @@ func (o *Owners) writer(value string) string {
 
 // sent reports whether a thread sent a value in a segment.
 func (o *Owners) sent(thread, value string) bool {
-	return slices.ContainsFunc(o.segments, func(s segment) bool { return s.thread == thread && strings.Contains(s.text, value) })
+	return slices.ContainsFunc(o.segments, func(s segment) bool { return s.thread == thread && s.has(value) })
 }
 
 // wrote notes that a thread sent a request of these words. In a call on another lock than that of a value, the

@@ -128,6 +128,7 @@ func TestAnAcquireOnAStreamBringsATicketForward(t *testing.T) {
 		{"also if the lock was free for a moment", "", "ticket-of-b", true, "b/1", "b/1"},
 		{"one that nobody sent as it is, is that of the thread that is granted the lock", "ticket-of-a", "made-of-b", false, "made-of-b", "b/1"},
 		{"so is one that is too short to be looked for", "ticket-of-a", "b7", true, "b7", "b/1"},
+		{"so is one that is a part of another word", "ticket-of-a", "ticket-o", true, "ticket-o", "b/1"},
 		{"one that the acquire sent is its own", "ticket-of-b", "ticket-of-a", true, "a/1", "a/1"},
 	} {
 		o := sim.NewOwners()
