@@ -57,7 +57,9 @@ func (s segment) has(value string) bool {
 	}
 }
 
-func isAlnum(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' }
+func isAlnum(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
 
 // leastValue is the least length of a value that is looked for in segments. A shorter one may be part of anything.
 const leastValue = 8
