@@ -79,8 +79,8 @@ func (r *run) overtaken(x, y *trace.Call, tried tries, c *trace.Change, queues b
 		return false
 	}
 	first := x.First(model.RoleAcquire)
-	if first == nil || !queues && !r.triedFirst(x, tried, c) {
-		return false
+	if first == nil || first.Executed.AtNs > c.AtNs || !queues && !r.triedFirst(x, tried, c) {
+		return false // also if it has its place from an earlier call
 	}
 	if x.ReturnedNs() <= c.AtNs || x.WaitsUntilNs() <= c.AtNs || r.diedAt(x.Caller) <= c.AtNs || r.LeaveNs <= c.AtNs {
 		return false
