@@ -2033,6 +2033,9 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 		{rule: "the first one, which stands", lock: fair, record: strings.NewReplacer("400  a/1 releases -> c/1 1 8401 queue=b/1", "400  a/1 releases -> b/1 1 8401 queue=c/1",
 			"403  c/1 return", "403  b/1 return", "500  c/1 releases -> b/1", "500  b/1 releases -> c/1", "503  b/1 return", "503  c/1 return", "600  b/1", "600  c/1").Replace(earlier),
 			finds: "fifo bug: b/1 was granted l at 0.401s before c/1\ntidy bug: c/1 stands in the queue of l at 0.160s"},
+		{rule: "of a thread that asks for it after the grant", lock: fair, record: strings.NewReplacer("321  c/1", "421  c/1", "400  a/1 releases -> c/1 1 8401 queue=b/1", "400  a/1 releases -> b/1 1 8401 queue=c/1",
+			"403  c/1 return", "403  b/1 return", "500  c/1 releases -> b/1", "500  b/1 releases -> c/1", "503  b/1 return", "503  c/1 return", "600  b/1", "600  c/1").Replace(earlier),
+			finds: "tidy bug: c/1 stands in the queue of l at 0.160s"},
 		{rule: "a place before", lock: fair, record: strings.NewReplacer(" queue=c/1,b/1", " queue=b/1,c/1").Replace(strings.Replace(record(" queue=c/1"), "101  b/1 exec acquire", "101  b/1 exec acquire -> a/1 1 8001 queue=b/1", 1)),
 			finds: "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"},
 	})
