@@ -1,7 +1,6 @@
 package judges
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -99,8 +98,14 @@ func (r *run) overtaken(x, y *trace.Call, tried tries, c *trace.Change, queues b
 	return !queues || r.cameFirst(x, y, c)
 }
 
+// A kind of requests has their name and the number of their words. The words differ with the value of the holder.
+type kind struct {
+	name  string
+	words int
+}
+
 // tries has the first request of each kind that calls sent and the server executed.
-type tries map[string]*trace.Command
+type tries map[kind]*trace.Command
 
 // add adds the requests of a call that ran up to an instant.
 func (t tries) add(o *trace.Call, untilNs int64) {
@@ -114,15 +119,14 @@ func (t tries) add(o *trace.Call, untilNs int64) {
 	}
 }
 
-// kindOf returns the kind of a request: its name and the number of its words. The words differ with the value of the holder.
-func kindOf(m *trace.Command) string {
-	name, n := m.Command, len(m.Args)
-	if words := strings.Fields(m.Says); len(words) > 0 {
-		name, n = words[0], len(words)
-	} else if m.Program {
-		name = "" // its text or its digest
+func kindOf(m *trace.Command) kind {
+	switch words := strings.Fields(m.Says); {
+	case len(words) > 0:
+		return kind{words[0], len(words)}
+	case m.Program:
+		return kind{words: len(m.Args)} // by its text or its digest
 	}
-	return fmt.Sprint(name, " ", n)
+	return kind{m.Command, len(m.Args)}
 }
 
 // triedFirst reports whether x tried before the thread that sent the requests tried, and got the lock by the change c. It did
