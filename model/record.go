@@ -97,7 +97,7 @@ type Event struct {
 	Channels []string  `json:"-"` // of KindSend and KindExec: the channels that the command names
 	Answer   Answer    `json:"-"` // of KindExec
 	Program  bool      `json:"-"` // of KindSend and KindExec: the command carries a program that the server runs
-	Abridged bool      `json:"-"` // of KindSend and KindExec: Args lacks some of what the command carries, other than a program
+	Abridged bool      `json:"-"` // of KindSend and KindExec: Args lacks some words of the command, besides its program
 	Greets   bool      `json:"-"` // of KindSend and KindExec: the client's library sent the command to get to know the server, whoever waited
 	Asked    []string  `json:"-"` // of KindSend and KindExec of a SegmentCommand: the words with which its author asked for it, such as a method; nil: unknown
 	Says     string    `json:"-"` // of KindSend and KindExec: the request and its key, or those in a segment, as the server reads them; "": unknown

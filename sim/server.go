@@ -219,7 +219,7 @@ type Request struct {
 	Counts int
 	// Shown are the arguments for the record.
 	Shown []string
-	// Abridged: Shown lacks some of what the request carries, other than a program.
+	// Abridged says that Shown lacks some words of the request, besides its program.
 	Abridged bool
 	// Says is a short text for people: the name of the request and its key, or those of the requests in a segment;
 	// "": the name is enough, or unknown.

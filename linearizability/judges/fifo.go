@@ -119,6 +119,7 @@ func (t tries) add(o *trace.Call, untilNs int64) {
 	}
 }
 
+// kindOf returns the kind of a request. On a stream, its words are those of Says.
 func kindOf(m *trace.Command) kind {
 	switch words := strings.Fields(m.Says); {
 	case len(words) > 0:

@@ -1,4 +1,4 @@
-// Package drawntest plays drawn runs and the stories of a lock for tests.
+// Package drawntest plays drawn runs and the stories of a lock for tests, and renews the holds of such locks.
 package drawntest
 
 import (

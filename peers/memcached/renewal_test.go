@@ -24,9 +24,9 @@ const (
 // renewed is an item that its holder renews: it reads the item, and stores it again.
 type renewed struct {
 	*memcache.Client
-	name, value      string
-	touches          bool // it does not compare the number of the item when it prolongs it
-	stop, over, lost chan struct{}
+	*drawntest.Renewals
+	name, value string
+	touches     bool // it does not compare the number of the item when it prolongs it
 }
 
 func (l *renewed) Lock(ctx context.Context) error {
@@ -34,8 +34,8 @@ func (l *renewed) Lock(ctx context.Context) error {
 		sent, value := time.Now(), rand.Text()
 		err := l.Add(&memcache.Item{Key: l.name, Value: []byte(value), Expiration: int32(lease / time.Second)})
 		if err == nil {
-			l.value, l.stop, l.over, l.lost = value, make(chan struct{}), make(chan struct{}), make(chan struct{})
-			go l.renew(value, sent.Add(relies))
+			l.value = value
+			l.Renewals = drawntest.Renew(lease/4, relies, sent, func(time.Time) bool { return l.renew(value) })
 			return nil
 		}
 		if !errors.Is(err, memcache.ErrNotStored) {
@@ -49,51 +49,23 @@ func (l *renewed) Lock(ctx context.Context) error {
 	}
 }
 
-func (l *renewed) renew(value string, until time.Time) {
-	defer close(l.over)
-	for {
-		select {
-		case <-l.stop:
-			return
-		case <-time.After(min(lease/4, time.Until(until))):
-		}
-		sent := time.Now()
-		if !sent.Before(until) {
-			close(l.lost)
-			return
-		}
-		item, err := l.Get(l.name)
-		switch {
-		case err != nil || string(item.Value) != value:
-			continue
-		case l.touches:
-			err = l.Touch(l.name, int32(lease/time.Second))
-		default:
-			item.Expiration = int32(lease / time.Second)
-			err = l.CompareAndSwap(item)
-		}
-		if err == nil {
-			until = sent.Add(relies)
-		}
+func (l *renewed) renew(value string) bool {
+	item, err := l.Get(l.name)
+	switch {
+	case err != nil || string(item.Value) != value:
+		return false
+	case l.touches:
+		return l.Touch(l.name, int32(lease/time.Second)) == nil
 	}
-}
-
-func (l *renewed) Lost() <-chan struct{} { return l.lost }
-
-func (l *renewed) end() {
-	if l.stop == nil {
-		return
-	}
-	close(l.stop)
-	<-l.over
-	l.stop = nil
+	item.Expiration = int32(lease / time.Second)
+	return l.CompareAndSwap(item) == nil
 }
 
 func (l *renewed) Unlock(context.Context) error {
 	if l.value == "" {
 		return locktest.ErrNotHeld
 	}
-	l.end()
+	l.End()
 	value := l.value
 	l.value = ""
 	item, err := l.Get(l.name)
@@ -121,7 +93,7 @@ func (c renewing) Lock(name string) (locktest.Lock, error) {
 
 func (c renewing) Close() error {
 	for _, l := range *c.all {
-		l.end()
+		l.End()
 	}
 	return c.Client.Close()
 }

@@ -36,13 +36,19 @@ func (l *lock) changes(ctx context.Context, statement string, args ...any) (bool
 	return n > 0, err
 }
 
+// try reports whether it took the row.
+func (l *lock) try(ctx context.Context) (bool, error) {
+	taken, err := l.changes(ctx, take, l.owner, l.name)
+	if err == nil && !taken {
+		taken, err = l.changes(ctx, insert, l.name, l.owner)
+	}
+	return taken, err
+}
+
 func (l *lock) Lock(ctx context.Context) error {
 	l.owner = rand.Text()
 	for {
-		taken, err := l.changes(ctx, take, l.owner, l.name)
-		if err == nil && !taken {
-			taken, err = l.changes(ctx, insert, l.name, l.owner)
-		}
+		taken, err := l.try(ctx)
 		if err != nil {
 			return err // a row that was taken ends with its expiry
 		}

@@ -24,24 +24,20 @@ const (
 // another statement.
 type renewed struct {
 	*lock
-	blind            bool // the second statement does not compare the owner
-	stop, over, lost chan struct{}
+	*drawntest.Renewals
+	blind bool // the second statement does not compare the owner
 }
 
 func (l *renewed) Lock(ctx context.Context) error {
+	l.owner = rand.Text()
 	for {
 		sent := time.Now()
-		l.owner = rand.Text()
-		taken, err := l.changes(ctx, take, l.owner, l.name)
-		if err == nil && !taken {
-			taken, err = l.changes(ctx, insert, l.name, l.owner)
-		}
+		taken, err := l.try(ctx)
 		if err != nil {
 			return err // a row that was taken ends with its expiry
 		}
 		if taken {
-			l.stop, l.over, l.lost = make(chan struct{}), make(chan struct{}), make(chan struct{})
-			go l.renew(sent.Add(ttl))
+			l.Renewals = drawntest.Renew(ttl/4, ttl, sent, l.renew)
 			return nil
 		}
 		select {
@@ -52,49 +48,25 @@ func (l *renewed) Lock(ctx context.Context) error {
 	}
 }
 
-// renew renews the hold until stop or the time at which it may be over.
-func (l *renewed) renew(until time.Time) {
-	defer close(l.over)
-	for {
-		select {
-		case <-l.stop:
-			return
-		case <-time.After(min(ttl/4, time.Until(until))):
-		}
-		sent := time.Now()
-		if !sent.Before(until) {
-			close(l.lost)
-			return
-		}
-		ctx, cancel := context.WithDeadline(context.Background(), until)
-		var token uint64
-		if l.db.QueryRowContext(ctx, look, l.name, l.owner).Scan(&token) == nil {
-			query, args := prolong, []any{l.name}
-			if !l.blind {
-				query, args = prolong+" AND owner = ?", append(args, l.owner)
-			}
-			if renewed, err := l.changes(ctx, query, args...); err == nil && renewed {
-				until = sent.Add(ttl)
-			}
-		}
-		cancel()
+func (l *renewed) renew(until time.Time) bool {
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
+	var token uint64
+	if l.db.QueryRowContext(ctx, look, l.name, l.owner).Scan(&token) != nil {
+		return false
 	}
-}
-
-func (l *renewed) end() {
-	if l.stop != nil {
-		close(l.stop)
-		<-l.over
-		l.stop = nil
+	query, args := prolong, []any{l.name}
+	if !l.blind {
+		query, args = prolong+" AND owner = ?", append(args, l.owner)
 	}
+	renewed, err := l.changes(ctx, query, args...)
+	return err == nil && renewed
 }
 
 func (l *renewed) Unlock(ctx context.Context) error {
-	l.end()
+	l.End()
 	return l.lock.Unlock(ctx)
 }
-
-func (l *renewed) Lost() <-chan struct{} { return l.lost }
 
 type renewing struct {
 	*sql.DB
@@ -110,7 +82,7 @@ func (c renewing) Lock(name string) (locktest.Lock, error) {
 
 func (c renewing) Close() error {
 	for _, l := range *c.all {
-		l.end()
+		l.End()
 	}
 	return c.DB.Close()
 }

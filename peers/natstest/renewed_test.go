@@ -18,12 +18,10 @@ import (
 // renewed is a lock whose renewals write one word over the value of the hold.
 type renewed struct {
 	*lock
+	*drawntest.Renewals
 	lasting context.Context
 	blind   bool // it does not compare the revision
 	unclear bool // a renewal had no answer
-	stop    chan struct{}
-	over    chan struct{}
-	lost    chan struct{}
 }
 
 func (l *renewed) Lock(ctx context.Context) error {
@@ -35,8 +33,8 @@ func (l *renewed) Lock(ctx context.Context) error {
 		sent := time.Now()
 		l.revision, err = kv.Create(ctx, l.key, []byte(rand.Text()))
 		if err == nil {
-			l.unclear, l.stop, l.over, l.lost = false, make(chan struct{}), make(chan struct{}), make(chan struct{})
-			go l.renew(sent.Add(ttl))
+			l.unclear = false
+			l.Renewals = drawntest.Renew(ttl/4, ttl, sent, l.renew)
 			return nil
 		}
 		if !errors.Is(err, jetstream.ErrKeyExists) {
@@ -50,54 +48,36 @@ func (l *renewed) Lock(ctx context.Context) error {
 	}
 }
 
-// renew renews the hold until stop or the time at which it may be over.
-func (l *renewed) renew(until time.Time) {
-	defer close(l.over)
-	for {
-		select {
-		case <-l.stop:
-			return
-		case <-time.After(min(ttl/4, time.Until(until))):
-		}
-		sent := time.Now()
-		if !sent.Before(until) {
-			close(l.lost)
-			return
-		}
-		ctx, cancel := context.WithTimeout(l.lasting, min(ttl/4, until.Sub(sent)))
-		if kv, err := l.conn.KeyValue(ctx); err == nil {
-			var revision uint64
-			if l.blind {
-				revision, err = kv.Put(ctx, l.key, []byte("renewed"))
-			} else {
-				revision, err = kv.Update(ctx, l.key, []byte("renewed"), l.revision)
-			}
-			if l.unclear = err != nil; err == nil {
-				l.revision, until = revision, sent.Add(ttl)
-			}
-		}
-		cancel()
+func (l *renewed) renew(until time.Time) bool {
+	ctx, cancel := context.WithTimeout(l.lasting, min(ttl/4, time.Until(until)))
+	defer cancel()
+	kv, err := l.conn.KeyValue(ctx)
+	if err != nil {
+		return false
 	}
+	var revision uint64
+	if l.blind {
+		revision, err = kv.Put(ctx, l.key, []byte("renewed"))
+	} else {
+		revision, err = kv.Update(ctx, l.key, []byte("renewed"), l.revision)
+	}
+	if l.unclear = err != nil; err == nil {
+		l.revision = revision
+	}
+	return err == nil
 }
 
 func (l *renewed) Unlock(ctx context.Context) error {
 	if l.revision == 0 {
 		return locktest.ErrNotHeld
 	}
-	select {
-	case <-l.stop:
-	default:
-		close(l.stop)
-	}
-	<-l.over
+	l.End()
 	err := l.lock.Unlock(ctx)
 	if errors.Is(err, locktest.ErrNotHeld) && l.unclear {
 		return errors.New("a renewal had no answer, and may have changed the revision")
 	}
 	return err
 }
-
-func (l *renewed) Lost() <-chan struct{} { return l.lost }
 
 type renewing struct {
 	client
