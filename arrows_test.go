@@ -162,13 +162,26 @@ func roomOf(folder string) string {
 	return ""
 }
 
+// walkSource calls visit for each Go file of the module that is no test. It enters no hidden
+// folder: git may remove files below .git meanwhile.
+func walkSource(visit func(path string) error) error {
+	return filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
+			return fs.SkipDir
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		return visit(path)
+	})
+}
+
 func TestTheHouseIsAsTheDesignHasIt(t *testing.T) {
 	module := reflect.TypeFor[room]().PkgPath() // this package is the root of the module
 	used := map[string]map[string]bool{}        // the imports that there are, by room
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
+	err := walkSource(func(path string) error {
 		here := roomOf(filepath.ToSlash(filepath.Dir(path)))
 		if here == "" {
 			t.Errorf("%s: its folder is in no room of the design", path)
@@ -250,10 +263,7 @@ var shut = []struct {
 
 func TestNothingIsLostOrInjected(t *testing.T) {
 	seen := make([]int, len(shut)) // files that a rule reads
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
+	err := walkSource(func(path string) error {
 		here := roomOf(filepath.ToSlash(filepath.Dir(path)))
 		if here == "internal/foreign" {
 			return nil

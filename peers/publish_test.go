@@ -101,8 +101,10 @@ func publish(t *testing.T) *published {
 // unpublished is the path of the module in a repository that is not published.
 const unpublished = "lockstep"
 
-// git sets the committer, and ignores the configuration of the machine.
+// git sets the committer, ignores the configuration of the machine, and starts no collection of
+// garbage, which would go on in the background after a commit.
 var git = []string{"GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_ALLOW_PROTOCOL=file",
+	"GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=gc.auto", "GIT_CONFIG_VALUE_0=0",
 	"GIT_AUTHOR_NAME=you", "GIT_AUTHOR_EMAIL=you@example.com", "GIT_COMMITTER_NAME=you", "GIT_COMMITTER_EMAIL=you@example.com"}
 
 // versions is the folder with the versions of a module in a proxy of files.
