@@ -26,7 +26,7 @@ func (r *reading) checkCommands() {
 	}
 	for _, c := range r.commands {
 		for _, claim := range claims {
-			if !c.hasKey(claim.keys[0]) || !r.sameLock(claim, c) || r.watched(c) {
+			if !c.isFor(claim) || !r.sameLock(claim, c) || r.watched(c) {
 				continue
 			}
 			found := false
@@ -93,7 +93,7 @@ func (r *reading) inLock(at inspector.Cursor) bool {
 // both functions must be named after a lock: a cache has functions that set and delete any key.
 func (r *reading) sameLock(claim, c *command) bool {
 	k := claim.keys[0]
-	return !k.free || k.lock || r.inLock(claim.at) && r.inLock(c.at)
+	return !k.free || k.lock || !c.hasKey(k) || r.inLock(claim.at) && r.inLock(c.at)
 }
 
 // watched reports whether a command is part of a transaction that fails if its key changed.
@@ -176,7 +176,7 @@ func (r *reading) checkLease(claim *command) {
 		r.note(noLease, claim, c, "every try extends the lease of whoever holds the lock, whether or not it takes the lock; use SET NX PX")
 	case c != nil:
 		r.note(noLease, claim, c, "a holder that dies between SETNX and this EXPIRE keeps the lock for ever; use SET NX PX")
-	case slices.ContainsFunc(r.commands, func(c *command) bool { return c.verb == del && c.hasKey(claim.keys[0]) && r.sameLock(claim, c) }):
+	case slices.ContainsFunc(r.commands, func(c *command) bool { return c.verb == del && c.isFor(claim) && r.sameLock(claim, c) }):
 		r.note(noLease, claim, claim, "the lock has no lease: a holder that dies keeps it for ever; use SET NX PX")
 	}
 }
