@@ -161,6 +161,9 @@ func (r *reading) method(c *command, path, name string, args []ast.Expr, fn *typ
 		c.pipeline = strings.Contains(named(r.TypesInfo.TypeOf(sel.X)), ".Pipe")
 	}
 	v := verbs[name]
+	if name == "set" && len(args) == 3 && !r.isZero(args[2]) {
+		v = expire // it overwrites the value and the lease
+	}
 	if name == "setargs" && len(args) == 3 {
 		options := fields(args[2])
 		if options["Mode"] == nil || r.text(options["Mode"]) != "NX" {
@@ -210,6 +213,9 @@ func (r *reading) written(c *command, name string, args []ast.Expr) []ast.Expr {
 			case "EX", "PX":
 				c.lease = given
 			}
+		}
+		if c.verb == "" && c.lease == given {
+			c.verb = expire // it overwrites the value and the lease
 		}
 		if c.verb == setnx && c.lease == unknown {
 			c.lease = never

@@ -145,11 +145,12 @@ func (r *reading) checkDelete(claim, c *command) bool {
 }
 
 func (r *reading) checkExtend(claim, c *command) bool {
-	if claim.lease != given || innermost(claim.at) == innermost(c.at) {
+	compared := r.compared(c)
+	if claim.lease != given || innermost(claim.at) == innermost(c.at) && !compared {
 		return false
 	}
 	what := "does not compare the value of the lock taken at %s, so it extends the hold of whoever has it by now; compare and extend in one script"
-	if r.compared(c) {
+	if compared {
 		what = "comes after the comparison, and the lease of the lock taken at %s may end between them; compare and extend in one script"
 	}
 	return r.note(extendUnchecked, claim, c, "this extension "+what, r.placeOf(claim))
@@ -187,7 +188,7 @@ func (r *reading) checkValue(claim *command) {
 		return
 	}
 	for _, c := range r.commands {
-		if c != claim && c.hasKey(claim.keys[0]) && r.sameLock(claim, c) && (c.verb == script || c.verb == del && r.compared(c)) {
+		if c != claim && c.isFor(claim) && r.sameLock(claim, c) && (c.verb == script || c.verb == del && r.compared(c)) {
 			r.note(fixedValue, claim, claim, "every holder writes the same value, so the comparison at %s cannot tell them apart; write a random one", r.placeOf(c))
 			return
 		}
