@@ -31,7 +31,7 @@ var verbs = map[string]verb{
 	"get": get, "getset": getset,
 	"del": del, "delete": del, "unlink": del, "getdel": del,
 	"expire": expire, "pexpire": expire, "expireat": expire, "pexpireat": expire,
-	"watch": watch, "incr": incr, "incrby": incr, "eval": script, "evalsha": script,
+	"watch": watch, "incr": incr, "incrby": incr, "decr": incr, "decrby": incr, "eval": script, "evalsha": script,
 }
 
 // lease says whether a command that takes a lock gives it a lease.

@@ -70,10 +70,11 @@ func unread(c *command) bool {
 	return dropped || len(names) > 0 && blank(names[0]) && (!c.fails || blank(names[len(names)-1]))
 }
 
-// counts reports whether the function around a command increments its key, which is a counter then.
+// counts reports whether the package increments the key of a command, which is a counter then. If callers choose the key,
+// only the function around the command counts.
 func (r *reading) counts(c *command) bool {
 	return slices.ContainsFunc(r.commands, func(other *command) bool {
-		return other.verb == incr && other.hasKey(c.keys[0]) && declared(other.at) == declared(c.at)
+		return other.verb == incr && other.hasKey(c.keys[0]) && (!c.keys[0].free || declared(other.at) == declared(c.at))
 	})
 }
 
@@ -169,7 +170,8 @@ func (r *reading) expiry(claim *command) *command {
 func (r *reading) leasedLater(claim *command) bool { return r.expiry(claim) != nil }
 
 func (r *reading) checkLease(claim *command) {
-	if claim.lease != never {
+	takeover := func(c *command) bool { return c.verb == getset && c.isFor(claim) } // by an expiry in the value
+	if claim.lease != never || slices.ContainsFunc(r.commands, takeover) {
 		return
 	}
 	switch c := r.expiry(claim); {
