@@ -15,8 +15,7 @@ const etcd = `^(?:go\.etcd\.io/etcd|github\.com/coreos/etcd)/(?:.*/)?concurrency
 
 var (
 	// unlocks and extensions are methods whose result says whether the lock was held until then.
-	unlocks = regexp.MustCompile(`^github\.com/(?:go-redsync/redsync(?:/v\d+)?\.Mutex\.Unlock(?:Context)?|bsm/(?:redislock|redis-lock)\.Lock(?:er)?\.(?:Release|Unlock))$` +
-		`|` + etcd + `Mutex\.Unlock$`)
+	unlocks    = regexp.MustCompile(`^github\.com/(?:go-redsync/redsync(?:/v\d+)?\.Mutex\.Unlock(?:Context)?|bsm/(?:redislock|redis-lock)\.Lock(?:er)?\.(?:Release|Unlock))$`)
 	extensions = regexp.MustCompile(`^github\.com/(?:go-redsync/redsync(?:/v\d+)?\.Mutex\.(?:Extend|Valid)(?:Context)?|bsm/(?:redislock|redis-lock)\.Lock(?:er)?\.Refresh)$`)
 	// losses are methods with a result that tells of the loss of the lock, which is a channel or a context.
 	losses      = regexp.MustCompile(`^github\.com/(?:hashicorp/consul/api\.(?:Lock\.Lock|Semaphore\.Acquire)|redis/rueidis/rueidislock\.Locker\.(?:WithContext|TryWithContext|ForceWithContext))$`)
@@ -237,9 +236,38 @@ func (r *reading) checkSession(at inspector.Cursor) {
 	}
 	session := r.variable(call.Args[0])
 	shared := session != nil && (session.IsField() || session.Parent() == r.Pkg.Scope())
-	if shared && r.chosen(call.Args[1], at) && r.locks(fn) {
+	if shared && r.chosen(call.Args[1], at) && r.locks(fn) && !r.guards(fn, at) {
 		r.report(call, sharedSession, "the session is the owner of the lock: two calls with one key in this process both get it; put a local mutex in front, or make a session for each call")
 	}
+}
+
+// guards reports whether a function keeps two calls with one key apart: it holds a mutex of this process at a place, and has
+// looked into a map of the keys that are taken.
+func (r *reading) guards(fn *ast.FuncDecl, at inspector.Cursor) bool {
+	held, looked := false, false
+	ast.Inspect(fn, func(n ast.Node) bool {
+		if n == nil || n.Pos() >= at.Node().Pos() {
+			return false
+		}
+		switch n := n.(type) {
+		case *ast.DeferStmt, *ast.FuncLit:
+			return false
+		case *ast.IndexExpr:
+			if t := r.TypesInfo.TypeOf(n.X); t != nil {
+				_, table := t.Underlying().(*types.Map)
+				looked = looked || table && held && r.chosen(n.Index, at)
+			}
+		case *ast.CallExpr:
+			switch fullName(callee(r.TypesInfo, n)) {
+			case "sync.Mutex.Lock", "sync.RWMutex.Lock":
+				held, looked = true, false
+			case "sync.Mutex.Unlock", "sync.RWMutex.Unlock":
+				held = false
+			}
+		}
+		return true
+	})
+	return held && looked
 }
 
 // chosen reports whether a key is made of a parameter of the function.

@@ -29,9 +29,9 @@ const (
 var verbs = map[string]verb{
 	"setnx": setnx, "setnxex": setnx, "setifnotexist": setnx, "setifnotexists": setnx,
 	"get": get, "getset": getset,
-	"del": del, "delete": del, "unlink": del,
+	"del": del, "delete": del, "unlink": del, "getdel": del,
 	"expire": expire, "pexpire": expire, "expireat": expire, "pexpireat": expire,
-	"watch": watch, "incr": incr, "incrby": incr, "eval": script, "evalsha": script,
+	"watch": watch, "incr": incr, "incrby": incr, "decr": incr, "decrby": incr, "eval": script, "evalsha": script,
 }
 
 // lease says whether a command that takes a lock gives it a lease.
@@ -49,6 +49,7 @@ type command struct {
 	keys     []key
 	value    ast.Expr // of setnx; nil if it is not seen
 	lease    lease    // of setnx
+	carried  []key    // fields that the function of setnx gives its key to
 	pipeline bool     // the command is sent together with others
 	fails    bool     // setnx of a key that is there gives an error
 	call     *ast.CallExpr
@@ -60,8 +61,13 @@ func (c *command) hasKey(k key) bool {
 	return slices.ContainsFunc(c.keys, func(own key) bool { return own.id == k.id })
 }
 
+// isFor reports whether the command is for the key that a claim takes, or for a field that carries it.
+func (c *command) isFor(claim *command) bool {
+	return c.hasKey(claim.keys[0]) || slices.ContainsFunc(claim.carried, c.hasKey)
+}
+
 // ofRedis are the paths of packages that send commands whose name is an argument.
-var ofRedis = regexp.MustCompile(`redis|redigo`)
+var ofRedis = regexp.MustCompile(`redis|redigo|mediocregopher/radix`)
 
 // collect keeps a call if it sends a command.
 func (r *reading) collect(at inspector.Cursor) {
@@ -86,7 +92,7 @@ func (r *reading) collect(at inspector.Cursor) {
 		names = r.built(c)
 	case strings.HasSuffix(path, "gomemcache/memcache"):
 		names = r.memcached(c, name, args)
-	case slices.Contains([]string{"Do", "Send", "DoContext", "DoWithTimeout"}, name) && ofRedis.MatchString(path):
+	case slices.Contains([]string{"Do", "Send", "DoContext", "DoWithTimeout", "Cmd", "FlatCmd"}, name) && ofRedis.MatchString(path):
 		for len(args) > 0 && !r.isText(args[0]) {
 			args = args[1:]
 		}
@@ -107,6 +113,9 @@ func (r *reading) collect(at inspector.Cursor) {
 			k.id += " of " + r.scope(at)
 		}
 		c.keys = append(c.keys, k)
+		if c.verb == setnx {
+			c.carried = append(c.carried, r.carriers(e, at)...)
+		}
 	}
 	if c.verb == script {
 		if blind := c.blindly(r.lua(c)); blind != nil {
@@ -152,6 +161,9 @@ func (r *reading) method(c *command, path, name string, args []ast.Expr, fn *typ
 		c.pipeline = strings.Contains(named(r.TypesInfo.TypeOf(sel.X)), ".Pipe")
 	}
 	v := verbs[name]
+	if name == "set" && len(args) == 3 && !r.isZero(args[2]) {
+		v = expire // it overwrites the value and the lease
+	}
 	if name == "setargs" && len(args) == 3 {
 		options := fields(args[2])
 		if options["Mode"] == nil || r.text(options["Mode"]) != "NX" {
@@ -201,6 +213,9 @@ func (r *reading) written(c *command, name string, args []ast.Expr) []ast.Expr {
 			case "EX", "PX":
 				c.lease = given
 			}
+		}
+		if c.verb == "" && c.lease == given {
+			c.verb = expire // it overwrites the value and the lease
 		}
 		if c.verb == setnx && c.lease == unknown {
 			c.lease = never

@@ -61,7 +61,9 @@ func (r *reading) key(e ast.Expr, at inspector.Cursor, depth int) key {
 			return key{id: "parameter", free: true}
 		}
 		if value := r.onlyValue(v, at); value != nil {
-			return r.key(value, at, depth+1)
+			k := r.key(value, at, depth+1)
+			k.lock = k.lock || !k.free && forLocks.MatchString(v.Name())
+			return k
 		}
 		return key{id: fmt.Sprintf("local %d", v.Pos())}
 	case *ast.BinaryExpr:
@@ -92,6 +94,35 @@ func (r *reading) key(e ast.Expr, at inspector.Cursor, depth int) key {
 		return k
 	}
 	return unknown
+}
+
+// carriers returns the fields to which the function around a place gives the variable that an expression is,
+// as one that returns &hold{key: key} does. Methods of the hold name the key by the field.
+func (r *reading) carriers(e ast.Expr, at inspector.Cursor) (fields []key) {
+	v, fn := r.variable(e), declared(at)
+	if v == nil || v.IsField() || fn == nil {
+		return nil
+	}
+	ast.Inspect(fn, func(n ast.Node) bool {
+		literal, ok := n.(*ast.CompositeLit)
+		if !ok {
+			return true
+		}
+		owner := named(r.TypesInfo.TypeOf(literal))
+		for i, value := range literal.Elts {
+			name := ""
+			if pair, ok := value.(*ast.KeyValueExpr); ok {
+				name, value = lastName(pair.Key), pair.Value
+			} else if t, ok := r.TypesInfo.TypeOf(literal).Underlying().(*types.Struct); ok {
+				name = t.Field(i).Name()
+			}
+			if owner != "" && name != "" && r.variable(value) == v {
+				fields = append(fields, key{id: "field " + owner + "." + name})
+			}
+		}
+		return true
+	})
+	return fields
 }
 
 // part returns what is known of a part of a key. Two keys are of one family if they differ in parts that

@@ -26,7 +26,7 @@ func (r *reading) checkCommands() {
 	}
 	for _, c := range r.commands {
 		for _, claim := range claims {
-			if !c.hasKey(claim.keys[0]) || !r.sameLock(claim, c) || r.watched(c) {
+			if !c.isFor(claim) || !r.sameLock(claim, c) || r.watched(c) {
 				continue
 			}
 			found := false
@@ -70,10 +70,11 @@ func unread(c *command) bool {
 	return dropped || len(names) > 0 && blank(names[0]) && (!c.fails || blank(names[len(names)-1]))
 }
 
-// counts reports whether the function around a command increments its key, which is a counter then.
+// counts reports whether the package increments the key of a command, which is a counter then. If callers choose the key,
+// only the function around the command counts.
 func (r *reading) counts(c *command) bool {
 	return slices.ContainsFunc(r.commands, func(other *command) bool {
-		return other.verb == incr && other.hasKey(c.keys[0]) && declared(other.at) == declared(c.at)
+		return other.verb == incr && other.hasKey(c.keys[0]) && (!c.keys[0].free || declared(other.at) == declared(c.at))
 	})
 }
 
@@ -93,7 +94,7 @@ func (r *reading) inLock(at inspector.Cursor) bool {
 // both functions must be named after a lock: a cache has functions that set and delete any key.
 func (r *reading) sameLock(claim, c *command) bool {
 	k := claim.keys[0]
-	return !k.free || k.lock || r.inLock(claim.at) && r.inLock(c.at)
+	return !k.free || k.lock || !c.hasKey(k) || r.inLock(claim.at) && r.inLock(c.at)
 }
 
 // watched reports whether a command is part of a transaction that fails if its key changed.
@@ -145,11 +146,12 @@ func (r *reading) checkDelete(claim, c *command) bool {
 }
 
 func (r *reading) checkExtend(claim, c *command) bool {
-	if claim.lease != given || innermost(claim.at) == innermost(c.at) {
+	compared := r.compared(c)
+	if claim.lease != given || innermost(claim.at) == innermost(c.at) && !compared {
 		return false
 	}
 	what := "does not compare the value of the lock taken at %s, so it extends the hold of whoever has it by now; compare and extend in one script"
-	if r.compared(c) {
+	if compared {
 		what = "comes after the comparison, and the lease of the lock taken at %s may end between them; compare and extend in one script"
 	}
 	return r.note(extendUnchecked, claim, c, "this extension "+what, r.placeOf(claim))
@@ -168,7 +170,8 @@ func (r *reading) expiry(claim *command) *command {
 func (r *reading) leasedLater(claim *command) bool { return r.expiry(claim) != nil }
 
 func (r *reading) checkLease(claim *command) {
-	if claim.lease != never {
+	takeover := func(c *command) bool { return c.verb == getset && c.isFor(claim) } // by an expiry in the value
+	if claim.lease != never || slices.ContainsFunc(r.commands, takeover) {
 		return
 	}
 	switch c := r.expiry(claim); {
@@ -176,7 +179,7 @@ func (r *reading) checkLease(claim *command) {
 		r.note(noLease, claim, c, "every try extends the lease of whoever holds the lock, whether or not it takes the lock; use SET NX PX")
 	case c != nil:
 		r.note(noLease, claim, c, "a holder that dies between SETNX and this EXPIRE keeps the lock for ever; use SET NX PX")
-	case slices.ContainsFunc(r.commands, func(c *command) bool { return c.verb == del && c.hasKey(claim.keys[0]) && r.sameLock(claim, c) }):
+	case slices.ContainsFunc(r.commands, func(c *command) bool { return c.verb == del && c.isFor(claim) && r.sameLock(claim, c) }):
 		r.note(noLease, claim, claim, "the lock has no lease: a holder that dies keeps it for ever; use SET NX PX")
 	}
 }
@@ -187,7 +190,7 @@ func (r *reading) checkValue(claim *command) {
 		return
 	}
 	for _, c := range r.commands {
-		if c != claim && c.hasKey(claim.keys[0]) && r.sameLock(claim, c) && (c.verb == script || c.verb == del && r.compared(c)) {
+		if c != claim && c.isFor(claim) && r.sameLock(claim, c) && (c.verb == script || c.verb == del && r.compared(c)) {
 			r.note(fixedValue, claim, claim, "every holder writes the same value, so the comparison at %s cannot tell them apart; write a random one", r.placeOf(c))
 			return
 		}

@@ -17,7 +17,7 @@ var (
 	luaCalls = regexp.MustCompile(`\b(?:redis|server)\.p?call\s*\(\s*(?:['"](\w+)['"])?(?:\s*,\s*KEYS\s*\[\s*(\d+)\s*\])?`)
 	luaTests = regexp.MustCompile(`==|~=`)
 	// blind are the commands that read no value.
-	blind = []verb{del, expire, "PUBLISH", "SPUBLISH", "EXISTS", "TIME"}
+	blind = []verb{del, expire, "PUBLISH", "SPUBLISH", "EXISTS", "TIME", "TTL", "PTTL"}
 )
 
 // blindly returns the DELs and EXPIREs of a script, each as a command of its own, if the script reads no value and

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bradfitz/gomemcache/memcache"
 	redigo "github.com/gomodule/redigo/redis"
+	"github.com/mediocregopher/radix/v3"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/rueidis"
 )
@@ -23,7 +24,7 @@ func (l *lock) Lock(ctx context.Context) bool {
 }
 
 func (l *lock) Unlock(ctx context.Context) {
-	l.rdb.Del(ctx, l.name) // want `DEL removes the lock taken at deletes.go:22 whoever holds it; .* \(delete-unchecked\)`
+	l.rdb.Del(ctx, l.name) // want `DEL removes the lock taken at deletes.go:23 whoever holds it; .* \(delete-unchecked\)`
 }
 
 // An operator removes the key on purpose.
@@ -171,5 +172,76 @@ func obtain(ctx context.Context, rdb *redis.Client, id string) func() {
 	return func() {
 		rdb.Del(ctx, key) // want `delete-unchecked`
 		rdb.Del(ctx, "page:"+id)
+	}
+}
+
+// A locker hands its key to the hold that it returns.
+type locker struct {
+	rdb    *redis.Client
+	prefix string
+}
+
+type hold struct {
+	rdb       *redis.Client
+	key, data string
+}
+
+func (l *locker) Lock(ctx context.Context, key string) *hold {
+	if !l.rdb.SetNX(ctx, key, rand.Text(), time.Minute).Val() {
+		return nil
+	}
+	return &hold{rdb: l.rdb, key: key, data: "data"}
+}
+
+func (l *locker) LockWithPrefix(ctx context.Context, name string) *hold {
+	full := l.prefix + name
+	if !l.rdb.SetNX(ctx, full, rand.Text(), time.Minute).Val() {
+		return nil
+	}
+	return &hold{l.rdb, full, "data"}
+}
+
+func (h *hold) Release(ctx context.Context) {
+	h.rdb.Del(ctx, h.key) // want `delete-unchecked`
+	h.rdb.Del(ctx, h.data)
+}
+
+// GETDEL deletes before anybody compares.
+func (h *hold) ReleaseAndLook(ctx context.Context, token string) bool {
+	return h.rdb.GetDel(ctx, h.key).Val() == token // want `delete-unchecked`
+}
+
+// A page that is handed on is no hold.
+type page struct {
+	rdb *redis.Client
+	key string
+}
+
+func load(ctx context.Context, rdb *redis.Client, key string) *page {
+	if !rdb.SetNX(ctx, key, "page", time.Minute).Val() {
+		return nil
+	}
+	return &page{rdb, key}
+}
+
+func (p *page) Drop(ctx context.Context) { p.rdb.Del(ctx, p.key) }
+
+// Only the variable of the key is named after a lock.
+func scan(ctx context.Context, rdb *redis.Client, id string) {
+	lockKey, pageKey := fmt.Sprintf("scanning:%s", id), fmt.Sprintf("page:%s", id)
+	if rdb.SetNX(ctx, lockKey, "1", time.Minute).Val() {
+		defer rdb.Del(ctx, lockKey) // want `delete-unchecked`
+	}
+	if rdb.SetNX(ctx, pageKey, "1", time.Minute).Val() {
+		defer rdb.Del(ctx, pageKey)
+	}
+}
+
+func words(p *radix.Pool) {
+	var reply string
+	if p.Do(radix.Cmd(&reply, "SET", "lock:words", rand.Text(), "NX", "EX", "60")) == nil && reply == "OK" {
+		p.Do(radix.Cmd(nil, "DEL", "lock:words"))     // want `delete-unchecked`
+		p.Do(radix.FlatCmd(nil, "DEL", "lock:words")) // want `delete-unchecked`
+		p.Do(radix.Cmd(nil, "DEL", "words"))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	redigo "github.com/gomodule/redigo/redis"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -37,3 +38,32 @@ func (l *lock) ExtendInScript(ctx context.Context) error {
 
 // Another key gets another lease.
 func (l *lock) Touch(ctx context.Context) { l.rdb.Expire(ctx, "seen", time.Minute) }
+
+// SET overwrites the value and the lease.
+func (l *lock) Overwrite(ctx context.Context) {
+	l.rdb.Set(ctx, l.key, l.token, time.Second) // want `this extension does not compare.* \(extend-unchecked\)`
+	l.rdb.Set(ctx, "seen", l.token, time.Second)
+}
+
+func (l *lock) OverwriteByWords(c redigo.Conn) {
+	c.Do("SET", l.key, l.token, "EX", 10) // want `extend-unchecked`
+	c.Do("SET", l.key+":owner", l.token, "EX", 10)
+}
+
+// The holder renews with the command that takes the lock.
+type leader struct {
+	rdb *redis.Client
+	key string
+	id  string
+}
+
+func (l *leader) Lead(ctx context.Context) bool {
+	if l.rdb.SetNX(ctx, l.key, l.id, time.Second).Val() {
+		l.rdb.Expire(ctx, l.key, time.Minute) // the lease has just begun
+		return true
+	}
+	if owner, err := l.rdb.Get(ctx, l.key).Result(); err != nil || owner != l.id {
+		return false
+	}
+	return l.rdb.Expire(ctx, l.key, time.Second).Val() // want `this extension comes after the comparison.* \(extend-unchecked\)`
+}

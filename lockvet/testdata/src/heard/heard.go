@@ -2,6 +2,7 @@ package heard
 
 import (
 	"context"
+	"sync"
 
 	"go.etcd.io/etcd/client/v3/concurrency"
 )
@@ -40,3 +41,36 @@ func own(ctx context.Context, client any, name string) error {
 
 // A mutex that is made once is not taken here.
 func (k *keeper) Make(name string) *concurrency.Mutex { return concurrency.NewMutex(k.session, name) }
+
+// A mutex of this process and a table of the keys keep two calls apart.
+type table struct {
+	mu      sync.Mutex
+	session *concurrency.Session
+	taken   map[string]*concurrency.Mutex
+}
+
+func (t *table) Lock(ctx context.Context, name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, ok := t.taken[name]; ok {
+		return false
+	}
+	m := concurrency.NewMutex(t.session, "/locks/"+name)
+	t.taken[name] = m
+	return m.Lock(ctx) == nil
+}
+
+// The table is read, and the mutex is given up, before the lock is taken.
+func (t *table) LockLater(ctx context.Context, name string) bool {
+	t.mu.Lock()
+	_, ok := t.taken[name]
+	t.mu.Unlock()
+	return !ok && concurrency.NewMutex(t.session, name).Lock(ctx) == nil // want `shared-session`
+}
+
+// The mutex ends with the call, and the lock does not.
+func (t *table) LockInTurn(ctx context.Context, name string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return concurrency.NewMutex(t.session, name).Lock(ctx) == nil // want `shared-session`
+}

@@ -49,3 +49,20 @@ func acquireToken(ctx context.Context, rdb *redis.Client) bool {
 func right(ctx context.Context, rdb *redis.Client, token string) bool {
 	return rdb.SetNX(ctx, "lock:e", token, time.Minute).Val()
 }
+
+// The value is the end of the lease, and whoever finds it over takes the lock.
+func takeOver(c redigo.Conn, end int64) {
+	if n, err := c.Do("SETNX", "lock:f", end); err == nil && n == 1 {
+		c.Do("EXPIRE", "lock:f", 60)
+	}
+	c.Do("GETSET", "lock:f", end) // want `getset-lock`
+}
+
+// A counter that another function counts down is no lock either.
+func lockTickets(ctx context.Context, rdb *redis.Client) bool {
+	ok := rdb.SetNX(ctx, "tickets", 10, 0).Val()
+	rdb.Expire(ctx, "tickets", time.Minute)
+	return ok
+}
+
+func buy(ctx context.Context, rdb *redis.Client) bool { return rdb.Decr(ctx, "tickets").Val() >= 0 }

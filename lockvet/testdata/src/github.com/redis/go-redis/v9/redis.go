@@ -36,8 +36,13 @@ func (cmdable) SetArgs(ctx context.Context, key string, value any, a SetArgs) *C
 }
 func (cmdable) Get(ctx context.Context, key string) *Cmd[string]               { return nil }
 func (cmdable) GetSet(ctx context.Context, key string, value any) *Cmd[string] { return nil }
-func (cmdable) Incr(ctx context.Context, key string) *Cmd[int64]               { return nil }
-func (cmdable) Del(ctx context.Context, keys ...string) *Cmd[int64]            { return nil }
+func (cmdable) Set(ctx context.Context, key string, value any, expiration time.Duration) *Cmd[string] {
+	return nil
+}
+func (cmdable) GetDel(ctx context.Context, key string) *Cmd[string] { return nil }
+func (cmdable) Decr(ctx context.Context, key string) *Cmd[int64]    { return nil }
+func (cmdable) Incr(ctx context.Context, key string) *Cmd[int64]    { return nil }
+func (cmdable) Del(ctx context.Context, keys ...string) *Cmd[int64] { return nil }
 func (cmdable) Expire(ctx context.Context, key string, expiration time.Duration) *Cmd[bool] {
 	return nil
 }
