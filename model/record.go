@@ -99,6 +99,7 @@ type Event struct {
 	Program  bool      `json:"-"` // of KindSend and KindExec: the command carries a program that the server runs
 	Abridged bool      `json:"-"` // of KindSend and KindExec: Args lacks some words of the command, besides its program
 	Greets   bool      `json:"-"` // of KindSend and KindExec: the client's library sent the command to get to know the server, whoever waited
+	Blocks   bool      `json:"-"` // of KindSend: the server may keep the answer back, for as long as the client asks
 	Asked    []string  `json:"-"` // of KindSend and KindExec of a SegmentCommand: the words with which its author asked for it, such as a method; nil: unknown
 	Says     string    `json:"-"` // of KindSend and KindExec: the request and its key, or those in a segment, as the server reads them; "": unknown
 	Guessed  bool      `json:"-"` // of KindSend: Op and Owners are those of the only call of the process that was under way, not those of the goroutine that wrote the command

@@ -165,7 +165,7 @@ func (w *World) send(c *conn, r *Request, writer string, by Author, pipe *pipeli
 	if !c.p.dead {
 		w.record(&model.Event{Kind: model.KindSend, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 			Command: r.Name, Script: m.cmd.Script, Args: r.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks,
-			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Abridged: r.Abridged, Greets: r.Greets, Asked: m.asked, Says: r.Says, Guessed: by.Guessed})
+			Listens: r.Listens, Channels: r.Channels, Program: r.Program, Abridged: r.Abridged, Greets: r.Greets, Blocks: r.Blocks, Asked: m.asked, Says: r.Says, Guessed: by.Guessed})
 		if by.in != nil && !r.Greets {
 			w.helped = append(w.helped, helped{len(w.rec.Events) - 1, by, words})
 		}

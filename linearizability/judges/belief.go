@@ -256,11 +256,12 @@ func (r *run) believedUntil(thread string, sentNs, lease int64) int64 {
 	return min(r.goneAt(thread), sentNs+lease)
 }
 
-// extensionSent returns when the first renewal that ran during an extension left its process. It may be in no call,
-// since it prolongs what the holds of a process have in common. Of several servers, any may be the one whose lease ends first.
+// extensionSent returns when the first renewal that ran during an extension left its process, or one whose script the server did
+// not know. It may be in no call, since it prolongs what the holds of a process have in common. Of several servers, any may be
+// the one whose lease ends first.
 func (r *run) extensionSent(o *trace.Call) int64 {
 	for _, m := range r.CommandsFrom(o.Process) {
-		if m.AtNs >= o.AtNs && m.AtNs <= o.ReturnedNs() && m.Executed != nil && m.Script == model.RoleRenew && (m.Call == o || m.SpeaksFor(o.Caller)) {
+		if m.AtNs >= o.AtNs && m.AtNs <= o.ReturnedNs() && (m.Executed != nil || m.UnknownScript()) && m.Script == model.RoleRenew && (m.Call == o || m.SpeaksFor(o.Caller)) {
 			return m.AtNs
 		}
 	}

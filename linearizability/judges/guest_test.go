@@ -740,6 +740,20 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 			20007 a/1 return extended
 			45000 a/1 releases
 			60000 server leave`
+	sentAgain := func(end string) string {
+		return `
+			0     a/1 takes
+			20000 a/1 invoke extend
+			20000 a/1 send renew
+			20001 a/1 exec renew (error) NOSCRIPT
+			20002 a/1 deliver renew
+			20004 a/1 send renew
+			20005 a/1 exec renew nth=2 -> a/1 1 ` + end + `
+			20006 a/1 deliver renew nth=2
+			20006 a/1 return extended
+			45000 a/1 releases
+			60000 server leave`
+	}
 	const refused = `
 			0     a/1 takes
 			20000 a/1 invoke extend
@@ -811,6 +825,9 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 		{rule: "its lease counts from the renewal that ran for it in no call", lock: extendable, record: looks},
 		{rule: "but not from one that was sent before it", lock: extendable, record: strings.NewReplacer("20000 a/1 invoke extend", "", "20005 a/1", "20005 a/1 invoke extend\n20005 a/1").Replace(looks),
 			finds: "lease bug: a/1 extended its hold on l from 20.005s on, and the hold ends at 50.001s; a lease is 30s"},
+		{rule: "from the first request also if the server did not know its script", lock: extendable, record: sentAgain("50000")},
+		{rule: "and not from an earlier instant", lock: extendable, record: sentAgain("49998"),
+			finds: "lease bug: a/1 extended its hold on l from 20.000s on, and the hold ends at 49.998s; a lease is 30s"},
 		{rule: "an extension of a hold that is gone", lock: extendable, record: `
 			0     a/1 takes
 			30002 server expire -> free

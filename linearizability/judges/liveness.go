@@ -21,7 +21,7 @@ func judgeLiveness(r *run) []Finding {
 				out = append(out, f)
 				continue
 			}
-			if o.Action != model.ActLock && o.Action != model.ActTryLockTimed {
+			if o.Action != model.ActLock && o.Action != model.ActTryLockTimed || o.ReturnedNs()-o.AtNs <= patience {
 				continue
 			}
 			keep := busy

@@ -335,6 +335,7 @@ func (b *recorder) add(l recordLine) {
 			e.Args = strings.Split(args, ",")
 		}
 		e.Listens = model.Listening(l.opts["listens"])
+		e.Blocks = l.opts["blocks"] == "y"
 		e.Greets, e.Guessed = l.opts["greets"] == "y", l.opts["guessed"] == "y"
 		if call := b.open[l.who]; call != nil && l.opts["call"] != "n" && (e.Script != "renew" || call.Action == model.ActExtend || l.opts["call"] == "y") {
 			e.Op = call.Op
@@ -375,6 +376,8 @@ func (b *recorder) add(l recordLine) {
 		e.Kind, e.Msg, e.Dir, e.Why = model.KindLost, b.push(), "push", model.LostReason(strings.Join(l.words[1:], " "))
 		if l.verb == "push" {
 			e.Channel = "channel"
+		} else {
+			e.Conn = 1 // a new connection
 		}
 		if word(0) == "hit" {
 			b.late = e.Msg

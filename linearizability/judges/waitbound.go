@@ -19,7 +19,7 @@ func judgeWaitBound(r *run) []Finding {
 		if o.Action != model.ActTryLockTimed || o.Return == nil || r.heldUp(o) {
 			continue
 		}
-		trips := max(r.Record.Params.Parts, 1) + detours(o)
+		trips := max(r.Record.Params.Parts, 1) + detours(o) + r.greetings(o)
 		if r.Record.Params.Fair || r.Record.Params.PerGrant {
 			trips++
 		}
@@ -44,6 +44,9 @@ func (r *run) heldUp(o *trace.Call) bool {
 		return true
 	}
 	during := func(from, to int64) bool { return from <= o.ReturnedNs() && to >= o.AtNs }
+	if slices.ContainsFunc(r.lateGreetings(o.Process), func(h heldConnection) bool { return during(h.from, h.to) }) {
+		return true
+	}
 	for _, t := range append(r.pauses(o.Caller), r.partitions(o.Caller)...) {
 		if during(t.FromNs, t.ToNs) {
 			return true
@@ -80,11 +83,22 @@ func detours(o *trace.Call) (n int) {
 	return n + len(greeted)
 }
 
+// greetings counts the connections that the process of a call began during the call and on which the server speaks first.
+func (r *run) greetings(o *trace.Call) (n int) {
+	for _, e := range r.Pushes {
+		if e.Kind == model.KindDeliver && e.Channel == "" && e.Process == o.Process && o.AtNs <= e.AtNs && e.AtNs <= o.ReturnedNs() &&
+			!slices.ContainsFunc(r.CommandsFrom(o.Process), func(m *trace.Command) bool { return m.Conn == e.Conn && m.AtNs <= e.AtNs }) {
+			n++
+		}
+	}
+	return n
+}
+
 // roundTrip returns the longest time that a command of a process took without meeting a
-// fault.
+// fault. A command does not count if the server keeps its answer back: that takes as long as the client asks.
 func (r *run) roundTrip(process string) (ns int64) {
 	for _, m := range r.CommandsFrom(process) {
-		if m.RepliedNs >= 0 && len(m.Hits) == 0 {
+		if m.RepliedNs >= 0 && len(m.Hits) == 0 && !m.Blocks {
 			ns = max(ns, m.RepliedNs-m.AtNs)
 		}
 	}

@@ -53,6 +53,16 @@ func TestWaitBound(t *testing.T) {
 			200 b/1 send renew
 			240 b/1 exec renew
 			280 b/1 deliver renew`)},
+		{rule: "a command that waits at the server says nothing of a round trip", finds: "wait-bound bug: of at most 2ms", record: tries("650", `
+			200 b/1 send acquire blocks=y
+			640 b/1 exec acquire
+			641 b/1 deliver acquire`)},
+		{rule: "one more for a greeting of the server, which begins a connection", record: tries("605", `
+			300 b greeting comes`)},
+		{rule: "and no more for it", finds: "wait-bound bug: and 2 round trips", record: tries("606", `
+			300 b greeting comes`)},
+		{rule: "none for a message on a channel", finds: "wait-bound bug: and 1 round trip", record: tries("604", `
+			300 b woken`)},
 		{rule: "not of another", finds: "wait-bound bug: of at most 2ms", record: tries("650", `
 			200 a/1 send renew
 			240 a/1 exec renew
@@ -60,6 +70,12 @@ func TestWaitBound(t *testing.T) {
 		{rule: "a call whose message a fault met is not judged", record: tries("5000", `
 			300 b/1 send acquire
 			301 b/1 hit 1 acquire`)},
+		{rule: "nor one whose connection waits for the greeting of the server", record: tries("5000", `
+			300  b greeting hit hold
+			4900 b greeting comes`)},
+		{rule: "but one where that of another waits", finds: "wait-bound bug: returned at 5.000s", record: tries("5000", `
+			300  a greeting hit hold
+			4900 a greeting comes`)},
 		{rule: "one that says at its end that it listens no longer is", finds: "wait-bound bug: returned at 5.000s", record: tries("5000", `
 			5000 b/1 send unsubscribe listens=stop
 			5001 b/1 exec unsubscribe

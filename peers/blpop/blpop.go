@@ -23,7 +23,17 @@ const lease = 8 * time.Second
 var Subject = locktest.Subject{
 	Name: "blpop", About: "SET NX PX whose waiters block in BLPOP on a list that an unlock pushes to", Servers: redistest.Servers(1), Lease: lease, Waits: lease, State: redistest.Value(nil),
 	Policy: "The lock has no session, an acquire that failed leaves its key until the lease ends, and an unlock that failed may be called again.",
-	Open:   func(p *locktest.Process) (locktest.Client, error) { return client{redistest.NewClient(p, 0)}, nil },
+	Open: func(p *locktest.Process) (locktest.Client, error) {
+		opt := redistest.Options(p, 0)
+		opt.ContextTimeoutEnabled = true // BLPOP ends with the context of its caller
+		return newClient(p, opt), nil
+	},
+}
+
+func newClient(p *locktest.Process, opt *redis.Options) locktest.Client {
+	rdb := redis.NewClient(opt)
+	p.OnClose(func() { _ = rdb.Close() })
+	return client{rdb}
 }
 
 type client struct{ *redis.Client }
