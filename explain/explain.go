@@ -191,7 +191,7 @@ func Where(h *sim.Host, v play.Verdict, f judges.Finding) (*Call, *Request) {
 func (c *chain) callAndRequest(h *sim.Host, v play.Verdict) (call *Call, request *Request) {
 	sites, called := sites(h, v, c.broke)
 	if o := c.call; o != nil {
-		call = &Call{Thread: o.Caller, Action: string(o.Action), Lock: o.Lock, CallNs: o.AtNs, Outcome: string(o.Outcome)}
+		call = &Call{Thread: o.Caller, Action: string(o.Action), Lock: o.Lock, CallNs: o.AtNs, Outcome: string(o.Answer())}
 		if n := len(sites); n > 0 && called {
 			call.Site = &sites[n-1]
 		}
@@ -292,8 +292,8 @@ func controlOf(kept play.Verdict, run *trace.Run, broke *trace.Call) *Control {
 		if nth--; nth > 0 {
 			continue
 		}
-		c.Answer = string(o.Outcome)
-		c.Text += "; there the call " + string(o.Action) + " of " + o.Caller + " at " + model.At(o.AtNs) + " answers " + string(o.Outcome)
+		c.Answer = string(o.Answer())
+		c.Text += "; there the call " + string(o.Action) + " of " + o.Caller + " at " + model.At(o.AtNs) + " answers " + string(o.Answer())
 		if m := decisive(o, o.ReturnedNs()); m != nil {
 			c.Request = nameOf(m)
 			c.Text += ", after the request " + c.Request

@@ -93,7 +93,7 @@ func (b *builder) plan() {
 // callsAndFaults makes the bars of the calls and of the faults.
 func (b *builder) callsAndFaults() {
 	for _, o := range b.trace.Calls {
-		x := bar{Op: o.Op, Lane: b.thread(o.Event), Action: string(o.Action), Lock: o.Lock, Outcome: string(o.Outcome), FromNs: o.AtNs, ToNs: -1, Open: o.Return == nil}
+		x := bar{Op: o.Op, Lane: b.thread(o.Event), Action: string(o.Action), Lock: o.Lock, Outcome: string(o.Answer()), FromNs: o.AtNs, ToNs: -1, Open: o.Return == nil}
 		if o.Outcome != "" {
 			x.ToNs = o.ReturnedNs()
 		}

@@ -267,7 +267,7 @@ func (r *run) ranOut(lock, thread string, from, to int64) *trace.Call {
 // unplaced returns the finding about an answer that the servers do not allow.
 func (r *run) unplaced(o *trace.Call) Finding {
 	ret := o.ReturnedNs()
-	op := linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs, ReturnNs: &ret, Outcome: string(answerOf(o))}
+	op := linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs, ReturnNs: &ret, Outcome: string(o.Answer())}
 	in := model.Input{ID: o.Op, Owner: o.Caller, Answer: string(o.Outcome)}
 	at := o.AtNs
 	switch {

@@ -37,7 +37,7 @@ func (r *run) overlap(lock string, a, b belief) Finding {
 	loser := r.withoutHold(lock, a, b, b.from)
 	loss, ending, excuses := r.howLost(lock, loser, b.from)
 	f.Facts = model.Facts{Lock: lock, Thread: loser.who, Loss: loss}
-	f.Detail = Overlap{Earlier: a.who, EarlierNs: a.from, Later: b.who, Answer: answerOf(b.grant), Ending: ending}
+	f.Detail = Overlap{Earlier: a.who, EarlierNs: a.from, Later: b.who, Answer: b.grant.Answer(), Ending: ending}
 	f.Excuses = excuses
 	return f
 }

@@ -544,7 +544,7 @@ func (k *renewed) answer(o *trace.Call) {
 		k.levels = max(0, k.levels-1)
 	}
 	if k.levels == 0 {
-		k.since = LateRenewal{Call: o.Action, Outcome: answerOf(o), ReturnNs: o.ReturnedNs()}
+		k.since = LateRenewal{Call: o.Action, Outcome: o.Answer(), ReturnNs: o.ReturnedNs()}
 	}
 }
 

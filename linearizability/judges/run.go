@@ -51,14 +51,6 @@ func refOf(o *trace.Call) OpRef {
 	return ref
 }
 
-// answerOf returns what a call answered. An unlock that left a level may not have said so.
-func answerOf(o *trace.Call) model.Outcome {
-	if o.Return != nil {
-		return o.Return.Outcome
-	}
-	return o.Outcome
-}
-
 // forced reports whether a force_unlock made the change. Such a change is no thread's release,
 // whoever called it.
 func forced(c *trace.Change) bool {

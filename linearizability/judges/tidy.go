@@ -162,7 +162,7 @@ func (q *queueing) ghost(who string, o *trace.Call, at int64) Finding {
 	}
 	if o != nil {
 		f.Ops = []OpRef{refOf(o)}
-		f.Detail = Ghost{Call: o.Action, Outcome: answerOf(o), ReturnNs: o.ReturnedNs()}
+		f.Detail = Ghost{Call: o.Action, Outcome: o.Answer(), ReturnNs: o.ReturnedNs()}
 		f.Excuses = append(f.Excuses, q.couldNotLeave(o)...)
 		for _, c := range q.stood[who] {
 			if c.Call() != nil && c.Call() != o {

@@ -29,6 +29,15 @@ func (o *Call) WaitsUntilNs() int64 {
 	return o.AtNs + o.WaitNs
 }
 
+// Answer returns the outcome that the call returned. Outcome is StillHeld if an unlock left a level, and the answer may
+// not say so.
+func (o *Call) Answer() model.Outcome {
+	if o.Return != nil {
+		return o.Return.Outcome
+	}
+	return o.Outcome
+}
+
 // First returns the command in that role that the server executed first, which
 // need not be the one that was sent first; nil if it executed none.
 func (o *Call) First(role model.Role) *Command {

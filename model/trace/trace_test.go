@@ -164,6 +164,28 @@ func TestAnUnlockHandsTheLockToItsOwnThread(t *testing.T) {
 	}
 }
 
+// An unlock that does not say whether it left a level has the outcome of one that says it, and its own answer.
+func TestAnUnlockThatLeavesALevel(t *testing.T) {
+	for left, want := range map[int]model.Outcome{1: model.StillHeld, 0: model.Released} {
+		held := func(levels int) *model.LockState {
+			if levels == 0 {
+				return new(model.LockState)
+			}
+			return &model.LockState{Owner: "a/1", Count: levels, ExpiresMs: 100}
+		}
+		rec := &model.Record{Params: model.Params{Traits: model.Traits{PerGrant: true}}}
+		rec.Add(model.Event{Kind: model.KindState, Lock: "l", State: held(left + 1)})
+		rec.Add(model.Event{AtNs: 10 * ms, Kind: model.KindInvoke, Process: "a", Thread: 1, Op: 1, Action: model.ActUnlock, Lock: "l"})
+		rec.Add(model.Event{AtNs: 10 * ms, Kind: model.KindSend, Process: "a", Op: 1, Msg: 1, Script: model.RoleUnlock, Locks: []string{"l"}, Owners: []string{"a/1"}})
+		rec.Add(model.Event{AtNs: 11 * ms, Kind: model.KindExec, Process: "a", Msg: 1})
+		rec.Add(model.Event{AtNs: 11 * ms, Kind: model.KindState, Lock: "l", Msg: 1, State: held(left)})
+		rec.Add(model.Event{AtNs: 12 * ms, Kind: model.KindReturn, Process: "a", Thread: 1, Op: 1, Lock: "l", Outcome: model.Released})
+		o := New(rec).Call(1)
+		check(t, "the outcome", o.Outcome, want)
+		check(t, "the answer", o.Answer(), model.Released)
+	}
+}
+
 func TestChanges(t *testing.T) {
 	r := New(example())
 	check(t, "the locks", slices.Equal(r.Locks, []string{"k", "l"}), true)
