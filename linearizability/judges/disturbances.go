@@ -18,6 +18,7 @@ type disturbance struct {
 	what  Disturbance
 	extra time.Duration // the time that it may cost; 0: a lease
 	most  time.Duration // a bound, if that ends earlier than a lease would; 0: none
+	by    *trace.Call   // the acquire whose unknown or interrupted end it is; nil: none
 }
 
 // byFaultNamed returns the disturbance by a fault with that text.
@@ -53,7 +54,9 @@ func (r *run) disturbances(lock string) []disturbance {
 		default:
 			continue
 		}
-		d.at = r.lastTouch(x)
+		if d.at = r.lastTouch(x); x.Action.Acquires() {
+			d.by = x
+		}
 		out = append(out, d)
 	}
 	if r.Record.Params.PerGrant {
@@ -239,6 +242,24 @@ func (r *run) wakeUps() []disturbance {
 		}
 	}
 	return out
+}
+
+// costsNothing reports whether an acquire of unknown outcome is no reason why a waiter of another process got nothing from
+// an instant on: State shows nothing of the acquire, no request of it is under way, and the waiter's process had no answer,
+// so that it met nothing that State does not show. Then it sleeps by the design of the lock, whose acquire takes the
+// wake-up of another with it when it is given up.
+func (r *run) costsNothing(x, waiter *trace.Call, fromNs int64) bool {
+	if len(x.Sent) == 0 || x.Process == waiter.Process || r.Record.Params.Parts > 1 || r.unseen() || r.Record.Params.Fair && !r.showsQueue(x.Lock) {
+		return false
+	}
+	to := fromNs + int64(time.Second+r.Record.Params.Waits+r.Record.Params.Uncertainty)
+	mayShow := func(s *model.LockState) bool {
+		return s.Owner == x.Caller || s.Held() && model.ProcessOf(s.Owner) == "" || slices.Contains(s.Queue, x.Caller)
+	}
+	return !mayShow(r.StateAt(x.Lock, x.AtNs)) &&
+		!slices.ContainsFunc(r.ChangesWithin(x.Lock, x.AtNs, to), func(c *trace.Change) bool { return mayShow(c.After) }) &&
+		!slices.ContainsFunc(x.Sent, func(m *trace.Command) bool { return m.Executed == nil && m.Lost == nil }) &&
+		!slices.ContainsFunc(r.CommandsFrom(waiter.Process), func(m *trace.Command) bool { return fromNs < m.RepliedNs && m.RepliedNs <= to })
 }
 
 // ownDisturbances returns the faults that met the waiter's own client.

@@ -28,7 +28,7 @@ func judgeFIFO(r *run) []Finding {
 func (r *run) outrun(lock string) []Finding {
 	var out []Finding
 	ops := r.CallsOn(lock)
-	shown := slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool { return len(c.After.Queue) > 0 })
+	shown := r.showsQueue(lock)
 	queues := r.Record.Params.PerGrant && shown
 	for _, c := range r.Changes(lock) {
 		y := r.taker(c)
@@ -54,6 +54,11 @@ func (r *run) outrun(lock string) []Finding {
 		}
 	}
 	return out
+}
+
+// showsQueue reports whether State shows a queue of a lock at any time.
+func (r *run) showsQueue(lock string) bool {
+	return slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool { return len(c.After.Queue) > 0 })
 }
 
 // taker returns the acquire that got the hold which a change began: the call whose command made the change, or

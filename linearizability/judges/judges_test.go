@@ -2333,11 +2333,17 @@ func TestLiveness(t *testing.T) {
 			59000 server leave`},
 		{rule: "an unknown acquire counts from its return, not from its call", record: idle + `
 			0     c/1 waits lock
+			1500  b/1 send acquire
+			1501  b/1 exec acquire
+			1502  b/1 deliver acquire
 			1900  c/1 return unknown
 			32899 b/1 gets
 			39000 server leave`},
 		{rule: "and no more after that return", finds: "liveness bug: b/1 waited for l from 1.002s to 32.901s while nobody believed to hold it; the bound is 31.898s", record: idle + `
 			0     c/1 waits lock
+			1500  b/1 send acquire
+			1501  b/1 exec acquire
+			1502  b/1 deliver acquire
 			1900  c/1 return unknown
 			32900 b/1 gets
 			39000 server leave`},
@@ -2720,8 +2726,58 @@ func TestAnInterruptExcusesOnlyWhatComesAfter(t *testing.T) {
 			1000 c/1 waits lock
 			1900 a/2 interrupts c/1
 			1901 c/1 return error
+			1950 b/1 send acquire
+			1951 b/1 exec acquire
+			1952 b/1 deliver acquire
 			5000 b/1 gets
 			9000 server leave`},
+		{rule: "unless the other has no answer, and so meets nothing that the call may have left", finds: "liveness bug: b/1 waited for l from 1.002s to 5.001s while nobody believed to hold it; the bound is 1s", record: idle + `
+			1000 c/1 waits lock
+			1900 a/2 interrupts c/1
+			1901 c/1 return error
+			5000 b/1 gets
+			9000 server leave`},
+	})
+}
+
+// A waiter takes the wake-up of a release with it when its answer is lost, and another sleeps on.
+func TestAnAcquireOfUnknownOutcomeExcusesNobodyWhoMeetsNothingOfIt(t *testing.T) {
+	const finds = "liveness bug: b/1 waited for l from 1.002s to 6.001s while nobody believed to hold it; the bound is 1s"
+	const lost = idle + `
+		200  c/1 waits lock
+		203  c/1 send pop
+		1001 c/1 exec pop
+		1002 c/1 lost pop reply its connection ended
+		1010 c/1 return unknown
+		6000 b/1 gets
+		9000 server leave`
+	several := plainLock
+	several.Parts = 3
+	unseen := plainLock
+	unseen.Promises = model.Promises{model.JudgeMutualExclusion: {Unjudged: true}}
+	testJudged(t, []judged{
+		{rule: "the server holds nothing of it", finds: finds, record: lost},
+		{rule: "the server shows the place of the waiter, but none of it", lock: fairLock, finds: finds, record: strings.Replace(lost, "b/1 waits lock", "b/1 waits lock -> a/1 1 30001 queue=b/1", 1)},
+		{rule: "the server shows a hold of it that is over", record: strings.Replace(lost, "1001 c/1 exec pop", "1001 c/1 exec pop -> c/1 1 1005\n1006 server expire -> free", 1)},
+		{rule: "or one of which nobody knows the owner", record: strings.Replace(lost, "1001 c/1 exec pop", "1001 c/1 exec pop -> ? 1 1005\n1006 server expire -> free", 1)},
+		{rule: "or its place in the queue", lock: fairLock, record: strings.Replace(lost, "c/1 waits lock", "c/1 waits lock -> a/1 1 30001 queue=c/1", 1)},
+		{rule: "or one from before the call", lock: fairLock, finds: "tidy bug: c/1 stands in the queue of l at 0.101s, and does not wait", record: `
+		0    a/1 takes
+		100  b/1 waits lock -> a/1 1 30001 queue=c/1,b/1
+		1000 a/1 releases -> free queue=c/1,b/1
+		1005 c/1 waits lock
+		1010 c/1 return unknown
+		6000 b/1 gets
+		9000 server leave`},
+		{rule: "or no queue at all, and there may be one", lock: fairLock, record: lost},
+		{rule: "or only who has most of several parts", lock: several, record: lost},
+		{rule: "or nothing", lock: unseen, record: lost},
+		{rule: "a request of it is under way", record: strings.NewReplacer("1001 c/1 exec pop", "", "1002 c/1 lost pop reply its connection ended", "").Replace(lost)},
+		{rule: "nobody knows what it asked", record: strings.NewReplacer("200  c/1 waits lock", "200  c/1 invoke lock", "203  c/1 send pop", "", "1001 c/1 exec pop", "", "1002 c/1 lost pop reply its connection ended", "").Replace(lost)},
+		{rule: "the waiter asked and got nothing", record: strings.Replace(lost, "1010", "1100 b/1 send acquire\n1101 b/1 exec acquire\n1102 b/1 deliver acquire\n1010", 1)},
+		{rule: "the waiter asked just before, and got the answer then", record: strings.Replace(lost, "1010", "999 b/1 send acquire\n1000 b/1 exec acquire\n1003 b/1 deliver acquire\n1010", 1)},
+		{rule: "the waiter asked too late", finds: finds, record: strings.Replace(lost, "1010", "2100 b/1 send acquire\n2101 b/1 exec acquire\n2102 b/1 deliver acquire\n1010", 1)},
+		{rule: "it is of the waiter's own process", record: strings.ReplaceAll(lost, "c/1", "b/2")},
 	})
 }
 

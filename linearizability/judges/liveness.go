@@ -88,7 +88,8 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 			next = busy[i]
 		}
 		if end := min(next.from, until); end-idle > patience {
-			if b := r.bound(lock, disturbed, idle, end); end-idle > b.Ns+r.slack(b) {
+			idly := func(d disturbance) bool { return d.by != nil && r.costsNothing(d.by, o, idle) }
+			if b := r.bound(lock, slices.DeleteFunc(slices.Clone(disturbed), idly), idle, end); end-idle > b.Ns+r.slack(b) {
 				bound := b.Ns
 				return Finding{Judge: model.JudgeLiveness, Verdict: Broken, AtNs: idle + bound, Ops: []OpRef{refOf(o)}, Facts: model.Facts{Form: model.FormForgotten, Lock: lock, Thread: o.Caller},
 					Excuses: slices.Concat(r.gone(lock, idle, end, bound), r.deadInFront(lock, idle), r.deadByOtherClocks(lock, idle, end, bound), r.ghostsInFront(lock, idle, end, bound), r.clockSteps(0, end)),

@@ -112,6 +112,17 @@ var classics = slices.Concat([]Story{
   - {when: {process: b, direction: request, script: acquire}, do: hold, until: {granted: a/1, ended: orders}}`,
 	},
 	{
+		Name: "wake-up-that-is-lost-with-a-waiter", applies: always,
+		About:     "The connection of the first waiter ends while the answer that wakes it is under way. The second must get the lock all the same.",
+		processes: "{a: {}, b: {}, c: {}}",
+		steps: `
+  a/1: [{lock: orders}, {at: {0.2}}, {unlock: orders}]
+  b/1: [{at: {0.1}}, {lock: orders}, {sleep: {0.05}}, {unlock: orders}]
+  c/1: [{at: {0.15}}, {lock: orders}, {sleep: {0.05}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: b, direction: reply}, from: {0.19}, until: {0.21}, do: reset}`,
+	},
+	{
 		Name: "token-after-a-long-time", applies: fenced,
 		About:     "Nobody has the lock for thirty leases. The next token must be greater than the last one all the same.",
 		processes: "{a: {}, b: {}}",
