@@ -333,6 +333,41 @@ func (l *unchanged) TryLock(ctx context.Context) (bool, error) {
 
 func (l *unchanged) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
 
+// persistent is a setnx that sends an unlock whose outcome it does not know again, a second later each time: with the value
+// that its handle has by then, if it is hasty.
+type persistent struct {
+	setnx
+	hasty bool
+}
+
+func (l *persistent) Unlock(ctx context.Context) error {
+	mine := l.value
+	err := l.end(ctx, mine)
+	if err != nil && !errors.Is(err, locktest.ErrNotHeld) {
+		go func() {
+			for range 5 {
+				time.Sleep(time.Second)
+				value := mine
+				if l.hasty {
+					value = l.value
+				}
+				if err := l.end(context.WithoutCancel(ctx), value); err == nil || errors.Is(err, locktest.ErrNotHeld) {
+					return
+				}
+			}
+		}()
+	}
+	return err
+}
+
+func (l *persistent) end(ctx context.Context, value string) error {
+	n, err := l.rdb.Eval(ctx, compareAndDelete, []string{l.name}, value).Int()
+	if err == nil && n == 0 {
+		return locktest.ErrNotHeld
+	}
+	return err
+}
+
 // owned is a setnx that grants the lock to whoever has the value of its holder. Without a value of its own it draws one for
 // each try.
 type owned struct {
@@ -477,6 +512,9 @@ var classics = []struct {
 	{unrenewed("has one value for all holds", each(func(l setnx) locktest.Lock { return &unchanged{l, rand.Text()} })),
 		unrenewed("has a value for each hold", each(func(l setnx) locktest.Lock { return &l })),
 		"unlock-given-up-that-comes-in-the-next-hold", "breaks mutual-exclusion: b/1 was granted "},
+	{unrenewed("sends a failed unlock again with its newest value", each(func(l setnx) locktest.Lock { return &persistent{l, true} })),
+		unrenewed("sends a failed unlock again with the value of its hold", each(func(l setnx) locktest.Lock { return &persistent{l, false} })),
+		"failed-unlock-sent-again-in-a-hold-of-its-thread", "breaks mutual-exclusion: b/1 was granted "},
 	{numberedSubject("draws its token after its lease", true, false), numberedSubject("gives up a hold that is nearly over", false, false),
 		"other-holder-after-request-1-of-an-acquire", "breaks fencing: b/1 was told the token 2 "},
 	{renewedSubject("tells of its first hold", func(l *watched) locktest.Lock { l.tell = true; return &tellingOnce{watched: l} }),

@@ -90,6 +90,17 @@ var classics = slices.Concat([]Story{
   - {when: {process: a, direction: request, script: unlock, after: 1}, do: hold, until: {granted: a/2}}`,
 	},
 	{
+		Name: "failed-unlock-sent-again-in-a-hold-of-its-thread", applies: always,
+		// The first hold loads the scripts of the lock.
+		About:     "The connection ends before each answer to an unlock, and its thread has the lock again. If the unlock is sent again later, it must not end that hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {unlock: orders}, {at: {0.05}}, {lock: orders}, {unlock: orders}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]
+  b/1: [{at: {0.4}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, script: unlock}, from: {0.04}, until: {0.3}, do: reset}`,
+	},
+	{
 		Name: "unlock-given-up-that-comes-in-the-next-hold", applies: unrenewed, // a session that is kept alive keeps the first hold, too
 		// The first hold loads the scripts of the lock.
 		About:     "The request of an unlock comes when its thread has given the call up and has the lock again. It must not end that hold.",

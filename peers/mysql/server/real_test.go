@@ -212,6 +212,7 @@ func draw(r *rand.Rand, conns int) step {
 func TestBesideMariaDB(t *testing.T) {
 	real, world := mariadb(t), ours(t)
 	t.Run("drawn statements are answered alike", func(t *testing.T) { drawn(t, real, world) })
+	t.Run("the last inserted number is alike", func(t *testing.T) { insertedAlike(t, real, world) })
 	t.Run("waits end alike", func(t *testing.T) { waits(t, real, world) })
 	t.Run("what is not alike", func(t *testing.T) { unlike(t, real, world) })
 }
@@ -241,6 +242,45 @@ func drawn(t *testing.T, mariadb, ours *sql.DB) {
 		}
 	}
 	t.Logf("%d sequences, %d statements", sequences, statements)
+}
+
+// insertedAlike compares the number that an answer tells the client, of which LAST_INSERT_ID(expr) is one.
+func insertedAlike(t *testing.T, mariadb, ours *sql.DB) {
+	for name, db := range map[string]*sql.DB{"MariaDB": mariadb, "the server of the world": ours} {
+		p := newParty(t, db, 1)
+		for _, c := range []struct {
+			query string
+			want  int64
+		}{
+			{"INSERT INTO locks VALUES ('orders', '', NOW(6), 4), ('stock', 'a', NOW(6), 8)", 0},
+			{"UPDATE locks SET token = LAST_INSERT_ID(token + 1) WHERE name = 'orders'", 5},
+			{"UPDATE locks SET token = LAST_INSERT_ID(token + 1) WHERE name = 'none'", 0},
+			{"UPDATE locks SET token = IF(owner = '', LAST_INSERT_ID(token + 1), token) WHERE name = 'stock'", 0},
+			{"UPDATE locks SET token = IF(owner = '', LAST_INSERT_ID(token + 1), token) WHERE name = 'orders'", 6},
+			{"UPDATE locks SET token = LAST_INSERT_ID(token) WHERE name = 'orders'", 6},
+			{"UPDATE locks SET token = token + 1 WHERE name = 'orders'", 0},
+			{"UPDATE locks SET token = LAST_INSERT_ID() + 1 WHERE name = 'orders'", 0},
+			{"UPDATE locks SET token = LAST_INSERT_ID(token + 1) ORDER BY name", 9},
+			{"INSERT INTO locks VALUES ('orders', '', NOW(6), 1) ON DUPLICATE KEY UPDATE token = LAST_INSERT_ID(token + 1)", 9},
+			{"INSERT INTO locks VALUES ('none', '', NOW(6), LAST_INSERT_ID(3))", 3},
+			{"INSERT INTO locks VALUES ('new', '', NOW(6), 1) ON DUPLICATE KEY UPDATE token = LAST_INSERT_ID(token + 1)", 0},
+			{"REPLACE INTO locks VALUES ('new', '', NOW(6), 1)", 0},
+			{"REPLACE INTO locks VALUES ('new', '', NOW(6), LAST_INSERT_ID(7))", 7},
+			{"CREATE TABLE holds (id BIGINT AUTO_INCREMENT PRIMARY KEY, token BIGINT)", 0},
+			{"INSERT INTO holds (token) VALUES (LAST_INSERT_ID(9))", 1},
+			{"UPDATE holds SET token = 1", 0},
+			{"DROP TABLE holds", 0},
+			{"DELETE FROM locks WHERE LAST_INSERT_ID(3) = 3", 0},
+		} {
+			r, err := p.conns[0].ExecContext(context.Background(), c.query)
+			if err != nil {
+				t.Fatalf("%s: %s: %v", name, c.query, err)
+			}
+			if n, err := r.LastInsertId(); n != c.want || err != nil {
+				t.Errorf("%s answers %s with the number %d, %v; want %d", name, c.query, n, err, c.want)
+			}
+		}
+	}
 }
 
 // waits compares statements that wait for a user lock, in real time, until an unlock, the end of

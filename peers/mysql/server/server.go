@@ -152,6 +152,7 @@ func (s *Server) prepare(data *memory.Database) (*memory.Database, *life, error)
 		refuse: s.refuse}
 	l.engine.ProcessList = l.asked
 	l.engine.Parser = parser{l.engine.Parser, s}
+	l.engine.Analyzer.ExecBuilder = builder{l.engine.Analyzer.ExecBuilder}
 	l.session = func() *sql.Context {
 		ctx := s.context(context.Background(), sql.WithSession(memory.NewSession(sql.NewBaseSession(), provider)))
 		ctx.SetCurrentDatabase(Database)
