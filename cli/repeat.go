@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"lockstep/cli/frame"
@@ -98,7 +97,9 @@ func repeatRuns(a *frame.App, in frame.Invocation, plan explore.Repetition, name
 		}
 		if err != nil {
 			problems = append(problems, err)
-			one = explore.Repeated{Lock: l.Name, NotPlayed: err.Error()}
+			if !errors.As(err, new(*frame.NotKeptError)) {
+				one = explore.Repeated{Lock: l.Name, NotPlayed: err.Error()}
+			}
 		}
 		all = append(all, one)
 		differ += len(one.Differing)
@@ -107,16 +108,16 @@ func repeatRuns(a *frame.App, in frame.Invocation, plan explore.Repetition, name
 	if err := explore.WriteRepeatability(&text, command, repeatability(plan), all); err != nil {
 		return 0, err
 	}
+	if _, err := a.Out.Write(text.Bytes()); err != nil {
+		return 0, err
+	}
 	if dir != "" && len(problems) == 0 { // else the locks that are done are kept
-		if err := renameio.WriteFile(filepath.Join(dir, RepeatabilityFile), text.Bytes(), 0o644); err != nil {
+		if err := frame.WriteFile(filepath.Join(dir, RepeatabilityFile), text.Bytes()); err != nil {
 			return 0, err
 		}
 		if err := os.RemoveAll(keep); err != nil {
 			return 0, err
 		}
-	}
-	if _, err := a.Out.Write(text.Bytes()); err != nil {
-		return 0, err
 	}
 	if differ > 0 {
 		return frame.ExitUndecided, errors.Join(problems...)
