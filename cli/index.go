@@ -25,18 +25,29 @@ const killsFile = "kill-table" + KillRowsEnding
 // indexDepth is the number of levels of subfolders that an index includes.
 const indexDepth = 2
 
-// indexed returns the files from which the index of a folder is made, sorted.
-func indexed(root *os.Root) []string {
-	var out []string
-	for _, name := range []string{explore.VerdictsFile, explore.RunsFile, killsFile, survey.LocksFile} {
-		for range indexDepth + 1 {
-			found, err := fs.Glob(root.FS(), name)
-			if err != nil {
-				panic(fmt.Sprintf("a bad pattern: %s: %v", name, err))
+// indexed returns the files from which the index of a folder is made, sorted. It opens nothing but folders, since it may
+// meet a FIFO.
+func indexed(root *os.Root) (out []string) {
+	names := []string{explore.VerdictsFile, explore.RunsFile, killsFile, survey.LocksFile}
+	folders := []string{"."}
+	for range indexDepth + 1 {
+		var below []string
+		for _, folder := range folders {
+			entries, _ := fs.ReadDir(root.FS(), folder) // one that cannot be read has no results
+			for _, e := range entries {
+				name, isDir := path.Join(folder, e.Name()), e.IsDir()
+				if e.Type() == fs.ModeSymlink {
+					info, err := root.Stat(name)
+					isDir = err == nil && info.IsDir()
+				}
+				if isDir {
+					below = append(below, name)
+				} else if slices.Contains(names, e.Name()) {
+					out = append(out, name)
+				}
 			}
-			out = append(out, found...)
-			name = "*/" + name
 		}
+		folders = below
 	}
 	slices.Sort(out)
 	return out
@@ -101,7 +112,7 @@ func nameDefect(g *report.IndexGroup) {
 // readKillTable reads the table of planted bugs.
 func readKillTable(root *os.Root, file string) (report.Table, error) {
 	t := report.Table{Title: "Planted bugs", Head: KillHead}
-	f, err := root.Open(file)
+	f, err := openFound(root, file)
 	if err != nil {
 		return t, err
 	}
@@ -123,7 +134,7 @@ func tableRow(texts []string) (row []report.TableCell) {
 
 // readSurvey reads the tables of a survey. Its recordings lie in the folder of the file.
 func readSurvey(root *os.Root, file string) ([]report.Table, error) {
-	f, err := root.Open(file)
+	f, err := openFound(root, file)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +169,7 @@ func readSurvey(root *os.Root, file string) ([]report.Table, error) {
 func readResults(root *os.Root, dir, folder string) (report.Index, error) {
 	var x report.Index
 	name := path.Join(folder, explore.VerdictsFile)
-	f, err := root.Open(name)
+	f, err := openFound(root, name)
 	if err == nil {
 		x, err = report.ReadIndex(f, filepath.Join(dir, filepath.FromSlash(name)))
 		_ = f.Close()
@@ -177,6 +188,18 @@ func readResults(root *os.Root, dir, folder string) (report.Index, error) {
 		}
 	}
 	return x, nil
+}
+
+// openFound opens a file of a folder that nobody named. It must be regular, since opening another one, such as a FIFO, may
+// not end.
+func openFound(root *os.Root, file string) (*os.File, error) {
+	if _, err := root.Stat(file); err != nil {
+		return nil, err
+	}
+	if !within(root, file) {
+		return nil, fmt.Errorf("%s is not a regular file", file)
+	}
+	return root.Open(file)
 }
 
 // within reports whether file is a regular file of the folder. A link that leads out of the

@@ -122,13 +122,16 @@ func TestADiskThatIsFull(t *testing.T) {
 			if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &small); err != nil {
 				t.Fatal(err)
 			}
-			code, _, stderr := call(t, args...)
+			code, out, stderr := call(t, args...)
 			if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &limit); err != nil {
 				t.Fatal(err)
 			}
 			full := code == frame.ExitIO && strings.Count(stderr, "input or output failed: ") == 1 && strings.Count(stderr, "file too large") == 1
 			if !full && (size <= 100 || code > frame.ExitUnexpected) {
 				t.Errorf("%v, %d bytes: exit %d, want %d and one sentence:\n%s", args, size, code, frame.ExitIO, stderr)
+			}
+			if keeps := args[0] == "survey" || args[0] == "repeat"; keeps && (!strings.Contains(out, "none") || code == frame.ExitIO && strings.Count(stderr, " out/") != 1) {
+				t.Errorf("%v, %d bytes: the result is not printed, or the file not named:\n%s%s", args, size, out, stderr)
 			}
 			for name, text := range outputs() {
 				switch ends := strings.HasSuffix(text, "\n") || strings.HasSuffix(text, "</html>"); {

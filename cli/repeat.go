@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"lockstep/cli/frame"
@@ -84,6 +83,7 @@ func repeatRuns(a *frame.App, in frame.Invocation, plan explore.Repetition, name
 	}
 	var all []explore.Repeated
 	var text bytes.Buffer
+	var problems []error
 	differ := 0
 	for i, l := range locks {
 		a.Advance("lock %d of %d: %s", i+1, len(locks), l.Name)
@@ -96,7 +96,10 @@ func repeatRuns(a *frame.App, in frame.Invocation, plan explore.Repetition, name
 			return 0, frame.InterruptedError(" at " + l.Name + goesOn(dir))
 		}
 		if err != nil {
-			return 0, err
+			problems = append(problems, err)
+			if !errors.As(err, new(*frame.NotKeptError)) {
+				one = explore.Repeated{Lock: l.Name, NotPlayed: err.Error()}
+			}
 		}
 		all = append(all, one)
 		differ += len(one.Differing)
@@ -105,21 +108,21 @@ func repeatRuns(a *frame.App, in frame.Invocation, plan explore.Repetition, name
 	if err := explore.WriteRepeatability(&text, command, repeatability(plan), all); err != nil {
 		return 0, err
 	}
-	if dir != "" {
-		if err := renameio.WriteFile(filepath.Join(dir, RepeatabilityFile), text.Bytes(), 0o644); err != nil {
+	if _, err := a.Out.Write(text.Bytes()); err != nil {
+		return 0, err
+	}
+	if dir != "" && len(problems) == 0 { // else the locks that are done are kept
+		if err := frame.WriteFile(filepath.Join(dir, RepeatabilityFile), text.Bytes()); err != nil {
 			return 0, err
 		}
 		if err := os.RemoveAll(keep); err != nil {
 			return 0, err
 		}
 	}
-	if _, err := a.Out.Write(text.Bytes()); err != nil {
-		return 0, err
-	}
 	if differ > 0 {
-		return frame.ExitUndecided, nil
+		return frame.ExitUndecided, errors.Join(problems...)
 	}
-	return frame.ExitOK, nil
+	return frame.ExitOK, errors.Join(problems...)
 }
 
 // repeatability explains the figures of repeat.
@@ -161,6 +164,9 @@ func repeated(stop context.Context, plan explore.Repetition, jobs int) (explore.
 		})
 	}
 	both.Wait()
+	if problems[0] != nil && problems[1] != nil && problems[0].Error() == problems[1].Error() {
+		problems[1] = nil
+	}
 	if err := errors.Join(problems[:]...); err != nil {
 		return explore.Repeated{}, fmt.Errorf("repeat %s: %w", plan.Lock, err)
 	}

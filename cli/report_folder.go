@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -184,8 +185,12 @@ func (e UnknownLockError) Unwrap() error { return e.error }
 // RunOf plays a recording of a folder again. It returns the run for a report, and porcupine's
 // pictures of it. It reads no file outside the folder.
 func RunOf(a *frame.App, root *os.Root, dir, recording string) (report.Run, []report.Picture, error) {
-	text, err := root.ReadFile(path.Clean(recording))
+	f, err := openFound(root, path.Clean(recording))
 	if err != nil {
+		return report.Run{}, nil, err
+	}
+	text, err := io.ReadAll(f)
+	if err := errors.Join(err, f.Close()); err != nil {
 		return report.Run{}, nil, err
 	}
 	file := filepath.Join(dir, filepath.FromSlash(recording))

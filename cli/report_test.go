@@ -2,11 +2,13 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -160,6 +162,18 @@ func TestReport(t *testing.T) {
 			t.Errorf("exit %d, %q, %q", code, out, stderr)
 		}
 	})
+	for file, want := range map[string]int{"misdelete/setnx-del/1.lockstep": frame.ExitUndecided, "verdicts.jsonl": frame.ExitUsage, "other": frame.ExitOK} {
+		t.Run("a folder in which a FIFO is "+file, func(t *testing.T) {
+			dir := t.TempDir()
+			file := filepath.Join(dir, file)
+			if err := errors.Join(os.CopyFS(dir, os.DirFS("r")), os.RemoveAll(file), syscall.Mkfifo(file, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			if a := answered(t, "a FIFO", "report", dir, "-o", filepath.Join(t.TempDir(), "out")); a.Code != want || strings.Contains(a.Errors, "is not a regular file") != (want != frame.ExitOK) {
+				t.Error(a)
+			}
+		})
+	}
 
 	bad := []struct {
 		rule string

@@ -109,7 +109,12 @@ func compareLocks(a *frame.App, in frame.Invocation, flags surveyFlags) (int, er
 	if stop.Err() != nil {
 		return 0, frame.InterruptedError(goesOn(dir))
 	}
-	if err != nil && dir == "" { // with a folder they are kept
+	if err == nil && dir != "" {
+		if err = writeSurvey(a, dir, s); err != nil {
+			err = frame.NotKept(err)
+		}
+	}
+	if err != nil && (dir == "" || errors.As(err, new(*frame.NotKeptError))) { // else they are kept
 		s.Locks = slices.DeleteFunc(s.Locks, func(l survey.Lock) bool { return l.Name == "" })
 		if asJSON {
 			err = errors.Join(err, s.WriteJSON(a.Out))
@@ -119,11 +124,6 @@ func compareLocks(a *frame.App, in frame.Invocation, flags surveyFlags) (int, er
 	}
 	if err != nil {
 		return 0, err
-	}
-	if dir != "" {
-		if err := writeSurvey(a, dir, s); err != nil {
-			return 0, err
-		}
 	}
 	if asJSON {
 		return frame.ExitOK, s.WriteJSON(a.Out)

@@ -136,12 +136,10 @@ func surveyAgain(a *frame.App, stop context.Context, s *survey.Survey, names []s
 		runs[l.Name] = cmp.Or(runsOf[l.Name], l.Runs)
 	}
 	again, err := surveyAll(a, stop, locks, s.Options, runs, jobs, dir)
-	if err != nil || stop.Err() != nil {
-		return err
-	}
 	for _, l := range again {
-		i := slices.IndexFunc(s.Locks, func(old survey.Lock) bool { return old.Name == l.Name })
-		s.Locks[i] = l
+		if i := slices.IndexFunc(s.Locks, func(old survey.Lock) bool { return old.Name == l.Name }); i >= 0 {
+			s.Locks[i] = l
+		}
 	}
-	return nil
+	return err
 }

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/google/renameio/v2"
-
 	"lockstep/cli/frame"
 	"lockstep/explore"
 	"lockstep/explore/survey"
@@ -122,7 +120,7 @@ func writeSurvey(a *frame.App, dir string, s survey.Survey) error {
 			if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 				return err
 			}
-			if err := renameio.WriteFile(file, []byte(text), 0o644); err != nil {
+			if err := frame.WriteFile(file, []byte(text)); err != nil {
 				return err
 			}
 		}
@@ -145,7 +143,7 @@ func writeSurveyData(dir string, s survey.Survey) error {
 	if err := s.WriteJSON(&b); err != nil {
 		return err
 	}
-	return renameio.WriteFile(filepath.Join(dir, survey.LocksFile), b.Bytes(), 0o644)
+	return frame.WriteFile(filepath.Join(dir, survey.LocksFile), b.Bytes())
 }
 
 // writeSurveyTables writes the files of a survey that are for people.
@@ -162,7 +160,7 @@ func writeSurveyTables(a *frame.App, dir string, s survey.Survey) error {
 		if err := f.write(&b); err != nil {
 			return err
 		}
-		if err := renameio.WriteFile(filepath.Join(dir, f.name), b.Bytes(), 0o644); err != nil {
+		if err := frame.WriteFile(filepath.Join(dir, f.name), b.Bytes()); err != nil {
 			return err
 		}
 	}

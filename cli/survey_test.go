@@ -363,7 +363,7 @@ func TestTheIndexShowsTheSurvey(t *testing.T) {
 }
 
 // A lock whose process fails takes no result of another lock with it.
-func TestASurveyPrintsWhatItHas(t *testing.T) {
+func TestOtherLocksArePrintedWhenOneFails(t *testing.T) {
 	l, err := subject.Find("setnx-cad")
 	if err != nil {
 		t.Fatal(err)
@@ -373,6 +373,10 @@ func TestASurveyPrintsWhatItHas(t *testing.T) {
 	subject.Register(&here)
 	code, out, stderr := call(t, "survey", "--lock", here.Name, "--lock", "none", "--runs", "1", "--jobs", "1")
 	if code == frame.ExitOK || !strings.HasPrefix(out, "none: ") || strings.Contains(out, here.Name) || !strings.Contains(stderr, "survey of "+here.Name) {
+		t.Errorf("exit %d\n%s%s", code, out, stderr)
+	}
+	code, out, stderr = call(t, "repeat", "--lock", here.Name, "--lock", "none", "--runs", "1", "--seeds", "1")
+	if code == frame.ExitOK || !strings.Contains(out, "| `"+here.Name+"` | not played: ") || !strings.Contains(out, "| `none` | ") || strings.Count(stderr, "unknown lock") != 1 {
 		t.Errorf("exit %d\n%s%s", code, out, stderr)
 	}
 }

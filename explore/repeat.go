@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"lockstep/explore/draw"
+	"lockstep/internal/foreign"
 	"lockstep/scenarios"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/subject"
@@ -110,6 +111,8 @@ type Repeated struct {
 	Differing []Repeatable `json:"differing,omitempty"`
 	Digests   []string     `json:"digests,omitempty"` // of the same runs, played again
 	Why       []string     `json:"why,omitempty"`     // of each; "": not known
+
+	NotPlayed string `json:"-"` // why there are no runs; "": there are
 }
 
 // Compare compares two plays of a Repetition. It returns an error if they are not of the same
@@ -149,6 +152,10 @@ func WriteRepeatability(w io.Writer, command, how string, all []Repeated) error 
 	b.WriteString("| lock | runs of scenarios | that differ | drawn runs | that differ |\n|---|---|---|---|---|\n")
 	var sum Repeated
 	for _, r := range all {
+		if why, _, _ := strings.Cut(r.NotPlayed, "\n"); why != "" {
+			fmt.Fprintf(&b, "| `%s` | not played: %s | | | |\n", r.Lock, foreign.Cell(why))
+			continue
+		}
 		fmt.Fprintf(&b, "| `%s` | %d | %d | %d | %d |\n", r.Lock, r.Stories[0], r.Stories[1], r.Drawn[0], r.Drawn[1])
 		for i := range 2 {
 			sum.Stories[i] += r.Stories[i]

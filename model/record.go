@@ -11,6 +11,9 @@ import (
 	"time"
 )
 
+// LongestRun is the simulated time after which a run is ended.
+const LongestRun = 200 * 365 * 24 * time.Hour
+
 // Kind is the kind of an event.
 type Kind string
 

@@ -11,6 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"lockstep/internal/nearest"
 	"lockstep/internal/quantity"
 	"lockstep/model"
 	"lockstep/scenarios/subject"
@@ -421,7 +422,7 @@ func (l *loader) expect(n *yaml.Node) {
 		}
 		lock := named.Name
 		if !slices.Contains(l.s.Locks, lock) {
-			l.fail(key, "expect has %s, and locks has %s; name the same lock in both", quote(lock), cmp.Or(clip(strings.Join(l.s.Locks, ", ")), "none"))
+			l.fail(key, "expect has %s, and locks has %s; name the same lock in both", quote(lock), cmp.Or(nearest.Clip(strings.Join(l.s.Locks, ", ")), "none"))
 			continue
 		}
 		if _, twice := l.s.Expect[lock]; twice {

@@ -122,11 +122,11 @@ func syntaxErrorAt(text []byte) (line, column int) {
 func (l *loader) refuseMarks(n *yaml.Node) {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		l.fail(n, "the alias *%s: write the value out; a scenario has no anchors and aliases", clip(n.Value))
+		l.fail(n, "the alias *%s: write the value out; a scenario has no anchors and aliases", nearest.Clip(n.Value))
 	case n.Anchor != "":
-		l.fail(n, "the anchor &%s: write the value out; a scenario has no anchors and aliases", clip(n.Anchor))
+		l.fail(n, "the anchor &%s: write the value out; a scenario has no anchors and aliases", nearest.Clip(n.Anchor))
 	case n.Style&yaml.TaggedStyle != 0:
-		l.fail(n, "the tag %s: a scenario has no tags", clip(n.Tag))
+		l.fail(n, "the tag %s: a scenario has no tags", nearest.Clip(n.Tag))
 	}
 	if n.Kind == yaml.MappingNode {
 		seen := map[string]*yaml.Node{}
@@ -403,17 +403,7 @@ func describe(n *yaml.Node) string {
 	return quote(n.Value)
 }
 
-// clip shortens a long text, so that messages stay readable and the search for the nearest
-// word stays fast.
-func clip(text string) string {
-	const most = 60
-	if r := []rune(text); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return text
-}
-
-func quote(text string) string { return strconv.Quote(clip(text)) }
+func quote(text string) string { return strconv.Quote(nearest.Clip(text)) }
 
 // unknown reports an unknown word. The message names the nearest known word and lists the
 // known words.
@@ -426,7 +416,7 @@ func (l *loader) unknown(n *yaml.Node, what, word, where string, known []string)
 		l.fail(n, "unknown %s", what) // this error is not shown, so the search is not worth it
 		return
 	}
-	word = clip(word)
+	word = nearest.Clip(word)
 	const most = 20
 	list := strings.Join(known[:min(len(known), most)], ", ")
 	if len(known) > most {

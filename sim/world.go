@@ -311,8 +311,8 @@ func (w *World) loop(res *Result, h *Host) {
 				break
 			}
 		}
-		if w.read >= cmp.Or(h.MostRead, mostRead) {
-			limit = min(limit, res.Steps)
+		if w.read >= cmp.Or(h.MostRead, mostRead) || w.now() >= int64(model.LongestRun) && !w.leaving {
+			limit = min(limit, max(res.Steps, 1))
 		}
 		if res.Steps >= limit && !w.leaving {
 			w.record(&model.Event{Kind: model.KindDefect, Limit: limit, Text: fmt.Sprintf("the run did not come to rest within %d events", limit)})

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,7 +99,7 @@ func ServeTask[Task any](a *App, serve func(Task) (answer any, err error)) (int,
 
 // Kept returns the answer to a task that an interrupted command kept in a folder under this name.
 // If there is none, or if it belongs to another task, kept calls ask and keeps the answer. If dir
-// is "", it keeps nothing.
+// is "", it keeps nothing. A *NotKeptError comes with the answer.
 func Kept[Task comparable, Answer any](dir, name string, task Task, ask func(Task) (Answer, error)) (Answer, error) {
 	var done struct {
 		Task   Task
@@ -117,9 +119,30 @@ func Kept[Task comparable, Answer any](dir, name string, task Task, ask func(Tas
 		err = os.MkdirAll(dir, 0o755)
 	}
 	if err == nil {
-		err = renameio.WriteFile(file, text, 0o644)
+		err = WriteFile(file, text)
+	}
+	if err != nil {
+		err = NotKept(err)
 	}
 	return answer, err
+}
+
+// A NotKeptError is the error of an answer that could not be kept.
+type NotKeptError struct{ error }
+
+// NotKept returns a *NotKeptError.
+func NotKept(err error) error { return &NotKeptError{err} }
+
+func (e *NotKeptError) Unwrap() error { return e.error }
+
+// WriteFile writes a file whole or not at all. Its errors name the file, and not a temporary one.
+func WriteFile(file string, text []byte) error {
+	err := renameio.WriteFile(file, text, 0o644)
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		return &fs.PathError{Op: at.Op, Path: file, Err: at.Err}
+	}
+	return err
 }
 
 // ProcessorTime returns the processor time of this process and of the children that

@@ -50,7 +50,7 @@ func evidenceCommands(a *frame.App) (groups []frame.Group, parts []*cobra.Comman
 	}
 	_, parts = cli.Commands(a)
 	return groups, append(parts,
-		a.Part(killWorker, func(args []string) (int, error) { return killer(a, args) }),
+		a.Part(killWorker, func([]string) (int, error) { return killer(a) }),
 		a.Part(huntWorker, func([]string) (int, error) { return serveHunts(a) }),
 		a.Part(liveGuard, func(args []string) (int, error) { return becomeGuarded(a, args) }))
 }

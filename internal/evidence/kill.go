@@ -6,14 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -80,18 +76,22 @@ func kill(a *frame.App, in frame.Invocation, out string, seeds, jobs int, asJSON
 	if stop.Err() != nil {
 		return 0, frame.InterruptedError(fmt.Sprintf(" after %d of %s; there is no table", done, counted.Of(len(chosen), "planted bug")))
 	}
-	if err != nil {
-		return 0, err
-	}
+	problem := err // of some bugs; the others have rows
 	code := frame.ExitOK
 	var b, lines bytes.Buffer
 	enc, encRows := json.NewEncoder(&b), json.NewEncoder(&lines)
 	var rows []cli.KillRow
 	for i, k := range all {
+		rows = append(rows, rowOf(chosen[i], k))
+	}
+	if problem != nil {
+		rows = slices.DeleteFunc(rows, func(r cli.KillRow) bool { return r.Bug == "" })
+		all = slices.DeleteFunc(all, func(k cli.Killed) bool { return k.Bug == "" })
+	}
+	for i, k := range all {
 		if k.Alive() > 0 {
 			code = frame.ExitUnexpected
 		}
-		rows = append(rows, rowOf(chosen[i], k))
 		if asJSON {
 			err = enc.Encode(k)
 		} else {
@@ -107,6 +107,9 @@ func kill(a *frame.App, in frame.Invocation, out string, seeds, jobs int, asJSON
 	if a.Quiet && !asJSON {
 		killsInShort(a, all)
 	}
+	if problem != nil {
+		to, rowsTo = nil, nil // the files stay as they were
+	}
 	if rowsTo != nil {
 		if err := rowsTo.Replace(lines.Bytes()); err != nil {
 			return 0, err
@@ -116,10 +119,10 @@ func kill(a *frame.App, in frame.Invocation, out string, seeds, jobs int, asJSON
 	case to != nil:
 		return code, to.Replace(b.Bytes())
 	case a.Quiet && !asJSON:
-		return code, nil
+		return code, problem
 	}
 	_, err = a.Out.Write(b.Bytes())
-	return code, err
+	return code, errors.Join(problem, err)
 }
 
 // killsInShort prints how many bugs every seed found, and each bug that some seed did not find.
@@ -202,49 +205,41 @@ func killAll(a *frame.App, stop context.Context, chosen []*subject.PlantedBug, s
 // It is not for users.
 const killWorker = "kill-worker"
 
+// killTask asks a process to look for a planted bug with so many seeds.
+type killTask struct {
+	Bug   string
+	Seeds int
+}
+
 func killAway(stop context.Context, name string, seeds int) (k cli.Killed, err error) {
-	self, err := os.Executable()
-	if err != nil {
-		return k, err
-	}
-	var stderr bytes.Buffer
-	cmd := exec.CommandContext(stop, self, killWorker, name, strconv.Itoa(seeds))
-	cmd.Stderr = &stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // an interrupt of the terminal goes to evidence alone
-	text, err := cmd.Output()
-	if err == nil {
-		err = json.Unmarshal(text, &k)
-	}
-	if err != nil {
-		return k, fmt.Errorf("planted bug %s: %w: %s", name, err, stderr.String())
+	if err := frame.Away(stop, killWorker, killTask{name, seeds}, &k); err != nil {
+		return k, fmt.Errorf("planted bug %s: %w", name, err)
 	}
 	return k, nil
 }
 
-// killer looks for one planted bug with several seeds, and shrinks the first failure that it
+// killer looks for planted bugs for another process.
+func killer(a *frame.App) (int, error) {
+	return frame.ServeTask(a, func(task killTask) (any, error) { return killOne(a, task) })
+}
+
+// killOne looks for one planted bug with several seeds, and shrinks the first failure that it
 // finds.
-func killer(a *frame.App, args []string) (int, error) {
-	if len(args) != 2 {
-		return 0, frame.Usagef("%s takes a planted bug and a number of seeds", killWorker)
-	}
-	chosen, err := chooseBugs(args[:1])
+func killOne(a *frame.App, task killTask) (k cli.Killed, err error) {
+	chosen, err := chooseBugs([]string{task.Bug})
 	if err != nil {
-		return 0, frame.Usage(err)
-	}
-	seeds, err := strconv.Atoi(args[1])
-	if err != nil {
-		return 0, frame.Usagef("%s: %s is no number of seeds", killWorker, args[1])
+		return k, frame.Usage(err)
 	}
 	b := chosen[0]
-	k := cli.Killed{Bug: b.Name, Judge: b.Judge}
-	for seed := 1; seed <= seeds; seed++ {
+	k = cli.Killed{Bug: b.Name, Judge: b.Judge}
+	for seed := 1; seed <= task.Seeds; seed++ {
 		p, err := planOf(b, uint64(seed))
 		if err != nil {
-			return 0, err
+			return k, err
 		}
 		found, err := explore.Hunt(a.Host, p, b.Judge, nil)
 		if err != nil {
-			return 0, err
+			return k, err
 		}
 		k.Kills = append(k.Kills, found)
 		if found.Runs == 0 || k.Why != "" {
@@ -252,15 +247,15 @@ func killer(a *frame.App, args []string) (int, error) {
 		}
 		player, err := explore.Here(a.Host, p)
 		if err != nil {
-			return 0, err
+			return k, err
 		}
 		small, err := player.Shrink(explore.ShrinkTask{Run: found.Run, Failed: found.Failed, Budget: a.ShrinkBudget(), Program: frame.SimrunInFiles()})
 		if err != nil {
-			return 0, err
+			return k, err
 		}
 		k.Size, k.Runs, k.Why, k.Known = small.Size, small.Runs, small.Why, small.Defect
 	}
-	return frame.ExitOK, json.NewEncoder(a.Out).Encode(k)
+	return k, nil
 }
 
 // planOf returns the plan of the campaign that must find a planted bug.

@@ -31,8 +31,8 @@ func Cell(text string) string { return inMarkdown.Replace(Line(text)) }
 // Commented returns text as a line of a comment.
 func Commented(text string) string { return "# " + Line(strings.ReplaceAll(text, "\n", " ")) + "\n" }
 
-// inMarkdown escapes what begins another cell, or HTML.
-var inMarkdown = strings.NewReplacer("|", `\|`, "<", `\<`)
+// inMarkdown escapes what begins another cell, HTML, a link, code, stress or a character by its name.
+var inMarkdown = strings.NewReplacer("|", `\|`, "<", `\<`, "](", `]\(`, "`", "\\`", "*", `\*`, "&", `\&`)
 
 // XML writes a value as a document of XML, whose text is as Lines returns it.
 func XML(w io.Writer, value any) error {

@@ -35,7 +35,7 @@ func TestText(t *testing.T) {
 			t.Errorf("%s: Lines is %q, want %q", c.rule, got, c.lines)
 		}
 	}
-	if got := foreign.Cell("a|b\n<i> [x](y)"); got != `a\|b\n\<i> [x](y)` {
+	if got := foreign.Cell("a|b\n<i> [x](y) `c` &amp; *d*"); got != "a\\|b\\n\\<i> [x]\\(y) \\`c\\` \\&amp; \\*d\\*" {
 		t.Errorf("Cell is %q", got)
 	}
 	if got := foreign.Commented("a\nb\x1b" + bidi); got != "# a b\\u001b\\u202e\n" {

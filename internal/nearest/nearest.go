@@ -41,6 +41,16 @@ func Near(word string, known []string) string {
 
 func letters(word string) int { return len([]rune(word)) }
 
+// Clip shortens a long text that somebody gave, so that messages stay readable and the search for the nearest
+// word stays fast.
+func Clip(text string) string {
+	const most = 60
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return text
+}
+
 // Known is the end of a message about an unknown word. It names the word of known that Near
 // returns, if there is one, and lists the known words.
 func Known(word string, known []string) string {

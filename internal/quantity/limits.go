@@ -23,6 +23,6 @@ var (
 	BenchTimes = Bounds{1, 1000}
 )
 
-// Longest is the longest duration. With it every instant is within the 292 years that an int64 of nanoseconds
-// can hold.
+// Longest is the longest duration. With it and model.LongestRun every instant is within the 292 years that an int64 of
+// nanoseconds can hold, of which 30 have passed when a bubble of synctest begins.
 const Longest = 10 * 365 * 24 * time.Hour

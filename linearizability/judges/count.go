@@ -165,16 +165,14 @@ func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 		return 0, true
 	case o.Outcome == model.Unknown:
 		for _, c := range r.Changes(o.Lock) {
-			if r.mayBeOf(c, o) && c.AtNs <= o.ReturnedNs() {
-				if n := c.Gain(o.Caller); n != 0 {
-					if n > 0 && r.lostSince(o) {
-						n = 0
-					}
-					return n, true
-				}
+			if gain := c.Gain(o.Caller); gain != 0 && r.mayBeOf(c, o) && c.AtNs <= o.ReturnedNs() {
+				n, counted = min(n+gain, 1), true // an acquire may end what an earlier call left, and then take the lock
 			}
 		}
-		return 0, false
+		if n > 0 && r.lostSince(o) {
+			n = 0
+		}
+		return n, counted
 	}
 	return 0, true
 }

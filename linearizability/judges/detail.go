@@ -273,7 +273,7 @@ type Unmet struct{ Text string }
 // Defect is a detail of the harness: the text says what went wrong, or how the lock panicked.
 type Defect struct{ Text string }
 
-// Unended is a detail of the harness: the world ended the run, since it had too many events. Facts.Thread is the
+// Unended is a detail of the harness: the world ended the run, since it had too many events or took too long. Facts.Thread is the
 // thread that waited longest then, and Facts.Lock the lock for which it waited; both are "" if nobody waited.
 type Unended struct {
 	Events int

@@ -679,6 +679,18 @@ func TestMisdelete(t *testing.T) {
 			101  b/1 exec renew -> a/1 1 5001
 			5002 server expire -> free
 			9000 server leave`},
+		{rule: "one of the owner's process may set the lease of their session, which a restart had made longer", record: `
+			0    a/1 takes lease=3000
+			100  a/2 send renew command=SEGMENT
+			101  a/2 exec renew -> a/1 1 2901
+			2902 server expire -> free
+			9000 server leave`},
+		{rule: "one of another process has no such session", finds: "misdelete bug: renew of b/1 (SEGMENT, sent at 0.100s) shortened the hold of a/1", record: `
+			0    a/1 takes lease=3000
+			100  b/1 send renew command=SEGMENT
+			101  b/1 exec renew -> a/1 1 2901
+			2902 server expire -> free
+			9000 server leave`},
 		{rule: "but whose hold ended with it", finds: "misdelete bug: renew of b/1 (SEGMENT, sent at 0.100s) ended the hold of a/1", record: `
 			0    a/1 takes lease=3000
 			100  b/1 send renew command=SEGMENT
@@ -1194,6 +1206,29 @@ func TestHoldCount(t *testing.T) {
 			101  a/1 lost acquire reply dropped
 			110  a/1 send acquire
 			111  a/1 exec acquire -> a/1 3 9111
+			111  a/1 lost acquire reply dropped
+			150  a/1 return unknown
+			9000 server leave`},
+		{rule: "an unknown acquire that first ends a level that was left", record: `
+			0    a/1 takes lease=9000
+			100  a/1 invoke lock lease=9000
+			100  a/1 send acquire
+			101  a/1 exec acquire -> free
+			102  a/1 deliver acquire
+			110  a/1 send acquire
+			111  a/1 exec acquire nth=2 -> a/1 1 9111
+			111  a/1 lost acquire reply dropped
+			150  a/1 return unknown
+			200  a/1 releases
+			9000 server leave`},
+		{rule: "and which takes two for it", finds: "hold-count bug: at 0.150s, after its lock, the server counts 2 for a/1 on l, and its calls add up to 1", record: `
+			0    a/1 takes lease=9000
+			100  a/1 invoke lock lease=9000
+			100  a/1 send acquire
+			101  a/1 exec acquire -> free
+			102  a/1 deliver acquire
+			110  a/1 send acquire
+			111  a/1 exec acquire nth=2 -> a/1 2 9111
 			111  a/1 lost acquire reply dropped
 			150  a/1 return unknown
 			9000 server leave`},

@@ -30,7 +30,7 @@ func judgeMisdelete(r *run) []Finding {
 				d.Change = HoldEnded
 			case c.After.Count != c.Before.Count:
 				d.Change = HoldCounted
-			case c.After.ExpiresMs < c.Before.ExpiresMs && c.After.ExpiresMs >= 0:
+			case c.After.ExpiresMs < c.Before.ExpiresMs && c.After.ExpiresMs >= 0 && (c.By.Command != model.SegmentCommand || c.By.Script != model.RoleRenew || r.prolongs(c)):
 				d.Change = HoldShortened
 			case c.After.ExpiresMs != c.Before.ExpiresMs && r.prolongs(c):
 				d.Change = HoldProlonged
@@ -54,7 +54,7 @@ func judgeMisdelete(r *run) []Finding {
 	return out
 }
 
-// prolongs reports whether the command of a change is known to have prolonged that hold, and not a session that its
+// prolongs reports whether the command of a change is known to have moved the end of that hold, and not of a session that its
 // process has. A part of a stream is if it renews
 // for a thread of another process, none of the owner's commands ran at the same time, and the servers do not recover,
 // after which they may prolong holds by themselves.

@@ -95,10 +95,11 @@ func (r *run) greetings(o *trace.Call) (n int) {
 }
 
 // roundTrip returns the longest time that a command of a process took without meeting a
-// fault. A command does not count if the server keeps its answer back: that takes as long as the client asks.
+// fault. A command does not count if the server keeps its answer back, for as long as the client asks; WAIT
+// does, which is about an earlier command.
 func (r *run) roundTrip(process string) (ns int64) {
 	for _, m := range r.CommandsFrom(process) {
-		if m.RepliedNs >= 0 && len(m.Hits) == 0 && !m.Blocks {
+		if m.RepliedNs >= 0 && len(m.Hits) == 0 && (!m.Blocks || m.WaitOf != nil) {
 			ns = max(ns, m.RepliedNs-m.AtNs)
 		}
 	}

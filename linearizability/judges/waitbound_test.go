@@ -57,6 +57,13 @@ func TestWaitBound(t *testing.T) {
 			200 b/1 send acquire blocks=y
 			640 b/1 exec acquire
 			641 b/1 deliver acquire`)},
+		{rule: "but one that asks about an earlier command is part of that one's", record: tries("650", `
+			200 b/1 send acquire
+			201 b/1 exec acquire
+			202 b/1 deliver acquire
+			200 b/1 send replicas command=WAIT blocks=y
+			640 b/1 exec replicas
+			641 b/1 deliver replicas`)},
 		{rule: "one more for a greeting of the server, which begins a connection", record: tries("605", `
 			300 b greeting comes`)},
 		{rule: "and no more for it", finds: "wait-bound bug: and 2 round trips", record: tries("606", `

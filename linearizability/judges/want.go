@@ -34,7 +34,7 @@ func judgeDefects(r *run) []Finding {
 	return out
 }
 
-// unended describes a run that the world ended, since it had too many events.
+// unended describes a run that the world ended, since it had too many events or took too long.
 func unended(r *run, e *model.Event) Finding {
 	d := Unended{Events: e.Limit}
 	facts := model.Facts{}

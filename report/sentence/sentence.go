@@ -264,7 +264,11 @@ func ghost(f judges.Finding, d judges.Ghost) string {
 
 func unended(f judges.Finding, d judges.Unended) string {
 	who, lock := f.Thread, f.Lock
-	text := fmt.Sprintf("the run was ended at %s, after %d events, and the scenario was not over", at(f.AtNs), d.Events)
+	after := counted.Of(d.Events, "event")
+	if f.AtNs >= int64(model.LongestRun) {
+		after = "200 years"
+	}
+	text := fmt.Sprintf("the run was ended at %s, after %s, and the scenario was not over", at(f.AtNs), after)
 	switch {
 	case who == "":
 	case d.Owner == "":

@@ -67,8 +67,9 @@ func TestARunThatWasEnded(t *testing.T) {
 		"the run was ended at 3.000s, after 500 events, and the scenario was not over; b/1 had waited since 1.000s for orders, which a/1 held with a lease until 90.000s": func() {
 			f.Facts, f.Detail = model.Facts{Thread: "b/1", Lock: "orders"}, judges.Unended{Events: 500, FromNs: 1e9, Owner: "a/1", UntilNs: 90e9}
 		},
+		"the run was ended at 6307200000.000s, after 200 years, and the scenario was not over": func() { f.AtNs = 6307200000e9 },
 	} {
-		f.Facts, f.Detail = model.Facts{}, judges.Unended{Events: 500}
+		f.AtNs, f.Facts, f.Detail = 3e9, model.Facts{}, judges.Unended{Events: 500}
 		if change(); sentence.Finding(f) != want {
 			t.Errorf("got %q, want %q", sentence.Finding(f), want)
 		}

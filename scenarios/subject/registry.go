@@ -109,9 +109,9 @@ func Find(name string) (*Subject, error) {
 	case newest != nil:
 		return newest, nil
 	case len(names) == 0:
-		return nil, fmt.Errorf("unknown lock %q: none is registered (import %s/builtin for the built-in ones)", name, reflect.TypeFor[Subject]().PkgPath())
+		return nil, fmt.Errorf("unknown lock %q: none is registered (import %s/builtin for the built-in ones)", nearest.Clip(name), reflect.TypeFor[Subject]().PkgPath())
 	}
-	return nil, &UnknownError{Name: name, Meant: meant(name), Known: len(names)}
+	return nil, &UnknownError{Name: nearest.Clip(name), Meant: meant(name), Known: len(names)}
 }
 
 // Known reports whether Find finds the lock of that name, or another program registers it.
@@ -126,7 +126,7 @@ func Known(name string) bool {
 
 // An UnknownError says that no registered lock has a name.
 type UnknownError struct {
-	Name  string
+	Name  string // clipped
 	Meant string // the name that may have been meant; "": none
 	Known int    // how many locks are listed
 }
