@@ -37,7 +37,7 @@ func TestGetLockPool(t *testing.T) {
 		"mutual-exclusion.bug.acquire.agreed", "mutual-exclusion.bug.acquire.unlock-without-effect", "mutual-exclusion.bug.acquire.hold-ended-by-another",
 		"misdelete.bug.unlock.agreed", "misdelete.bug.unlock.hold-ended-by-another",
 		"misdelete.bug.unlock.unlock-without-effect", "linearizable.bug.acquire.agreed", "linearizable.bug.unlock.agreed", "linearizable.bug.unlock.hold-ended-by-another",
-		"linearizable.bug.unlock.restart-without-data", "linearizable.bug.unlock.unlock-without-effect", "liveness.bug.acquire.unlock-without-effect",
+		"linearizable.bug.unlock.restart-without-data", "linearizable.bug.unlock.unlock-without-effect", "liveness.bug.acquire.agreed", "liveness.bug.acquire.unlock-without-effect",
 	}
 	locktest.Run(t, GetLockPool, locktest.Options{Accept: shared, Scenarios: stories})
 }
