@@ -193,7 +193,7 @@ func grid(b *strings.Builder, head []string, rows [][]string) {
 	line := func(cells []string) {
 		escaped := make([]string, len(cells))
 		for i, c := range cells {
-			escaped[i] = foreign.Cell(cmp.Or(c, " "))
+			escaped[i] = foreign.Own(cmp.Or(c, " "))
 		}
 		fmt.Fprintf(b, "| %s |\n", strings.Join(escaped, " | "))
 	}

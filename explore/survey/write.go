@@ -317,7 +317,7 @@ func (l Lock) markdown(b *bufio.Writer, campaigns []string) {
 
 func row(b *bufio.Writer, cells []string) {
 	for _, c := range cells {
-		fmt.Fprintf(b, "| %s ", foreign.Cell(c))
+		fmt.Fprintf(b, "| %s ", foreign.Own(c))
 	}
 	fmt.Fprint(b, "|\n")
 }

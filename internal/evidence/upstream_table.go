@@ -175,7 +175,7 @@ func (t *upstreamTable) write(command []string) error {
 		if e.Reason != "" {
 			report = append(report, e.Reason)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", e.ID, foreign.Cell(e.Title), cmp.Or(upstream.Issues(e.Issues), "none known"), e.live(), e.test(), strings.Join(report, "; "))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", e.ID, foreign.Own(e.Title), cmp.Or(upstream.Issues(e.Issues), "none known"), e.live(), e.test(), strings.Join(report, "; "))
 	}
 	return renameio.WriteFile(t.text, b.Bytes(), 0o666)
 }

@@ -28,11 +28,17 @@ func Lines(text string) string { return clean(text, true) }
 // Cell returns text as a cell of a table in markdown, or as a part of its paragraphs.
 func Cell(text string) string { return inMarkdown.Replace(Line(text)) }
 
+// Own returns markdown that the program composed as the text of a cell of a table.
+func Own(markdown string) string { return ownMarkdown.Replace(Line(markdown)) }
+
 // Commented returns text as a line of a comment.
 func Commented(text string) string { return "# " + Line(strings.ReplaceAll(text, "\n", " ")) + "\n" }
 
 // inMarkdown escapes what begins another cell, HTML, a link, code, stress or a character by its name.
 var inMarkdown = strings.NewReplacer("|", `\|`, "<", `\<`, "](", `]\(`, "`", "\\`", "*", `\*`, "&", `\&`)
+
+// ownMarkdown escapes what begins another cell, or HTML.
+var ownMarkdown = strings.NewReplacer("|", `\|`, "<", `\<`)
 
 // XML writes a value as a document of XML, whose text is as Lines returns it.
 func XML(w io.Writer, value any) error {

@@ -38,6 +38,9 @@ func TestText(t *testing.T) {
 	if got := foreign.Cell("a|b\n<i> [x](y) `c` &amp; *d*"); got != "a\\|b\\n\\<i> [x]\\(y) \\`c\\` \\&amp; \\*d\\*" {
 		t.Errorf("Cell is %q", got)
 	}
+	if got := foreign.Own("a|b\n<i> [x](y) `c`"); got != "a\\|b\\n\\<i> [x](y) `c`" {
+		t.Errorf("Own is %q", got)
+	}
 	if got := foreign.Commented("a\nb\x1b" + bidi); got != "# a b\\u001b\\u202e\n" {
 		t.Errorf("Commented is %q", got)
 	}
