@@ -169,7 +169,9 @@ func onCommands(name string, servers locktest.Servers, l func(setnx) locktest.Lo
 	s.Servers = servers
 	s.Kept = func(lock string) []string { return []string{lock + ":signal"} }
 	s.Open = func(p *locktest.Process) (locktest.Client, error) {
-		return anyClient{redis.NewClient(redistest.Options(p, 0)), func(rdb *redis.Client, name string) locktest.Lock {
+		opt := redistest.Options(p, 0)
+		opt.ContextTimeoutEnabled = true // a command that blocks ends with its context
+		return anyClient{redis.NewClient(opt), func(rdb *redis.Client, name string) locktest.Lock {
 			return l(setnx{rdb: rdb, name: name})
 		}}, nil
 	}
