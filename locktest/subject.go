@@ -53,8 +53,8 @@ type Subject struct {
 	Reconnect time.Duration
 	// Waits is the longest time, by the lock's design, for which a waiter does not get a lock that is
 	// free, such as its pause between two tries, or a lease that it counts from its own look at the
-	// server: a lock whose releases wake one waiter loses the wake-up if that waiter dies or is given up.
-	// The judge of liveness adds it to each of its bounds. 0: a waiter gets a free lock within a second.
+	// server. A lock whose release wakes one waiter needs it, too: that waiter may die, or be given up, and the others
+	// sleep until they ask by themselves. The judge of liveness adds it to each of its bounds. 0: a waiter gets a free lock within a second.
 	Waits time.Duration
 	// Parts is the number of keys of a hold, if a lock has several keys on one server. The
 	// owner needs the majority of them. 0 means one key per server.

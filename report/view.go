@@ -231,7 +231,7 @@ func (b *builder) event(e *model.Event) {
 		b.add(e, b.server(nil), "does not simulate "+e.Command)
 	case model.KindDefect:
 		if e.Limit > 0 {
-			b.add(e, -1, fmt.Sprintf("the run is ended after %d events", e.Limit))
+			b.add(e, -1, "the run is ended after "+sentence.Limit(e.Limit, e.AtNs))
 			break
 		}
 		b.add(e, -1, "DEFECT: "+e.Text)

@@ -311,11 +311,16 @@ func (w *World) loop(res *Result, h *Host) {
 				break
 			}
 		}
-		if w.read >= cmp.Or(h.MostRead, mostRead) || w.now() >= int64(model.LongestRun) && !w.leaving {
+		aged := w.now() >= int64(model.LongestRun)
+		if w.read >= cmp.Or(h.MostRead, mostRead) || aged && !w.leaving {
 			limit = min(limit, max(res.Steps, 1))
 		}
 		if res.Steps >= limit && !w.leaving {
-			w.record(&model.Event{Kind: model.KindDefect, Limit: limit, Text: fmt.Sprintf("the run did not come to rest within %d events", limit)})
+			text := fmt.Sprintf("the run did not come to rest within %d events", limit)
+			if aged {
+				text = "the run did not come to rest within 200 years"
+			}
+			w.record(&model.Event{Kind: model.KindDefect, Limit: limit, Text: text})
 			w.leave()
 		}
 		if res.Steps >= 2*limit {

@@ -124,7 +124,7 @@ func (t tries) add(o *trace.Call, untilNs int64) {
 	}
 }
 
-// kindOf returns the kind of a request. On a stream, its words are those of Says.
+// kindOf returns the kind of a request. It reads the words of Says, which only the request of a stream has, and else the command.
 func kindOf(m *trace.Command) kind {
 	switch words := strings.Fields(m.Says); {
 	case len(words) > 0:

@@ -1090,6 +1090,19 @@ func TestNoHistoryOfWhatAFailoverBroughtBack(t *testing.T) {
 }
 
 func TestHoldCount(t *testing.T) {
+	anew := func(levels string) string {
+		return `
+			0    a/1 takes lease=9000
+			100  a/1 invoke lock lease=9000
+			100  a/1 send acquire
+			101  a/1 exec acquire -> free
+			102  a/1 deliver acquire
+			110  a/1 send acquire
+			111  a/1 exec acquire nth=2 -> a/1 ` + levels + ` 9111
+			111  a/1 lost acquire reply dropped
+			150  a/1 return unknown
+			9000 server leave`
+	}
 	ownForce := `
 		0    a/1 invoke force_unlock
 		0    a/1 send force_unlock
@@ -1209,29 +1222,8 @@ func TestHoldCount(t *testing.T) {
 			111  a/1 lost acquire reply dropped
 			150  a/1 return unknown
 			9000 server leave`},
-		{rule: "an unknown acquire that first ends a level that was left", record: `
-			0    a/1 takes lease=9000
-			100  a/1 invoke lock lease=9000
-			100  a/1 send acquire
-			101  a/1 exec acquire -> free
-			102  a/1 deliver acquire
-			110  a/1 send acquire
-			111  a/1 exec acquire nth=2 -> a/1 1 9111
-			111  a/1 lost acquire reply dropped
-			150  a/1 return unknown
-			200  a/1 releases
-			9000 server leave`},
-		{rule: "and which takes two for it", finds: "hold-count bug: at 0.150s, after its lock, the server counts 2 for a/1 on l, and its calls add up to 1", record: `
-			0    a/1 takes lease=9000
-			100  a/1 invoke lock lease=9000
-			100  a/1 send acquire
-			101  a/1 exec acquire -> free
-			102  a/1 deliver acquire
-			110  a/1 send acquire
-			111  a/1 exec acquire nth=2 -> a/1 2 9111
-			111  a/1 lost acquire reply dropped
-			150  a/1 return unknown
-			9000 server leave`},
+		{rule: "an unknown acquire that first ends a level that was left", record: anew("1")},
+		{rule: "and which takes two for it", finds: "hold-count bug: at 0.150s, after its lock, the server counts 2 for a/1 on l, and its calls add up to 1", record: anew("2")},
 		{rule: "an unknown acquire that never ran does not", record: `
 			0    a/1 takes lease=9000
 			100  a/1 invoke lock lease=9000

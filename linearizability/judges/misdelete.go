@@ -30,9 +30,9 @@ func judgeMisdelete(r *run) []Finding {
 				d.Change = HoldEnded
 			case c.After.Count != c.Before.Count:
 				d.Change = HoldCounted
-			case c.After.ExpiresMs < c.Before.ExpiresMs && c.After.ExpiresMs >= 0 && (c.By.Command != model.SegmentCommand || c.By.Script != model.RoleRenew || r.prolongs(c)):
+			case c.After.ExpiresMs < c.Before.ExpiresMs && c.After.ExpiresMs >= 0 && (c.By.Command != model.SegmentCommand || c.By.Script != model.RoleRenew || r.movesEnd(c)):
 				d.Change = HoldShortened
-			case c.After.ExpiresMs != c.Before.ExpiresMs && r.prolongs(c):
+			case c.After.ExpiresMs != c.Before.ExpiresMs && r.movesEnd(c):
 				d.Change = HoldProlonged
 			default:
 				continue // only the queue moved, or nobody knows by whom the hold was prolonged
@@ -54,11 +54,10 @@ func judgeMisdelete(r *run) []Finding {
 	return out
 }
 
-// prolongs reports whether the command of a change is known to have moved the end of that hold, and not of a session that its
-// process has. A part of a stream is if it renews
-// for a thread of another process, none of the owner's commands ran at the same time, and the servers do not recover,
-// after which they may prolong holds by themselves.
-func (r *run) prolongs(c *trace.Change) bool {
+// movesEnd reports whether the command of a change is known to have moved the end of that hold, and not the end of a session
+// that its process has. A part of a stream is known to if it renews for a thread of another process, none of the owner's
+// commands ran at the same time, and the servers do not recover, after which they may prolong holds by themselves.
+func (r *run) movesEnd(c *trace.Change) bool {
 	owner := model.ProcessOf(c.Before.Owner)
 	if c.By.Command != model.SegmentCommand {
 		return c.By.Process != owner || c.By.Names(c.Lock)

@@ -262,13 +262,17 @@ func ghost(f judges.Finding, d judges.Ghost) string {
 	return text + "although " + returned(d.Call, d.Outcome, d.ReturnNs)
 }
 
+// Limit says which limit ended a run at an instant: that of its events, or that of its time.
+func Limit(events int, atNs int64) string {
+	if atNs >= int64(model.LongestRun) {
+		return "200 years"
+	}
+	return counted.Of(events, "event")
+}
+
 func unended(f judges.Finding, d judges.Unended) string {
 	who, lock := f.Thread, f.Lock
-	after := counted.Of(d.Events, "event")
-	if f.AtNs >= int64(model.LongestRun) {
-		after = "200 years"
-	}
-	text := fmt.Sprintf("the run was ended at %s, after %s, and the scenario was not over", at(f.AtNs), after)
+	text := fmt.Sprintf("the run was ended at %s, after %s, and the scenario was not over", at(f.AtNs), Limit(d.Events, f.AtNs))
 	switch {
 	case who == "":
 	case d.Owner == "":

@@ -226,7 +226,7 @@ func load(ctx context.Context, rdb *redis.Client, key string) *page {
 
 func (p *page) Drop(ctx context.Context) { p.rdb.Del(ctx, p.key) }
 
-// Only the variable of the key is named after a lock.
+// The text of the first key names no lock, and its variable does.
 func scan(ctx context.Context, rdb *redis.Client, id string) {
 	lockKey, pageKey := fmt.Sprintf("scanning:%s", id), fmt.Sprintf("page:%s", id)
 	if rdb.SetNX(ctx, lockKey, "1", time.Minute).Val() {
