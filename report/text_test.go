@@ -283,6 +283,16 @@ func TestHousekeepingHasNoLine(t *testing.T) {
 	}
 }
 
+func TestTheTextSaysWhichLimitEndedARun(t *testing.T) {
+	for atNs, want := range map[int64]string{1e9: "the run is ended after 500 events", int64(model.LongestRun): "the run is ended after 200 years"} {
+		rec := &model.Record{Params: model.Params{Lock: "any", Processes: []model.ProcessParams{{Name: "a", Threads: 1}}}}
+		rec.Add(model.Event{AtNs: atNs, Kind: model.KindDefect, Limit: 500})
+		if text := report.Text(report.Run{Scenario: "endless", Lock: "any", Verdict: "undecided", Record: rec}); !strings.Contains(text, want) {
+			t.Errorf("want %q:\n%s", want, text)
+		}
+	}
+}
+
 func TestTheShortStoryEndsAtTheFinding(t *testing.T) {
 	r := played(t, "misdelete", "setnx-del")
 	lines := strings.Split(strings.TrimSpace(report.Shortened(r, 5)), "\n")
