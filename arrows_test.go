@@ -366,7 +366,7 @@ func TestWhatAProgramBuilds(t *testing.T) {
 		"locktest": {
 			"github.com/anishathalye/porcupine", "github.com/google/renameio/v2", "go.yaml.in/yaml/v3", "olympos.io/encoding/edn"},
 		"lockmain": {
-			"github.com/anishathalye/porcupine", "github.com/google/renameio/v2", "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "olympos.io/encoding/edn"},
+			"github.com/anishathalye/porcupine", "github.com/google/renameio/v2", "github.com/spf13/cobra", "github.com/spf13/pflag", "go.yaml.in/yaml/v3", "golang.org/x/sync", "olympos.io/encoding/edn"},
 	} {
 		rows[name] = want
 	}

@@ -1,17 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"lockstep/cli/frame"
+	"lockstep/explore"
 	"lockstep/explore/survey"
 	"lockstep/internal/counted"
 	"lockstep/internal/quantity"
@@ -132,13 +134,13 @@ func compareLocks(a *frame.App, in frame.Invocation, flags surveyFlags) (int, er
 	return frame.ExitOK, nil
 }
 
-// goesOn returns the words that say that the same command continues. The interrupted command plays
-// lock after lock, and keeps the result of each in a folder. goesOn returns "" if there is no folder.
+// goesOn returns the words that say that the same command continues. The interrupted command keeps what is
+// done in a folder. goesOn returns "" if there is no folder.
 func goesOn(dir string) string {
 	if dir == "" {
 		return ""
 	}
-	return "; the locks that are done are kept, and the same command goes on"
+	return "; what is done is kept, and the same command goes on"
 }
 
 // surveyed returns the locks with these names. Without names it returns every listed lock that
@@ -182,39 +184,95 @@ func ownRuns(values []string, locks []*subject.Subject) (map[string]int, error) 
 	return runs, nil
 }
 
-// surveyAll surveys each lock in a process of its own, jobs processes at a time. A lock in
-// runsOf has that number of runs, whatever time they take. If dir is not "", a lock that is
-// done is kept there until all are.
+// surveyAll surveys locks, each part in a process of its own, jobs processes at a time. A lock in
+// runsOf has that number of runs, whatever time they take. If dir is not "", a part that is
+// done is kept there until all are. With an error come the locks of which a part is done.
 func surveyAll(a *frame.App, stop context.Context, locks []*subject.Subject, o survey.Options, runsOf map[string]int, jobs int, dir string) ([]survey.Lock, error) {
-	all := make([]survey.Lock, len(locks))
-	problems := make([]error, len(locks))
-	turn := make(chan int)
-	var workers sync.WaitGroup
-	for range min(jobs, len(locks)) {
-		workers.Go(func() {
-			for i := range turn {
-				o := o
-				if n, ok := runsOf[locks[i].Name]; ok {
-					o.Runs, o.Seconds = n, 0
-				}
-				all[i], problems[i] = surveyKept(stop, locks[i].Name, o, dir)
+	parts := survey.Parts()
+	surveys := make([]surveyedLock, len(locks))
+	for i, l := range locks {
+		s := &surveys[i]
+		*s = surveyedLock{lock: l, options: o, parts: make([]survey.Part, len(parts)), problems: make([]error, len(parts))}
+		if n, ok := runsOf[l.Name]; ok {
+			s.options.Runs, s.options.Seconds = n, 0
+		}
+	}
+	ask := func(s *surveyedLock, part string) (surveyAnswer, error) {
+		return surveyKept(stop, surveyTask{s.lock.Name, part, s.options, explore.CurrentVersions()}, dir)
+	}
+	sideBySide(stop, jobs, len(surveys), func(i int) {
+		if s := &surveys[i]; s.options.Seconds > 0 {
+			var answer surveyAnswer
+			if answer, s.unfit = ask(s, ""); s.unfit == nil {
+				s.options = answer.Options
 			}
+		}
+	})
+	sideBySide(stop, jobs, len(surveys)*len(parts), func(i int) {
+		s, part := &surveys[i/len(parts)], i%len(parts)
+		a.Advance("lock %d of %d: %s, %s", i/len(parts)+1, len(surveys), s.lock.Name, parts[part])
+		if s.unfit == nil {
+			var answer surveyAnswer
+			answer, s.problems[part] = ask(s, parts[part])
+			s.parts[part] = answer.Part
+		}
+	})
+	a.Status("")
+	var all []survey.Lock
+	var problems []error
+	for i := range surveys {
+		l, err := surveys[i].sum(parts)
+		all, problems = append(all, l), append(problems, err)
+	}
+	return all, errors.Join(problems...)
+}
+
+// surveyedLock is a lock whose survey is under way.
+type surveyedLock struct {
+	lock     *subject.Subject
+	options  survey.Options
+	unfit    error         // why the options are not known
+	parts    []survey.Part // by the index of the part
+	problems []error       // likewise
+}
+
+// sum returns the survey of the lock. The error names the parts that are missing, and says why the first of them
+// is. Without any part the survey has no name.
+func (s *surveyedLock) sum(parts []string) (survey.Lock, error) {
+	err := s.unfit
+	var missing []string
+	var notKept *frame.NotKeptError
+	for i, problem := range s.problems {
+		if problem == nil || errors.As(problem, &notKept) {
+			continue
+		}
+		missing = append(missing, parts[i])
+		s.parts[i] = survey.NotPlayed(parts[i], problem.Error())
+		err = cmp.Or(err, problem)
+	}
+	if err != nil {
+		err = fmt.Errorf("survey of %s: %w", strings.Join(append([]string{s.lock.Name}, missing...), ", "), err)
+	}
+	if notKept != nil {
+		err = errors.Join(err, notKept)
+	}
+	if s.unfit != nil || len(missing) == len(parts) {
+		return survey.Lock{}, err
+	}
+	return survey.Sum(s.lock, s.options.Runs, s.parts), err
+}
+
+// sideBySide does all of n things, jobs of them at a time, and begins none once stop has ended.
+func sideBySide(stop context.Context, jobs, n int, do func(i int)) {
+	var all errgroup.Group
+	all.SetLimit(jobs)
+	for i := 0; i < n && stop.Err() == nil; i++ {
+		all.Go(func() error {
+			do(i)
+			return nil
 		})
 	}
-	for i, l := range locks {
-		if stop.Err() != nil {
-			break
-		}
-		a.Advance("lock %d of %d: %s", i+1, len(locks), l.Name)
-		select {
-		case turn <- i:
-		case <-stop.Done():
-		}
-	}
-	close(turn)
-	workers.Wait()
-	a.Status("")
-	return all, errors.Join(problems...)
+	_ = all.Wait() // do keeps its errors
 }
 
 // printSurvey prints, per lock, the promises that were broken and the cost of an acquire.
@@ -240,9 +298,10 @@ func printSurvey(a *frame.App, s survey.Survey, dir string) {
 		for _, reason := range l.Reasons() {
 			fmt.Fprint(a.Out, report.Wrap(reason, "    ", 100))
 		}
-		c := l.Cost
-		fmt.Fprint(a.Out, report.Wrap(fmt.Sprintf("cost: an acquire takes %s, an unlock %s; a hand-over takes %s in %g ms; ten waiters send %g requests a second",
-			exchangeText(c.Acquire), exchangeText(c.Unlock), counted.Of(c.HandOverMessages, "message"), c.HandOverMs, c.TenWaiters), "    ", 100))
+		if c := l.Cost; c != (survey.Cost{}) {
+			fmt.Fprint(a.Out, report.Wrap(fmt.Sprintf("cost: an acquire takes %s, an unlock %s; a hand-over takes %s in %g ms; ten waiters send %g requests a second",
+				exchangeText(c.Acquire), exchangeText(c.Unlock), counted.Of(c.HandOverMessages, "message"), c.HandOverMs, c.TenWaiters), "    ", 100))
+		}
 		if l.Advice != "" {
 			fmt.Fprint(a.Out, report.Wrap(l.Advice, "    ", 100))
 		}

@@ -17,54 +17,52 @@ import (
 	"lockstep/scenarios/subject"
 )
 
-// surveyTask asks a process for the survey of one lock.
+// surveyTask asks a process for one part of the survey of a lock, or, without a part, for the options that fit
+// the time of the lock.
 type surveyTask struct {
-	Lock     string
-	Options  survey.Options
-	Versions explore.Versions
+	Lock, Part string
+	Options    survey.Options
+	Versions   explore.Versions
 }
 
-// surveyAnswer is the answer to a surveyTask. The JSON of a survey.Lock leaves out its recordings.
+// surveyAnswer is the answer to a surveyTask.
 type surveyAnswer struct {
-	Lock       survey.Lock
-	Recordings map[string]string
+	Options survey.Options
+	Part    survey.Part
 }
 
-// surveyingDir is the folder in which a survey keeps the locks that are done.
+// surveyingDir is the folder in which a survey keeps the parts that are done.
 const surveyingDir = ".surveying"
 
-// surveyKept returns the answer that an interrupted survey kept, or else surveys the lock.
-func surveyKept(stop context.Context, lock string, o survey.Options, dir string) (survey.Lock, error) {
+// surveyKept returns the answer that an interrupted survey kept, or else asks for it.
+func surveyKept(stop context.Context, task surveyTask, dir string) (surveyAnswer, error) {
 	if dir != "" {
 		dir = filepath.Join(dir, surveyingDir)
 	}
-	answer, err := frame.Kept(dir, lock, surveyTask{lock, o, explore.CurrentVersions()}, func(task surveyTask) (surveyAnswer, error) {
-		return surveyAway(stop, task)
+	return frame.Kept(dir, task.Lock+"."+task.Part, task, func(task surveyTask) (answer surveyAnswer, err error) {
+		err = frame.Away(stop, surveyWorker, task, &answer)
+		return answer, err
 	})
-	answer.Lock.Recordings = answer.Recordings
-	return answer.Lock, err
 }
 
 // surveyWorker is the command with which simrun starts itself to survey one lock. It is not
 // for users.
 const surveyWorker = "survey-worker"
 
-func surveyAway(stop context.Context, task surveyTask) (answer surveyAnswer, err error) {
-	if err := frame.Away(stop, surveyWorker, task, &answer); err != nil {
-		return answer, fmt.Errorf("survey of %s: %w", task.Lock, err)
-	}
-	return answer, nil
-}
-
-// serveSurvey surveys one lock for another process.
+// serveSurvey plays one part of the survey of a lock for another process.
 func serveSurvey(a *frame.App) (int, error) {
 	return frame.ServeTask(a, func(task surveyTask) (any, error) {
 		l, err := subject.Find(task.Lock)
 		if err != nil {
 			return nil, frame.Usage(err)
 		}
-		lock, err := survey.Of(a.Host, l, task.Options, frame.ProcessorTime)
-		return surveyAnswer{lock, lock.Recordings}, err
+		var answer surveyAnswer
+		if task.Part == "" {
+			answer.Options, err = survey.Fit(a.Host, l, task.Options, frame.ProcessorTime)
+		} else {
+			answer.Part, err = survey.Play(a.Host, l, task.Options, task.Part)
+		}
+		return answer, err
 	})
 }
 

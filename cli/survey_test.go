@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -65,28 +66,49 @@ func TestASurveyTakesOneReleaseOfALibrary(t *testing.T) {
 	}
 }
 
-// TestASurveyGoesOn gives a survey the answer that an interrupted one kept, and one of another
+// TestASurveyGoesOn gives a survey parts that an interrupted one kept, and parts of another
 // program, which it must not take.
 func TestASurveyGoesOn(t *testing.T) {
 	dir := t.TempDir()
-	o := survey.Options{Runs: 1, Seed: 1, Budget: 1}
-	task := surveyTask{"no-such-lock", o, explore.CurrentVersions()}
-	keep := func(a surveyAnswer) {
+	setnx, err := subject.Find("setnx-del")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := *setnx
+	lock.Name = "no-such-lock" // no process can play it
+	task := surveyTask{Lock: lock.Name, Options: survey.Options{Runs: 1, Seed: 1, Budget: 1}, Versions: explore.CurrentVersions()}
+	keep := func(of surveyTask) {
 		t.Helper()
-		_, err := frame.Kept(filepath.Join(dir, surveyingDir), task.Lock, task, func(surveyTask) (surveyAnswer, error) { return a, nil })
+		answer := surveyAnswer{Part: survey.Part{Odd: 7, Recordings: map[string]survey.SizedRecording{of.Part: {Text: "text", Size: 1}}}}
+		_, err := frame.Kept(filepath.Join(dir, surveyingDir), of.Lock+"."+of.Part, of, func(surveyTask) (surveyAnswer, error) { return answer, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	keep(surveyAnswer{Lock: survey.Lock{Name: "no-such-lock", Odd: 7}, Recordings: map[string]string{"a": "b"}})
-	l, err := surveyKept(t.Context(), "no-such-lock", o, dir)
-	if err != nil || l.Odd != 7 || l.Recordings["a"] != "b" {
-		t.Errorf("kept: %+v, %v", l, err)
+	goOn := func() ([]survey.Lock, error) {
+		a := &frame.App{Program: testProgram(), Quiet: true}
+		return surveyAll(a, t.Context(), []*subject.Subject{&lock}, task.Options, nil, 2, dir)
 	}
 	task.Versions.World++
-	keep(surveyAnswer{})
-	if _, err := surveyKept(t.Context(), "no-such-lock", o, dir); err == nil {
-		t.Error("the answer of another program was taken")
+	task.Part = survey.Stories
+	keep(task)
+	if all, err := goOn(); err == nil || all[0].Name != "" {
+		t.Errorf("the answer of another program was taken: %+v, %v", all, err)
+	}
+	task.Versions.World--
+	parts := survey.Parts()
+	for _, task.Part = range parts[2:] {
+		keep(task)
+	}
+	all, err := goOn()
+	if l := all[0]; l.Name != lock.Name || l.Odd != 7*len(parts[2:]) || len(l.Recordings) != len(parts[2:]) {
+		t.Errorf("kept: %+v", l)
+	}
+	if want := fmt.Sprintf("survey of no-such-lock, %s, %s: ", parts[0], parts[1]); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("the error %v; want %q", err, want)
+	}
+	if c := all[0].Cell("fair", parts[1]); c.Word != survey.Undecided || !strings.HasPrefix(c.Reason, "not played: ") {
+		t.Errorf("the cell of a campaign that could not be played: %+v", c)
 	}
 }
 

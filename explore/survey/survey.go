@@ -222,11 +222,13 @@ func (l Lock) Reasons() (all []string) {
 // number of runs of a campaign that is made shorter for its time.
 const sample = 10
 
-// fitting returns the number of runs of each campaign for a lock. spent returns the processor
-// time of this process so far.
-func fitting(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) (int, error) {
+// Fit returns the options with the number of runs that the time of a lock allows, and without the limit of
+// time. spent returns the processor time of this process so far.
+func Fit(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) (Options, error) {
+	fits := o
+	fits.Seconds = 0
 	if o.Seconds == 0 || o.Runs <= sample {
-		return o.Runs, nil
+		return fits, nil
 	}
 	plan := planOf(NoFaults, l, o.Seed, sample)
 	plan.Faults = draw.Classes
@@ -241,7 +243,8 @@ func fitting(h *sim.Host, l *subject.Subject, o Options, spent func() time.Durat
 	if l.Handles != "" { // each campaign is played on the lock by handles, too
 		campaigns *= 2
 	}
-	return halved(o.Runs, (spent()-before)/sample*time.Duration(campaigns), time.Duration(o.Seconds)*time.Second), err
+	fits.Runs = halved(o.Runs, (spent()-before)/sample*time.Duration(campaigns), time.Duration(o.Seconds)*time.Second)
+	return fits, err
 }
 
 // halved halves a number of runs until they fit into a time, but returns at least sample.
@@ -252,81 +255,125 @@ func halved(runs int, each, all time.Duration) int {
 	return runs
 }
 
-// Of surveys one lock in this process. The lock must be registered. spent returns the
-// processor time of this process so far; it may be nil if the options have no limit of it.
-func Of(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration) (Lock, error) {
-	return surveyOf(h, l, o, spent, Campaigns())
+// Costs is the name of the part of a survey that measures what an acquire costs. The other parts have the
+// names of their campaigns.
+const Costs = "costs"
+
+// Parts returns the names of the parts of the survey of a lock, in order.
+func Parts() []string { return append(Campaigns(), Costs) }
+
+// A Part is a part of the survey of a lock.
+type Part struct {
+	Cells      []Cell                    `json:"cells,omitempty"` // by promise
+	Odd        int                       `json:"odd,omitempty"`   // see Lock.Odd
+	Cost       *Cost                     `json:"cost,omitempty"`
+	Recordings map[string]SizedRecording `json:"recordings,omitempty"` // by the names in Cells
 }
 
-// surveyOf is Of with these campaigns only.
-func surveyOf(h *sim.Host, l *subject.Subject, o Options, spent func() time.Duration, names []string) (Lock, error) {
-	out := Lock{Name: l.Name, About: l.About, Advice: l.Advice, Policy: l.Policy, WaitsMs: l.Timing(0).Waits.Milliseconds(), ServerFaults: draw.ServerFaults(l), Recordings: map[string]string{}}
-	runs, err := fitting(h, l, o, spent)
-	if err != nil {
-		return out, fmt.Errorf("%s: %w", l.Name, err)
+// A SizedRecording is a recording and the size of its failure, see explore.Shrunk.
+type SizedRecording struct {
+	Text string `json:"text"`
+	Size int    `json:"size"`
+}
+
+// Sum returns the survey of a lock that has these parts. runs is the number of runs of each campaign. Of
+// recordings with the same name the smallest stays, and of two of one size the first.
+func Sum(l *subject.Subject, runs int, parts []Part) Lock {
+	out := Lock{Name: l.Name, About: l.About, Advice: l.Advice, Policy: l.Policy, WaitsMs: l.Timing(0).Waits.Milliseconds(),
+		ServerFaults: draw.ServerFaults(l), Runs: runs, Recordings: map[string]string{}}
+	small := map[string]int{} // the size of the failure, by its recording
+	for _, p := range parts {
+		out.Cells = append(out.Cells, p.Cells...)
+		out.Odd += p.Odd
+		if p.Cost != nil {
+			out.Cost = *p.Cost
+		}
+		for name, r := range p.Recordings {
+			if size, ok := small[name]; !ok || r.Size < size {
+				small[name], out.Recordings[name] = r.Size, r.Text
+			}
+		}
 	}
-	out.Runs = runs
+	return out
+}
+
+// NotPlayed returns a part that could not be played, for this reason.
+func NotPlayed(name, reason string) Part {
+	if name == Costs {
+		return Part{}
+	}
+	return Part{Cells: cellsWithout(name, Undecided, "not played: "+reason)}
+}
+
+// cellsWithout returns the cells of a campaign that was not played.
+func cellsWithout(campaign string, word Word, reason string) (cells []Cell) {
+	for _, p := range Promises {
+		cells = append(cells, Cell{Promise: p.Name, Faults: campaign, Word: word, Reason: reason})
+	}
+	return cells
+}
+
+// Play plays one part of the survey of a lock in this process. The lock must be registered. The options
+// have no limit of time, see Fit.
+func Play(h *sim.Host, l *subject.Subject, o Options, name string) (Part, error) {
+	if name == Costs {
+		cost, err := Measure(h, l)
+		return Part{Cost: &cost}, err
+	}
+	if class := draw.Class(name); name != NoFaults && name != Stories && !draw.Meets(l, class) {
+		reason := "no server of the lock has a fault of this class"
+		if class == draw.ClassWatchdog && l.NoWatchdog {
+			reason = "nothing renews a hold of the lock"
+		}
+		return Part{Cells: cellsWithout(name, NoSuchFault, reason)}, nil
+	}
+	locks := []*subject.Subject{l}
 	handles := l
 	if l.Handles != "" {
+		var err error
 		if handles, err = subject.Find(l.Handles); err != nil {
-			return out, fmt.Errorf("%s: %w", l.Name, err)
+			return Part{}, fmt.Errorf("%s: %w", l.Name, err)
 		}
+		locks = append(locks, handles)
 	}
-	small := map[string]int{} // the size of the failure, by its recording
-	for _, name := range names {
-		if class := draw.Class(name); name != NoFaults && name != Stories && !draw.Meets(l, class) {
-			reason := "no server of the lock has a fault of this class"
-			if class == draw.ClassWatchdog && l.NoWatchdog {
-				reason = "nothing renews a hold of the lock"
-			}
-			for _, p := range Promises {
-				out.Cells = append(out.Cells, Cell{Promise: p.Name, Faults: name, Word: NoSuchFault, Reason: reason})
-			}
-			continue
+	out := Part{Recordings: map[string]SizedRecording{}}
+	campaigns := map[*subject.Subject]*campaign{}
+	for _, played := range locks {
+		plan := planOf(name, played, o.Seed, o.Runs)
+		c := &campaign{host: h, lock: played, player: explore.HereOn(h, plan, played, nil), budget: o.Budget, small: map[string]*explore.Shrunk{}}
+		if err := c.play(plan); err != nil {
+			return Part{}, fmt.Errorf("%s, campaign %s: %w", played.Name, name, err)
 		}
-		locks := []*subject.Subject{l}
-		if handles != l {
-			locks = append(locks, handles)
+		campaigns[played] = c
+	}
+	for _, p := range Promises {
+		judged := l
+		if !p.claimedBy(l) && p.claimedBy(handles) {
+			judged = handles
 		}
-		campaigns := map[*subject.Subject]*campaign{}
-		for _, played := range locks {
-			plan := planOf(name, played, o.Seed, runs)
-			c := &campaign{host: h, lock: played, player: explore.HereOn(h, plan, played, nil), budget: o.Budget, small: map[string]*explore.Shrunk{}}
-			if err := c.play(plan); err != nil {
-				return out, fmt.Errorf("%s, campaign %s: %w", played.Name, name, err)
-			}
-			campaigns[played] = c
+		cell, s, err := campaigns[judged].cell(p)
+		if err != nil {
+			return Part{}, fmt.Errorf("%s, campaign %s: %w", judged.Name, name, err)
 		}
-		for _, p := range Promises {
-			judged := l
-			if !p.claimedBy(l) && p.claimedBy(handles) {
-				judged = handles
-			}
-			cell, s, err := campaigns[judged].cell(p)
-			if err != nil {
-				return out, fmt.Errorf("%s, campaign %s: %w", judged.Name, name, err)
-			}
-			cell.Faults = name
+		cell.Faults = name
+		if judged != l {
+			cell.Lock = judged.Name
+		}
+		if s != nil {
+			cell.Recording = s.Fingerprint()
 			if judged != l {
-				cell.Lock = judged.Name
+				cell.Recording = judged.Name + "." + cell.Recording
 			}
-			if s != nil {
-				cell.Recording = s.Fingerprint()
-				if judged != l {
-					cell.Recording = judged.Name + "." + cell.Recording
-				}
-				if size, ok := small[cell.Recording]; !ok || s.Size < size {
-					small[cell.Recording], out.Recordings[cell.Recording] = s.Size, s.Recording
-				}
+			if r, ok := out.Recordings[cell.Recording]; !ok || s.Size < r.Size {
+				out.Recordings[cell.Recording] = SizedRecording{s.Recording, s.Size}
 			}
-			out.Cells = append(out.Cells, cell)
 		}
-		for _, c := range campaigns {
-			out.Odd += len(c.tally.Odd) + c.unrepeated
-		}
+		out.Cells = append(out.Cells, cell)
 	}
-	out.Cost, err = Measure(h, l)
-	return out, err
+	for _, c := range campaigns {
+		out.Odd += len(c.tally.Odd) + c.unrepeated
+	}
+	return out, nil
 }
 
 // campaign is one campaign on one lock.

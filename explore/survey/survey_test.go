@@ -34,14 +34,25 @@ func find(t *testing.T, name string) *subject.Subject {
 	return l
 }
 
+// surveyOf plays parts of the survey of a lock.
+func surveyOf(t *testing.T, h *sim.Host, l *subject.Subject, o Options, parts []string) Lock {
+	t.Helper()
+	var played []Part
+	for _, name := range parts {
+		p, err := Play(h, l, o, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		played = append(played, p)
+	}
+	return Sum(l, o.Runs, played)
+}
+
 // TestASurveyOfALock surveys an old lock with known defects, in a few runs.
 func TestASurveyOfALock(t *testing.T) {
 	h, lock := sim.NewHost(t), find(t, "redisson@3.4.2")
 	o := Options{Runs: 6, Seed: 1, Budget: 5}
-	l, err := Of(h, lock, o, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := surveyOf(t, h, lock, o, Parts())
 	if want := len(Campaigns()) * len(Promises); len(l.Cells) != want {
 		t.Fatalf("%d cells; want %d", len(l.Cells), want)
 	}
@@ -90,10 +101,10 @@ func TestASurveyOfALock(t *testing.T) {
 		t.Errorf("the recording of the bug: diverged %q, digest %s of %s, findings %v", diverged, v.Digest(), rec.Digest, v.Findings)
 	}
 
-	names := Campaigns()
-	again, err := surveyOf(h, lock, o, nil, names[:longtest.Size(t, 2, len(names))])
-	if whole := len(again.Cells) == len(l.Cells); err != nil || whole && !reflect.DeepEqual(again, l) || !reflect.DeepEqual(again.Cells, l.Cells[:len(again.Cells)]) {
-		t.Errorf("surveyed twice, it differs (%v)", err)
+	names := Parts()
+	again := surveyOf(t, h, lock, o, names[:longtest.Size(t, 2, len(names))])
+	if whole := len(again.Cells) == len(l.Cells); whole && !reflect.DeepEqual(again, l) || !reflect.DeepEqual(again.Cells, l.Cells[:len(again.Cells)]) {
+		t.Error("surveyed twice, it differs")
 	}
 	testWriting(t, Survey{Command: "simrun survey", Options: o, Locks: []Lock{l}}, bugs[0])
 }
@@ -186,10 +197,12 @@ func little(t *testing.T) Lock {
 		}
 		var clock time.Duration
 		slow := func() time.Duration { clock += time.Minute; return clock }
-		l, err := Of(sim.NewHost(t), &waived, Options{Runs: 40, Seed: 1, Budget: 20, Seconds: 1}, slow)
+		h := sim.NewHost(t)
+		o, err := Fit(h, &waived, Options{Runs: 40, Seed: 1, Budget: 20, Seconds: 1}, slow)
 		if err != nil {
 			t.Fatal(err)
 		}
+		l := surveyOf(t, h, &waived, o, Parts())
 		surveyed = &l
 	}
 	l := *surveyed
@@ -422,10 +435,7 @@ func TestTheLockByHandlesIsJudgedForWhatItTells(t *testing.T) {
 		lock := *find(t, "reference")
 		lock.Handles, lock.Times = handles, waiting(lock.Times)
 		names := Campaigns()
-		l, err := surveyOf(sim.NewHost(t), &lock, Options{Runs: 1, Seed: 1, Budget: 1}, nil, names[:longtest.Size(t, 2, len(names))])
-		if err != nil {
-			t.Fatal(err)
-		}
+		l := surveyOf(t, sim.NewHost(t), &lock, Options{Runs: 1, Seed: 1, Budget: 1}, names[:longtest.Size(t, 2, len(names))])
 		if l.WaitsMs != 250 {
 			t.Errorf("a waiter of the lock may wait %d ms by design, want 250", l.WaitsMs)
 		}
