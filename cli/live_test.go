@@ -169,7 +169,7 @@ func TestALiveRecordingIsDrawn(t *testing.T) {
 	for _, c := range []struct{ rule, text, want string }{
 		{"cut off", string(text[:len(text)/2]), "not a live recording"},
 		{"without an event", string(text[:bytes.Index(text, []byte(`"events":[`))]) + `"events":[]}`, `has no event, so it shows nothing of its verdict "bug"`},
-		{"another format", strings.Replace(string(text), `"lockstep_live":2`, `"lockstep_live":1`, 1), "format 1"},
+		{"another format", strings.Replace(string(text), `"lockstep_live":3`, `"lockstep_live":2`, 1), "format 2"},
 		{"an unknown lock", strings.Replace(string(text), `"lock":"setnx-del","run"`, `"lock":"nobody","run"`, 1), "nobody"},
 	} {
 		bad := filepath.Join(dir, "bad.live")

@@ -99,7 +99,7 @@ type Event struct {
 	Listens  Listening `json:"-"` // of KindSend and KindExec
 	Channels []string  `json:"-"` // of KindSend and KindExec: the channels that the command names
 	Answer   Answer    `json:"-"` // of KindExec
-	Program  bool      `json:"-"` // of KindSend and KindExec: the command carries a program that the server runs
+	Program  string    `json:"-"` // of KindSend and KindExec: the digest of the program that the command has the server run; "": it has none
 	Abridged bool      `json:"-"` // of KindSend and KindExec: Args lacks some words of the command, besides its program
 	Greets   bool      `json:"-"` // of KindSend and KindExec: the client's library sent the command to get to know the server, whoever waited
 	Blocks   bool      `json:"-"` // of KindSend: the server may keep the answer back, for as long as the client asks

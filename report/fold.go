@@ -137,7 +137,7 @@ func (b *builder) foldUnknown(f folding) {
 		case m.counted || !m.answered():
 		case sent.UnknownScript():
 			before[m.Op] = m
-		case first != nil && sent.Program:
+		case first != nil && sent.Program != "":
 			f.drop[first.ID] = true
 			twice[m.ID] = true
 		}

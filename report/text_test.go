@@ -704,17 +704,17 @@ func TestATimelineNamesARequestAndItsKey(t *testing.T) {
 func TestAnUnknownScriptIsFolded(t *testing.T) {
 	for _, c := range []struct {
 		rule    string
-		op      int  // of the second request
-		program bool // the second request carries the script
-		unknown bool // the server does not know the script of the first one
-		lost    bool // the answer to the first one is lost
+		op      int    // of the second request
+		program string // the second request carries the script
+		unknown bool   // the server does not know the script of the first one
+		lost    bool   // the answer to the first one is lost
 		want    bool
 	}{
-		{"as a client does", 1, true, true, false, true},
-		{"another call", 2, true, true, false, false},
-		{"another command", 1, false, true, false, false},
-		{"a server that knows the script", 1, true, false, false, false},
-		{"the answer is lost", 1, true, true, true, false},
+		{"as a client does", 1, "digest", true, false, true},
+		{"another call", 2, "digest", true, false, false},
+		{"another command", 1, "", true, false, false},
+		{"a server that knows the script", 1, "digest", false, false, false},
+		{"the answer is lost", 1, "digest", true, true, false},
 	} {
 		rec := &model.Record{Params: model.Params{Lock: "any", Processes: []model.ProcessParams{{Name: "b", Threads: 2}}}}
 		for op := 1; op <= 2; op++ {

@@ -137,7 +137,7 @@ func commandName(e *model.Event, script model.Role) string {
 	if says := cmp.Or(e.Says, strings.Join(e.Asked, " ")); says != "" {
 		command = Clip(says, 60)
 	}
-	if script != "" && command != "" && !e.Program {
+	if script != "" && command != "" && e.Program == "" {
 		return string(script) + " (" + command + ")"
 	}
 	return cmp.Or(string(script), command)

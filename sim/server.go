@@ -228,8 +228,8 @@ type Request struct {
 	Channels []string
 	// Listens says whether the request starts or stops listening to Channels.
 	Listens model.Listening
-	// Program: the request carries a program that the server runs.
-	Program bool
+	// Program is the digest of the program that the request has the server run; "": it has none.
+	Program string
 	// Marks: the request may give its connection a state of its own, or it depends on
 	// earlier requests of the connection.
 	Marks bool

@@ -1,6 +1,7 @@
 package judges
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -129,10 +130,8 @@ func kindOf(m *trace.Command) kind {
 	switch words := strings.Fields(m.Says); {
 	case len(words) > 0:
 		return kind{words[0], len(words)}
-	case m.Program:
-		return kind{words: len(m.Args)} // by its text or its digest
 	}
-	return kind{m.Command, len(m.Args)}
+	return kind{cmp.Or(m.Program, m.Command), len(m.Args)}
 }
 
 // triedFirst reports whether x tried before the thread that sent the requests tried, and got the lock by the change c. It did

@@ -46,6 +46,8 @@ func TestARequestOfAnotherFormIsNoRenewal(t *testing.T) {
 		{rule: "one of its form names the lock", lock: anybodys, record: strings.ReplaceAll(record("a/1 send renew args=l\n11 a/1 exec renew -> a/1 1 30011", "EVAL args=l"), "renews", "renew"), finds: finds},
 		{rule: "which names a session of the process", lock: anybodys, record: record("a/1 send renew args=session\n11 a/1 exec renew -> a/1 1 30011", "EVAL args=session")},
 		{rule: "one of another form did", lock: anybodys, record: record("a/1 renews", "WATCH")},
+		{rule: "one with its program did", lock: anybodys, record: record("a/1 renews program=pexpire", "EVALSHA program=pexpire"), finds: finds},
+		{rule: "one with another program did", lock: anybodys, record: record("a/1 renews program=pexpire", "EVAL program=del")},
 		{rule: "none did", lock: anybodys, record: record("b/1 waits try_lock", "EVAL")},
 		{rule: "where threads know holds without grants", lock: bareLock, record: record("b/1 waits try_lock", "WATCH"), finds: finds},
 	})

@@ -130,7 +130,7 @@ type recordLine struct {
 	who   string
 	verb  string
 	words []string          // without the options
-	opts  map[string]string // lease, wait, lock, for
+	opts  map[string]string // lease, wait, lock, for, ...
 	state string            // the text after the arrow
 	has   bool              // whether there is an arrow
 	text  string            // the text after the verb
@@ -200,7 +200,7 @@ func faultOf(t *testing.T, text string) model.FaultSpec {
 func whole(l recordLine, leases map[string]int64) []recordLine {
 	part := func(after int64, verb, word string) recordLine {
 		p := recordLine{ms: l.ms + after, who: l.who, verb: verb, words: []string{word}, opts: map[string]string{}}
-		for _, key := range []string{"lock", "for"} {
+		for _, key := range []string{"lock", "for", "program"} {
 			if v, ok := l.opts[key]; ok {
 				p.opts[key] = v
 			}
@@ -327,6 +327,7 @@ func (b *recorder) add(l recordLine) {
 	case "send":
 		b.msgs++
 		e.Kind, e.Msg, e.Thread, e.Script, e.Command = model.KindSend, b.msgs, 0, model.Role(word(0)), cmp.Or(l.opts["command"], "EVAL")
+		e.Program = l.opts["program"]
 		e.Owners, e.Locks = []string{l.who}, []string{lock}
 		if who, ok := l.opts["for"]; ok {
 			e.Owners = strings.Split(who, ",")

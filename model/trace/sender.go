@@ -92,7 +92,7 @@ func (m *Command) attribute(v values, call *Call) {
 	switch {
 	case m.Command == model.SegmentCommand:
 		args = nil // its size is no word
-	case m.Program && len(args) > 0:
+	case m.Program != "" && len(args) > 0:
 		args = args[1:] // without the number of keys
 	}
 	all := v.carried(slices.Concat(args, m.Asked))
@@ -140,10 +140,11 @@ func (m *Command) Names(lock string) bool {
 		slices.ContainsFunc(m.Args, func(word string) bool { return within(word, lock) })
 }
 
-// Form returns the name and the words of a command without the values of holds.
+// Form returns the name and the words of a command without the values of holds. Of a command that runs a program it
+// has the digest of the program in place of the name, since a client sends the text or the digest.
 func (m *Command) Form() string {
 	var form strings.Builder
-	form.WriteString(m.Command)
+	form.WriteString(cmp.Or(m.Program, m.Command))
 	for _, word := range m.Args {
 		form.WriteByte(0)
 		if _, ok := m.run.values[word]; !ok {

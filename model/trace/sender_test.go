@@ -152,8 +152,8 @@ func TestANumberMayBeAValue(t *testing.T) {
 	hold(2, "x", "b/1", "2")
 	hold(2, "y", "c/1", "1")
 	for n, e := range []model.Event{
-		{Program: true, Args: []string{"1", "x", "2", "8000"}},
-		{Program: true, Args: []string{"1", "x", "1", "8000"}},
+		{Program: "digest", Args: []string{"1", "x", "2", "8000"}},
+		{Program: "digest", Args: []string{"1", "x", "1", "8000"}},
 		{Args: []string{"x", "1", "2"}},
 		{Command: model.SegmentCommand, Args: []string{"2 bytes"}}, // nobody knows its words
 		{Command: model.SegmentCommand, Args: []string{"24 bytes"}, Asked: []string{"2"}},

@@ -69,7 +69,7 @@ func (o LiveOptions) Report(doing string) {
 }
 
 // liveFormat is the version of the file format of a live recording.
-const liveFormat = 2
+const liveFormat = 3
 
 // LiveRecording is a live run as a file: lines that begin with # for people, then one JSON
 // object. A live run has no decisions and cannot be played again, so the file has its events.
@@ -149,7 +149,7 @@ type liveFacts struct {
 	Listens  model.Listening `json:"listens,omitempty"`
 	Channels []string        `json:"channels,omitempty"`
 	Answer   model.Answer    `json:"answer,omitempty"`
-	Program  bool            `json:"program,omitempty"`
+	Program  string          `json:"program,omitempty"`
 }
 
 // Recording makes the recording of a live run.

@@ -3,7 +3,9 @@ package redis
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha1"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,7 +74,7 @@ func RequestOf(words []string) sim.Request {
 	case name == "MULTI":
 		r.Gathers = true
 	case name == "EVAL" || name == "EVALSHA":
-		r.Program, r.Counts = true, 2
+		r.Program, r.Counts = scriptDigest(words), 2
 		r.Shown = words[min(2, len(words)):] // without the script
 	case name == "FCALL" || name == "FCALL_RO":
 		r.Counts = 2
@@ -91,6 +93,15 @@ func RequestOf(words []string) sim.Request {
 		}
 	}
 	return r
+}
+
+// scriptDigest returns the digest of the script that EVAL or EVALSHA runs, as EVALSHA has it, in lower case.
+func scriptDigest(words []string) string {
+	script := strings.Join(words[1:min(2, len(words))], "")
+	if strings.EqualFold(words[0], "EVALSHA") {
+		return strings.ToLower(script)
+	}
+	return fmt.Sprintf("%x", sha1.Sum([]byte(script)))
 }
 
 // greets reports whether a command is one by which a client gets to know a server, or loads a script.

@@ -341,7 +341,7 @@ func (s *Server) after() {
 // yet.
 func (s *Server) execute(c *conn, r *sim.Request) []byte {
 	c.await()
-	s.wrote, s.woke = false, !r.Program && !kinds[r.Name].is(reads|writes|deletes)
+	s.wrote, s.woke = false, r.Program == "" && !kinds[r.Name].is(reads|writes|deletes)
 	c.command = command{c, r.Name, r.Words[0]}
 	s.executing = &c.command
 	s.beginTracking()
