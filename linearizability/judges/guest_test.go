@@ -822,6 +822,12 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 		{rule: "one that ends it earlier", lock: ticking, record: strings.Replace(extends("extended"), "50001", "48998", 1) + `
 			45000 a/1 releases
 			60000 server leave`, finds: "lease bug: a/1 extended its hold on l from 20.000s on, and the hold ends at 48.998s; a lease is 30s"},
+		{rule: "one of a lock that writes whole seconds", lock: extendable, record: strings.NewReplacer("0     a/1 takes", "999 a/1 takes", "50001", "49000").Replace(extends("extended")) + `
+			45000 a/1 releases
+			60000 server leave`},
+		{rule: "and that is a second short", lock: extendable, record: strings.NewReplacer("0     a/1 takes", "999 a/1 takes", "50001", "48000").Replace(extends("extended")) + `
+			45000 a/1 releases
+			60000 server leave`, finds: "lease bug: a/1 extended its hold on l from 20.000s on, and the hold ends at 48.000s; a lease is 30s"},
 		{rule: "its lease counts from the renewal that ran for it in no call", lock: extendable, record: looks},
 		{rule: "but not from one that was sent before it", lock: extendable, record: strings.NewReplacer("20000 a/1 invoke extend", "", "20005 a/1", "20005 a/1 invoke extend\n20005 a/1").Replace(looks),
 			finds: "lease bug: a/1 extended its hold on l from 20.005s on, and the hold ends at 50.001s; a lease is 30s"},

@@ -225,15 +225,20 @@ func (r *run) undoneGrants(lock string) []Finding {
 }
 
 // shortExtensions finds extensions that returned extended, but left the hold less than a lease from
-// their sending on, by more than the tick of the servers.
+// their sending on, by more than the tick of the servers, or by a second and more if all holds end at whole seconds, as
+// those do whose ends a lock writes in seconds.
 func (r *run) shortExtensions(lock string) []Finding {
 	var out []Finding
+	tick := r.Record.Params.Tick
+	if !slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool { return c.After.Held() && c.After.ExpiresMs%1000 != 0 }) {
+		tick = max(tick, time.Second)
+	}
 	for _, o := range r.CallsOn(lock) {
 		if o.Action != model.ActExtend || o.Outcome != model.Extended {
 			continue
 		}
 		sent, now := r.extensionSent(o), r.StateAt(lock, o.ReturnedNs())
-		due := sent + int64(r.Record.Params.Watchdog-r.Record.Params.Tick)
+		due := sent + int64(r.Record.Params.Watchdog-tick)
 		if now.Owner != o.Caller || now.ExpiresMs < 0 || (now.ExpiresMs+1)*millisecond >= due || len(r.partsLost(o.AtNs, o.ReturnedNs())) > 0 ||
 			slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool { return c.Fault > 0 && o.AtNs <= c.AtNs && c.AtNs <= o.ReturnedNs() }) {
 			continue
