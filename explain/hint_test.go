@@ -333,25 +333,33 @@ func TestAHintAboutAHolderThatIsRefused(t *testing.T) {
 	}
 }
 
-// A waiter that got the lock late has a hint at Waits, unless it got it when a lease was over, or not at all.
+// A waiter that got the lock late has a hint at Waits, unless it got it when a lease was over, or not at all, or the servers
+// kept the lock for another thread.
 func TestAHintAtALockThatIsMadeToWait(t *testing.T) {
 	for _, c := range []struct {
 		returnedNs int64
 		outcome    model.Outcome
+		holder     string
 		want       bool
 	}{
-		{3000 * ms, model.Granted, true},
-		{5100 * ms, model.Granted, false},
-		{3000 * ms, model.Failed, false},
+		{3000 * ms, model.Granted, "", true},
+		{3000 * ms, model.Granted, "b/1", true},
+		{3000 * ms, model.Granted, "a/1", false},
+		{5100 * ms, model.Granted, "", false},
+		{3000 * ms, model.Failed, "", false},
 	} {
 		rec := &model.Record{Params: model.Params{Timing: model.Timing{Watchdog: 5 * time.Second}}}
 		add := adderTo(rec, "b")
 		add(0, model.Event{Kind: model.KindInvoke, Op: 1, Action: model.ActLock, WaitNs: -1})
+		if c.holder != "" {
+			add(1000*ms, model.Event{Kind: model.KindState, State: &model.LockState{Owner: c.holder, Count: 1, ExpiresMs: 2900}})
+			add(2900*ms, model.Event{Kind: model.KindState, State: &model.LockState{}})
+		}
 		add(c.returnedNs, model.Event{Kind: model.KindReturn, Op: 1, Action: model.ActLock, Outcome: c.outcome})
 		run := trace.New(rec)
 		f := judges.Finding{Judge: model.JudgeLiveness, Facts: model.Facts{Lock: "l"}, Ops: []judges.OpRef{{Process: "b", Thread: 1}}, Detail: judges.Forgotten{ToNs: c.returnedNs}}
 		if got := Hint(f, run); strings.Contains(got, "give the subject Waits") != c.want {
-			t.Errorf("a wait of %s that ended with %s: %q", model.At(c.returnedNs), c.outcome, got)
+			t.Errorf("a wait of %s that ended with %s, while %q held the lock: %q", model.At(c.returnedNs), c.outcome, c.holder, got)
 		}
 	}
 }

@@ -30,7 +30,8 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 		return sameKey(f, run)
 	}
 	_, unrenewed := f.Detail.(judges.Unrenewed)
-	_, misled := f.Detail.(judges.Misled)
+	d, misled := f.Detail.(judges.Misled)
+	misled = misled && f.AtNs-d.HeldNs >= int64(s.renewEvery()) // a renewal was due
 	if unrenewed && !renews(run) && !renewalMet(run) || s.Renewed && (misled || leaseEnded(f)) && !triesToRenew(run) {
 		return fmt.Sprintf("the subject is Renewed, and in this run nothing renewed a hold, each of which lasts for %v; a goroutine that renews with the context of Lock ends when Lock has returned, and needs one that lasts, such as of context.WithoutCancel; if the lock leaves the renewals to its holder, take Renewed away", longestHold(run.Record).Round(time.Millisecond))
 	}

@@ -151,11 +151,15 @@ func TestAHintAboutAHoldWithoutAnEnd(t *testing.T) {
 
 // Who is told too early of a hold that nothing renews has a subject that is not Renewed.
 func TestAHintAboutRenewed(t *testing.T) {
-	f := judges.Finding{Judge: model.JudgeLease, Facts: model.Facts{Lock: "orders"}, Detail: judges.Misled{}}
+	f := judges.Finding{Judge: model.JudgeLease, AtNs: 3e9, Facts: model.Facts{Lock: "orders"}, Detail: judges.Misled{HeldNs: 1e9}}
 	const want = "in this run nothing renewed a hold"
 	s := Subject{Lease: 6 * time.Second, Renewed: true}
 	if got := s.mistake(f, heldFor("v", "v", 6*time.Second)); !strings.Contains(got, want) {
 		t.Errorf("%q; want %q", got, want)
+	}
+	f.AtNs--
+	if got := s.mistake(f, heldFor("v", "v", 6*time.Second)); got != "" {
+		t.Errorf("told before a renewal was due, and the hint is %q", got)
 	}
 	rec := heldFor("v", "v", 6*time.Second).Record
 	rec.Add(model.Event{AtNs: 7e9, Kind: model.KindSend, Process: "a", Msg: 2, Script: model.RoleRenew, Locks: []string{"orders"}, Owners: []string{"a/1"}})
