@@ -3,6 +3,7 @@ package redistest_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -96,6 +97,42 @@ func (l *valued) TryLock(ctx context.Context) (bool, error) {
 
 func (l *valued) Lock(ctx context.Context) error { return retry(ctx, l.TryLock) }
 
+// freed is a setnx whose client frees what it took when it is closed.
+type freed struct{ setnx }
+
+func (l *freed) Unlock(ctx context.Context) error {
+	err := l.setnx.Unlock(ctx)
+	if err == nil || errors.Is(err, locktest.ErrNotHeld) {
+		l.value = ""
+	}
+	return err
+}
+
+// freedByClosing returns the subject of freed locks whose client frees each by calling free.
+func freedByClosing(name string, free func(*freed) error) locktest.Subject {
+	s := subjectOf(name, false)
+	s.Open = func(p *locktest.Process) (locktest.Client, error) {
+		var all []*freed
+		c := anyClient{redis.NewClient(redistest.Options(p, 0)), func(rdb *redis.Client, name string) locktest.Lock {
+			all = append(all, &freed{setnx{rdb: rdb, name: name}})
+			return all[len(all)-1]
+		}}
+		return closing{c, func(c anyClient) error {
+			for _, l := range all {
+				if l.value != "" {
+					_ = free(l)
+				}
+			}
+			return c.rdb.Close()
+		}}, nil
+	}
+	return s
+}
+
+func TestAClientThatFreesWhatItTook(t *testing.T) {
+	locktest.Run(t, freedByClosing("frees its own by closing", func(l *freed) error { return l.Unlock(context.Background()) }), locktest.Options{})
+}
+
 func init() {
 	add := func(name string, lock func() func(*redis.Client, string) locktest.Lock) {
 		s := subjectOf(name, false)
@@ -140,6 +177,8 @@ func init() {
 		return anyClient{redis.NewClient(opt), each(func(l setnx) locktest.Lock { return &regretful{l} })()}, nil
 	}
 	wrong[s.Name] = s
+	s = freedByClosing("frees by closing", func(l *freed) error { return l.rdb.Del(context.Background(), l.name).Err() })
+	wrong[s.Name] = s
 	wrong["renews by taking again"] = renewedSubject("renews by taking again", func(l *watched) locktest.Lock { l.anew = true; return l })
 	wrong["renews late"] = renewedSubject("renews late", func(l *watched) locktest.Lock { l.rest = lease * 7 / 8; return l })
 }
@@ -154,6 +193,7 @@ func TestMistakesThatTheStoriesFind(t *testing.T) {
 		{"loads a script once", "lock-after-a-restart", "breaks want: a/1 "},
 		{"takes back in two steps", "other-holder-before-request-3-after-a-lost-answer", "breaks m"},
 		{"confuses the answers of a pipe", "unlock-beside-a-renewal-of-two-holds", "breaks lease: the hold of a/1 on stock ended with its lease "},
+		{"frees by closing", "client-closed-after-the-lease", "breaks misdelete: DEL of a (sent at 7.500s) ended the hold of b/1 "},
 		{"renews by taking again", "renewal-that-comes-after-the-unlock", "breaks liveness: b/1 waited for "},
 	} {
 		text, passed := outcome(t, t.TempDir(), c.lock, nil, "-test.run=^TestJudged$/stories")

@@ -22,6 +22,16 @@ var classics = slices.Concat([]Story{
   - {at: {0.25}, partition: [a], for: {2.5}}`,
 	},
 	{
+		Name: "client-closed-after-the-lease", applies: leased,
+		About:     "The holder is cut off until its lease is over and another has the lock. Then its client is shut down, which must not end that hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {at: {1.5}}, close]
+  b/1: [{at: {0.1}}, {lock: orders}, {sleep: {0.9}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.05}, partition: [a], for: {1.2}}`,
+	},
+	{
 		Name: "late-answers-to-an-acquire", applies: leased,
 		About:     "The answers to an acquire are late, and nothing renews the hold. The lease counts from the request, and the holder must not believe in it until it is over from the answer on.",
 		processes: "{a: {}, b: {}}",
