@@ -127,8 +127,7 @@ func (t tries) add(o *trace.Call, untilNs int64) {
 
 // kindOf returns the kind of a request. It reads the words of Says, which only the request of a stream has, and else the command.
 func kindOf(m *trace.Command) kind {
-	switch words := strings.Fields(m.Says); {
-	case len(words) > 0:
+	if words := strings.Fields(m.Says); len(words) > 0 {
 		return kind{words[0], len(words)}
 	}
 	return kind{cmp.Or(m.Program, m.Command), len(m.Args)}
