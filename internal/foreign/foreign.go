@@ -34,8 +34,8 @@ func Own(markdown string) string { return ownMarkdown.Replace(Line(markdown)) }
 // Commented returns text as a line of a comment.
 func Commented(text string) string { return "# " + Line(strings.ReplaceAll(text, "\n", " ")) + "\n" }
 
-// inMarkdown escapes what begins another cell, HTML, a link, code, stress or a character by its name.
-var inMarkdown = strings.NewReplacer("|", `\|`, "<", `\<`, "](", `]\(`, "`", "\\`", "*", `\*`, "&", `\&`)
+// inMarkdown escapes what begins another cell, HTML, a link, code, stress, a character by its name, or an escape.
+var inMarkdown = strings.NewReplacer(`\`, `\\`, "|", `\|`, "<", `\<`, "](", `]\(`, "`", "\\`", "*", `\*`, "&", `\&`)
 
 // ownMarkdown escapes what begins another cell, or HTML.
 var ownMarkdown = strings.NewReplacer("|", `\|`, "<", `\<`)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"io"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -35,7 +36,7 @@ func TestText(t *testing.T) {
 			t.Errorf("%s: Lines is %q, want %q", c.rule, got, c.lines)
 		}
 	}
-	if got := foreign.Cell("a|b\n<i> [x](y) `c` &amp; *d*"); got != "a\\|b\\n\\<i> [x]\\(y) \\`c\\` \\&amp; \\*d\\*" {
+	if got := foreign.Cell("a|b\n<i> [x](y) `c` &amp; *d*"); got != "a\\|b\\\\n\\<i> [x]\\(y) \\`c\\` \\&amp; \\*d\\*" {
 		t.Errorf("Cell is %q", got)
 	}
 	if got := foreign.Own("a|b\n<i> [x](y) `c`"); got != "a\\|b\\n\\<i> [x](y) `c`" {
@@ -95,15 +96,18 @@ type element struct {
 	Text      string `xml:",cdata"`
 }
 
+// unescaped matches markdown in which a character that has a meaning stands without an escape of its own.
+var unescaped = regexp.MustCompile("(?s)^(\\\\.|[^\\\\|<*&`])*[|<*&`]")
+
 func FuzzOutputs(f *testing.F) {
-	for _, seed := range []string{"orders", "o\n::error::x\x1b[2J" + bidi + "|`x`", "]]>\ufffe", "\r::x", "##[group]", "\v::x", "\u00a0::x", "\xff::", "###[x"} {
+	for _, seed := range []string{"orders", "o\n::error::x\x1b[2J" + bidi + "|`x`", "\\|\\<b>", "]]>\ufffe", "\r::x", "##[group]", "\v::x", "\u00a0::x", "\xff::", "###[x"} {
 		f.Add(seed, seed)
 	}
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if got := foreign.Line(a); !safe(got) || strings.ContainsAny(got, "\n\t") {
 			t.Errorf("Line(%q) is %q", a, got)
 		}
-		if got := foreign.Cell(a); !safe(got) || strings.Contains(strings.ReplaceAll(got, `\|`, ""), "|") || strings.Contains(strings.ReplaceAll(got, `\<`, ""), "<") {
+		if got := foreign.Cell(a); !safe(got) || unescaped.MatchString(got) {
 			t.Errorf("Cell(%q) is %q", a, got)
 		}
 		if got := foreign.Commented(a); !safe(got) || !strings.HasPrefix(got, "# ") || strings.Count(got, "\n") != 1 {
