@@ -480,6 +480,8 @@ func (l *loader) seeds(n *yaml.Node) {
 		l.fail(n, "%s is not a seed; write a whole number such as 1, or a range such as 1..50", quote(text))
 	case l.s.SeedFirst > l.s.SeedLast:
 		l.fail(n, "seeds %s: the first is above the last", quote(text))
+	case l.s.SeedLast-l.s.SeedFirst >= uint64(quantity.Runs.Most):
+		l.fail(n, "seeds %s: at most %d seeds, each of which is a run", quote(text), quantity.Runs.Most)
 	case l.s.SeedLast-l.s.SeedFirst >= SeedsOfSome:
 		for _, lock := range l.s.Locks {
 			if l.s.Expect[lock].Some {

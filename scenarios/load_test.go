@@ -403,6 +403,7 @@ func TestBadInputIsRefusedWithItsPlace(t *testing.T) {
 		{"a duration beyond what is simulated", with("watchdog: 87601h"), "9:11", "too long: at most 87600h, ten years"},
 		{"a watchdog too short", with("watchdog: 2ms"), "9:11", "at least 3ms"},
 		{"seeds upside down", with("seeds: 5..1"), "9:8", "the first is above the last"},
+		{"seeds without an end", with("seeds: 1..9223372036854775807"), "9:8", "at most 1000000000 seeds"},
 		{"seeds that are words", with("seeds: many"), "9:8", "such as 1..50"},
 		{"a negative seed", with("seeds: -1"), "9:8", "is not a seed"},
 		{"an unknown reach", with("reach: [renewd]"), "9:9", `did you mean "renewed"?`},

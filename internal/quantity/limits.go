@@ -5,7 +5,7 @@ import "time"
 // Limits of the numbers and durations that people give. A sum or a product of numbers within them does not
 // overflow.
 var (
-	Runs       = Bounds{1, 1_000_000_000} // of a campaign or a survey
+	Runs       = Bounds{1, 1_000_000_000} // of a campaign, a survey or a scenario
 	Drawn      = Bounds{0, Runs.Most}
 	LiveRuns   = Bounds{1, 10_000}
 	BlameRuns  = Bounds{1, 1_000_000}
