@@ -26,7 +26,7 @@ var accepted = []string{
 	"story.other-holder-before-request-2-of-an-unlock.linearizable", "story.other-holder-before-request-3-of-an-unlock.linearizable", "story.other-holder-before-request-4-of-an-unlock.linearizable",
 	"linearizable.bug.unlock.agreed", "linearizable.bug.unlock.lease-ended",
 	// A holder whose keepalives are held up is told after its lease.
-	"story.holder-that-is-cut-off.mutual-exclusion", "story.late-answers-to-renewals.mutual-exclusion",
+	"story.holder-that-is-cut-off.mutual-exclusion", "story.client-closed-after-the-lease.mutual-exclusion", "story.late-answers-to-renewals.mutual-exclusion",
 	"story.late-request-1-of-a-renewal.mutual-exclusion", "story.late-request-2-of-a-renewal.mutual-exclusion", "story.late-request-3-of-a-renewal.mutual-exclusion",
 	"mutual-exclusion.bug.acquire.lease-ended", "lease.bug.acquire.lease-ended",
 	// Done of the session does not look whether the key is there.

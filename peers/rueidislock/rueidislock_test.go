@@ -26,7 +26,7 @@ const deletesFirst = "mutual-exclusion.bug.acquire.hold-ended-by-its-own-client"
 // toldLate are findings of a fourth cause. An extension may wait for its answer until the end of the lease that
 // it asks for, and the lease that the holder has ends before that, so that the holder is told late.
 var toldLate = []string{
-	"story.holder-that-is-cut-off.mutual-exclusion", "story.late-answers-to-renewals.mutual-exclusion",
+	"story.holder-that-is-cut-off.mutual-exclusion", "story.client-closed-after-the-lease.mutual-exclusion", "story.late-answers-to-renewals.mutual-exclusion",
 	"story.late-request-1-of-a-renewal.mutual-exclusion", "story.late-request-2-of-a-renewal.mutual-exclusion", "story.late-request-3-of-a-renewal.mutual-exclusion", "story.late-request-3-of-a-renewal.lease",
 	"story.other-holder-before-request-1-of-a-renewal.mutual-exclusion", "story.other-holder-before-request-2-of-a-renewal.mutual-exclusion",
 	"mutual-exclusion.bug.acquire.lease-ended", "lease.bug.acquire.lease-ended", "story.late-answers-to-an-acquire.lease",
