@@ -35,7 +35,7 @@ import (
 // that it is an EVAL.
 // Of the rest:
 //
-//	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free
+//	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free; removed=v,w: these words
 //	5    server fault 1 wall clock of the server steps by 10s -> free
 //	6005 server heal 1
 //	7    a/1 hit 1 renew                      # fault 1 met that command; hit 1 renew delay: and put it off; hit 1 renew reply: its answer
@@ -414,6 +414,9 @@ func (b *recorder) add(l recordLine) {
 		if l.verb == "heal" {
 			e.Kind = model.KindFaultEnd
 			break
+		}
+		if v, ok := l.opts["removed"]; ok {
+			e.Removed = strings.Split(v, ",")
 		}
 		spec := faultOf(b.t, e.Text)
 		for len(b.rec.Params.Faults) < e.Fault {
