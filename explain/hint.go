@@ -304,11 +304,15 @@ func hintOfUnlock(run *trace.Run, lock string, untilNs int64) string {
 	return ""
 }
 
-// hintOfWaits is about a waiter that did get the lock in the end, without an end of a lease to wait for. The lock may be
-// made so.
+// hintOfWaits is about a waiter that got the lock next, without an end of a lease to wait for. The lock may be made so.
 func hintOfWaits(run *trace.Run, call *trace.Call, d judges.Forgotten) string {
 	waited := time.Duration(d.ToNs - d.FromNs)
 	if call == nil || call.Outcome != model.Granted || call.ReturnedNs() < d.ToNs || d.Own || run.Record.Params.Watchdog > 0 && waited >= run.Record.Params.Watchdog {
+		return ""
+	}
+	if slices.ContainsFunc(run.ChangesAfter(call.Lock, d.FromNs), func(c *trace.Change) bool {
+		return c.AtNs <= call.ReturnedNs() && c.After.Held() && c.After.Owner != call.Caller
+	}) {
 		return ""
 	}
 	return fmt.Sprintf("the waiter got the lock %v after it could have had it; if the lock is made so, for example because its waiters ask only from time to time, or a waiter that died keeps its place for a while, "+

@@ -333,20 +333,24 @@ func TestAHintAboutAHolderThatIsRefused(t *testing.T) {
 	}
 }
 
-// A waiter that got the lock late has a hint at Waits, unless it got it when a lease was over, or not at all.
+// A waiter that got the lock late has a hint at Waits, unless it got it when a lease was over, after
+// another, or not at all.
 func TestAHintAtALockThatIsMadeToWait(t *testing.T) {
 	for _, c := range []struct {
 		returnedNs int64
 		outcome    model.Outcome
+		owner      string
 		want       bool
 	}{
-		{3000 * ms, model.Granted, true},
-		{5100 * ms, model.Granted, false},
-		{3000 * ms, model.Failed, false},
+		{3000 * ms, model.Granted, "b/1", true},
+		{3000 * ms, model.Granted, "c/1", false},
+		{5100 * ms, model.Granted, "b/1", false},
+		{3000 * ms, model.Failed, "", false},
 	} {
 		rec := &model.Record{Params: model.Params{Timing: model.Timing{Watchdog: 5 * time.Second}}}
 		add := adderTo(rec, "b")
 		add(0, model.Event{Kind: model.KindInvoke, Op: 1, Action: model.ActLock, WaitNs: -1})
+		add(c.returnedNs-ms, model.Event{Kind: model.KindState, State: &model.LockState{Owner: c.owner}})
 		add(c.returnedNs, model.Event{Kind: model.KindReturn, Op: 1, Action: model.ActLock, Outcome: c.outcome})
 		run := trace.New(rec)
 		f := judges.Finding{Judge: model.JudgeLiveness, Facts: model.Facts{Lock: "l"}, Ops: []judges.OpRef{{Process: "b", Thread: 1}}, Detail: judges.Forgotten{ToNs: c.returnedNs}}
