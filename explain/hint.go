@@ -304,12 +304,14 @@ func hintOfUnlock(run *trace.Run, lock string, untilNs int64) string {
 	return ""
 }
 
-// hintOfWaits is about a waiter that did get the lock in the end, without an end of a lease to wait for, and that the servers
-// did not keep for another thread meanwhile. The lock may be made so.
+// hintOfWaits is about a waiter that got the lock next, without an end of a lease to wait for: from the beginning of the
+// wait on, the servers kept the lock for nobody else. The lock may be made so.
 func hintOfWaits(run *trace.Run, call *trace.Call, d judges.Forgotten) string {
 	waited := time.Duration(d.ToNs - d.FromNs)
 	if call == nil || call.Outcome != model.Granted || call.ReturnedNs() < d.ToNs || d.Own || run.Record.Params.Watchdog > 0 && waited >= run.Record.Params.Watchdog ||
-		slices.ContainsFunc(run.Holds(call.Lock), func(h *trace.Hold) bool { return h.Owner != call.Caller && h.FromNs() < d.ToNs && d.FromNs < h.ToNs() }) {
+		slices.ContainsFunc(run.Holds(call.Lock), func(h *trace.Hold) bool {
+			return h.Owner != call.Caller && h.FromNs() < call.ReturnedNs() && d.FromNs < h.ToNs()
+		}) {
 		return ""
 	}
 	return fmt.Sprintf("the waiter got the lock %v after it could have had it; if the lock is made so, for example because its waiters ask only from time to time, or a waiter that died keeps its place for a while, "+

@@ -49,7 +49,7 @@ func (w *World) plan(faults []model.FaultSpec) {
 		w.sched.add(int64(f.At), classFault, func() {
 			w.moved = w.now()
 			w.record(&model.Event{Kind: model.KindFault, Fault: n, Process: onlyName(f.Processes), Text: w.describe(f)})
-			w.strike(f)
+			w.strike(f, len(w.rec.Events)-1)
 			if f.For == 0 {
 				w.faultsDue--
 				return
@@ -70,7 +70,8 @@ func onlyName(names []string) string {
 	return ""
 }
 
-func (w *World) strike(f model.FaultSpec) {
+// strike lets a fault strike, whose event has the index at in the record.
+func (w *World) strike(f model.FaultSpec, at int) {
 	switch f.Kind {
 	case model.FaultCrash:
 		w.process(f.Processes[0]).crash()
@@ -97,7 +98,7 @@ func (w *World) strike(f model.FaultSpec) {
 			return
 		}
 		for _, n := range w.struck(f) {
-			n.strike(f)
+			n.strike(f, at)
 		}
 	default:
 		panic("sim: a fault of unknown kind " + string(f.Kind))
@@ -163,7 +164,7 @@ func (w *World) executes(r *rule, when *model.When, e *model.Event) bool {
 }
 
 // strike lets a fault strike the node's server.
-func (n *node) strike(f model.FaultSpec) {
+func (n *node) strike(f model.FaultSpec, at int) {
 	w := n.w
 	if f.Server == model.ServerStall {
 		n.stallTill = max(n.stallTill, w.now()+int64(f.For))
@@ -173,6 +174,9 @@ func (n *node) strike(f model.FaultSpec) {
 			n.parts.StepClock(nowNs, f.Step, out)
 		} else {
 			n.parts.Strike(nowNs, f, out)
+			if e := &w.rec.Events[at]; !w.over {
+				e.Removed = append(e.Removed, out.removed...)
+			}
 		}
 	})
 	if f.EndsConnections() {

@@ -111,7 +111,7 @@ func (n *node) apply(out *Effects) (next []func(nowNs int64, out *Effects)) {
 		}
 	}
 	clear(out.list)
-	out.reads, out.writes, out.list, out.Changed, out.Still = out.reads[:0], out.writes[:0], out.list[:0], false, false
+	out.reads, out.writes, out.removed, out.list, out.Changed, out.Still = out.reads[:0], out.writes[:0], out.removed[:0], out.list[:0], false, false
 	w.effects = append(w.effects, out)
 	return next
 }

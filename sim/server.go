@@ -297,6 +297,7 @@ type Effects struct {
 	Still bool
 
 	reads, writes []string
+	removed       []string
 	list          []effect
 }
 
@@ -389,6 +390,9 @@ func (e *Effects) Read(object string) { e.reads = append(e.reads, object) }
 
 // Write notes that the call changed an object of the server.
 func (e *Effects) Write(object string) { e.writes = append(e.writes, object) }
+
+// Remove notes that a call of Strike removed words from the values of keys.
+func (e *Effects) Remove(words ...string) { e.removed = append(e.removed, words...) }
 
 // The objects that every server has. Each request reads ObjectServer, and a server writes it if it
 // does not know what a request touches. The end of a connection writes ObjectConns.

@@ -59,6 +59,29 @@ func (r *run) behindHeldReplies(o *trace.Call) []span {
 	return out
 }
 
+// behindSiblings returns the times in which another call of the process waited for an answer that a fault held up, and the
+// call had no request under way and sent none. The threads of a client may wait for one another: in a mutex, for a session
+// that they share, or for the only connection.
+func (r *run) behindSiblings(o *trace.Call) []span {
+	var out []span
+	for _, x := range r.Calls {
+		if x == o || x.Process != o.Process || x.AtNs >= o.ReturnedNs() || x.ReturnedNs() <= o.AtNs {
+			continue
+		}
+		for _, s := range append(unanswered(x), r.behindHeldReplies(x)...) {
+			for _, m := range o.Sent {
+				if m.AtNs < s.to {
+					s.from = max(s.from, m.EndNs())
+				}
+			}
+			if s.from < s.to {
+				out = append(out, s)
+			}
+		}
+	}
+	return out
+}
+
 // heldConnection is a time in which faults held up a connection of a process.
 type heldConnection struct {
 	span

@@ -95,8 +95,13 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Endi
 		return ended(model.LossShortened, s), Ending{Cause: model.LossShortened, AtNs: t.FromNs, Fault: t.Text},
 			[]model.Excuse{takenBy(t, model.HoldRemoved, faultAt(t.Text, t.FromNs))}
 	case lost == nil:
-		// One of several servers may forget its part before there is a majority.
-		for _, f := range r.partsLost(a.first.AtNs, at) {
+		// One of several servers may forget its part before there is a majority, and a server one of several keys
+		// before it has the last.
+		forgot := r.partsLost(a.first.AtNs, at)
+		if len(forgot) == 0 {
+			forgot = r.removedDuring(a.first)
+		}
+		for _, f := range forgot {
 			excuses = append(excuses, takenBy(f, model.HoldRemoved, faultAt(f.Text, f.FromNs)))
 			if r.unseen() {
 				e = Ending{Cause: model.LossRemoved, AtNs: f.FromNs, Fault: f.Text}

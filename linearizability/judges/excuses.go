@@ -49,6 +49,20 @@ func (r *run) partsLost(fromNs, toNs int64) []trace.Fault {
 	return lost
 }
 
+// removedDuring returns the faults that removed a word from a server while a call was under way, after a command of the
+// call that carried the word had run. A hold of several keys is not there before the last of them is.
+func (r *run) removedDuring(o *trace.Call) []trace.Fault {
+	var out []trace.Fault
+	for _, t := range r.Faults {
+		if t.FromNs <= o.ReturnedNs() && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool {
+			return m.Executed != nil && m.Executed.AtNs <= t.FromNs && slices.ContainsFunc(m.Args, func(word string) bool { return slices.Contains(t.Removed, word) })
+		}) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
 // unseen reports whether nobody knows what the servers hold.
 func (r *run) unseen() bool { return r.Record.Params.Promises[model.JudgeMutualExclusion].Unjudged }
 
@@ -76,9 +90,16 @@ func (r *run) clocksApart() []model.Excuse {
 
 // memoryLost returns the excuses for a wrong answer of a call since the server had forgotten
 // something: a fault removed keys, or lost data, when a command of a call had run and the call, or
-// another command of it, was still under way. Where threads know holds by their grants, it is that call, and it was refused.
+// another command of it, was still under way. Where threads know holds by their grants, it is that call, and it was refused,
+// or had written what the fault removed.
 func (r *run) memoryLost(wrong *trace.Call) []model.Excuse {
 	var out []model.Excuse
+	if r.Record.Params.PerGrant && wrong.Outcome == model.Granted {
+		for _, t := range r.removedDuring(wrong) {
+			out = append(out, takenBy(t, model.MemoryRemoved, faultIs(t.Text)))
+		}
+		return out
+	}
 	if r.Record.Params.PerGrant && wrong.Outcome != model.NotHeld && wrong.Outcome != model.Busy {
 		return nil
 	}

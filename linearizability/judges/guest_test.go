@@ -1927,6 +1927,34 @@ func TestAMarkThatIsLost(t *testing.T) {
 	})
 }
 
+// A fault that removes a key of a hold which a call takes key by key takes the hold with it. No state shows that.
+func TestAKeyOfAHoldThatIsBeingTakenIsRemoved(t *testing.T) {
+	const record = `
+		0    a/1 invoke try_lock
+		0    a/1 send acquire args=l:1,v
+		1    a/1 exec acquire
+		2    a/1 deliver acquire
+		3    server fault 1 delete of key l removed=v
+		4    a/1 send acquire args=l:2,v
+		5    a/1 exec acquire
+		6    a/1 deliver acquire
+		6    a/1 return granted
+		100  a/1 releases
+		9000 server leave`
+	const finds = "linearizable %s: l: a/1 acquire (0.000s..0.006s) answered granted, but the lock was free"
+	const both = "20   b/1 takes lease=3000\n90   b/1 releases\n100"
+	testJudged(t, []judged{
+		{rule: "by an operator", lock: anybodys, record: record, finds: fmt.Sprintf(finds, "limit (memory of a call removed by another hand)")},
+		{rule: "so that another is granted the lock, too", lock: anybodys, record: strings.Replace(record, "100", both, 1),
+			finds: "mutual-exclusion limit (hold removed by another hand): b/1 was granted l at 0.022s while a/1 believed to hold it since 0.006s\n" + fmt.Sprintf(finds, "limit (memory of a call removed by another hand)")},
+		{rule: "by nobody", lock: anybodys, record: strings.NewReplacer("3    server fault 1 delete of key l removed=v\n", "", "100", both).Replace(record),
+			finds: "mutual-exclusion bug: b/1 was granted l at 0.022s while a/1 believed to hold it since 0.006s\n" + fmt.Sprintf(finds, "bug")},
+		{rule: "not if it is one of another", lock: anybodys, record: strings.Replace(record, "removed=v", "removed=w", 1), finds: fmt.Sprintf(finds, "bug")},
+		{rule: "nor if the call wrote it later", lock: anybodys, record: strings.NewReplacer("1    a/1 exec", "4    a/1 exec", "2    a/1 deliver", "4    a/1 deliver").Replace(record), finds: fmt.Sprintf(finds, "bug")},
+		{rule: "nor after the call", lock: anybodys, record: strings.Replace(record, "3    server", "50   server", 1), finds: fmt.Sprintf(finds, "bug")},
+	})
+}
+
 // A process that holds a lock may refuse its other threads without asking a server.
 func TestAProcessRefusesItsOwnThreads(t *testing.T) {
 	const record = `

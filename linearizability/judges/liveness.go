@@ -78,7 +78,7 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 			}
 		}
 	}
-	if own := slices.Concat(unanswered(o), r.connecting(o.Process), r.behindHeldReplies(o)); len(own) > 0 {
+	if own := slices.Concat(unanswered(o), r.connecting(o.Process), r.behindHeldReplies(o), r.behindSiblings(o)); len(own) > 0 {
 		busy = append(own, busy...)
 		slices.SortStableFunc(busy, func(a, b span) int { return cmp.Compare(a.from, b.from) })
 	}

@@ -31,10 +31,11 @@ import (
 // speak of the thread's latest command of that name, or of its nth (nth=1);
 // A renewal belongs to the extension under way, and to no other call. With call=y it belongs to whatever call is under
 // way, as in recordings of real clients, and with call=n to none. for=b/1 names the thread of a command. nobody=y takes
-// its call and its role away. args=v,w are its words. command=SEGMENT makes it a segment; without that it is an EVAL.
+// its call and its role away. args=v,w are its words, conn=2 its connection. command=SEGMENT makes it a segment; without
+// that it is an EVAL.
 // Of the rest:
 //
-//	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free
+//	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free; removed=v,w: these words
 //	5    server fault 1 wall clock of the server steps by 10s -> free
 //	6005 server heal 1
 //	7    a/1 hit 1 renew                      # fault 1 met that command; hit 1 renew delay: and put it off; hit 1 renew reply: its answer
@@ -332,6 +333,9 @@ func (b *recorder) add(l recordLine) {
 		if who, ok := l.opts["for"]; ok {
 			e.Owners = strings.Split(who, ",")
 		}
+		if v, ok := l.opts["conn"]; ok {
+			e.Conn = int(number64(v))
+		}
 		if args, ok := l.opts["args"]; ok {
 			e.Args = strings.Split(args, ",")
 		}
@@ -410,6 +414,9 @@ func (b *recorder) add(l recordLine) {
 		if l.verb == "heal" {
 			e.Kind = model.KindFaultEnd
 			break
+		}
+		if v, ok := l.opts["removed"]; ok {
+			e.Removed = strings.Split(v, ",")
 		}
 		spec := faultOf(b.t, e.Text)
 		for len(b.rec.Params.Faults) < e.Fault {

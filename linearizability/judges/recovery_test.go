@@ -521,6 +521,41 @@ func TestWhatComesBehindALateReplyIsLate(t *testing.T) {
 	}
 }
 
+// The threads of a client may wait for one another. What a fault holds up in the call of one then holds up those that have
+// nothing under way.
+func TestAThreadWaitsBehindAnother(t *testing.T) {
+	record := func(behind, met string) string {
+		return `
+			0     c/1 takes lock=k
+			0     b/1 takes
+			50    a/1 invoke lock
+			60    ` + behind + `
+			100   b/1 releases
+			101   a/1 send acquire
+			101   a/1 hit 1 acquire
+			` + met + `
+			12001 a/1 exec acquire -> a/1 1 42001
+			12002 a/1 deliver acquire
+			12002 a/1 return granted
+			13000 a/1 releases
+			13100 a/2 gets
+			14000 a/2 releases
+			14100 c/1 releases lock=k
+			90000 server leave`
+	}
+	const silent = "a/2 invoke lock"
+	testJudged(t, []judged{
+		{rule: "whose request is late", record: record(silent, "")},
+		{rule: "whose request was lost, and is sent again", record: strings.Replace(record(silent, "3500 a/1 lost acquire request dropped\n12000 a/1 send acquire"), "hit 1 acquire", "hit 1 acquire drop", 1)},
+		{rule: "which waits for another lock", record: strings.NewReplacer("a/1 invoke lock", "a/1 invoke lock lock=k", "a/1 exec acquire -> a/1 1 42001", "a/1 exec acquire lock=k -> c/1 1 30001",
+			"a/1 send acquire", "a/1 send acquire lock=k", "12002 a/1 return granted\n", "12002 a/1 return busy\n", "13000 a/1 releases\n", "", "13100 a/2", "12500 a/2").Replace(record(silent, ""))},
+		{rule: "not if no fault held it up", record: strings.Replace(record(silent, ""), "101   a/1 hit 1 acquire", "", 1), finds: "liveness bug: a/1 waited for l from\nliveness bug: a/2 waited for l from"},
+		{rule: "not if it is one of another process", record: strings.ReplaceAll(record(silent, ""), "a/2", "d/1"), finds: "liveness bug: d/1 waited for l from"},
+		{rule: "nor if it waits for the server itself", record: record("a/2 invoke lock\n60 a/2 send acquire\n12003 a/2 exec acquire -> a/1 1 42001\n12004 a/2 deliver acquire", ""), finds: "liveness bug: a/2 waited for l from"},
+		{rule: "nor once it has asked by itself", record: record("a/2 invoke lock\n9000 a/2 send acquire\n9001 a/2 exec acquire\n9002 a/2 deliver acquire", ""), finds: "liveness bug: a/2 waited for l from"},
+	})
+}
+
 // The server gives the lock to a single try that stands in the queue, whose answer a fault holds up. The
 // hold ends before the try answers busy, so its renewals renew no grant.
 func TestATryThatIsServedAnswersBusy(t *testing.T) {

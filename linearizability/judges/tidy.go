@@ -220,12 +220,13 @@ func membersOf(s *model.LockState) (queue, deadlines []string) {
 
 // couldNotLeave returns the excuses for an entry whose owner could not leave: its leave
 // command met a fault, or was lost with a connection that had met one, or a command that the server did not run, such
-// as the first call of a script, or the command that queued it came late.
+// as the first call of a script, or the command that queued it came late, or it met the greeting of a connection, on which
+// the owner would have left.
 func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 	var out []model.Excuse
 	for _, m := range o.Sent {
 		late := m.Script == model.RoleAcquire && cameLate(o, m)
-		if m.Script != model.RoleLeave && m.Executed != nil && !late {
+		if m.Script != model.RoleLeave && m.Executed != nil && !late && !r.openedNothing(o, m) {
 			continue
 		}
 		hits := m.Hits
@@ -240,6 +241,11 @@ func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: h.Fault, Cause: faultAt(r.Fault(h.Fault).Text, h.AtNs)})
 		}
 	}
+	for _, x := range r.lateGreetings(o.Process) {
+		if x.from <= o.ReturnedNs() && o.AtNs <= x.to {
+			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: x.faults[0], Cause: faultAt(r.Fault(x.faults[0]).Text, x.from)})
+		}
+	}
 	for _, t := range slices.Concat(r.partitions(o.Caller), r.pauses(o.Caller)) {
 		if t.FromNs <= o.ReturnedNs() && o.AtNs <= t.ToNs {
 			out = append(out, model.Excuse{Circumstance: model.WaiterAway, Fault: t.Number, Cause: faultIs(t.Text)})
@@ -251,6 +257,13 @@ func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 		}
 	}
 	return out
+}
+
+// openedNothing reports whether a request was the first on its connection, changed nothing, and had no answer when its call
+// returned, so that the call could not use the connection.
+func (r *run) openedNothing(o *trace.Call, m *trace.Command) bool {
+	return len(m.Changes) == 0 && (m.RepliedNs < 0 || m.RepliedNs > o.ReturnedNs()) &&
+		!slices.ContainsFunc(r.CommandsFrom(m.Process), func(x *trace.Command) bool { return x.Conn == m.Conn && x.Msg < m.Msg })
 }
 
 // abandoned finds the entries that stay when all have left, of threads that died or

@@ -33,7 +33,37 @@ func TestTidy(t *testing.T) {
 			5000 a/1 releases -> free
 			9000 server leave`
 	}
+	// unopened is a waiter that gives up, and begins a connection on which it might leave.
+	unopened := func(began string) string {
+		return `
+			0    a/1 takes lease=9000
+			500  b/1 waits try_lock_timed wait=500 -> a/1 1 9001 queue=b/1
+			` + began + `
+			2000 b/1 return unknown
+			5000 a/1 releases -> free
+			9000 server leave`
+	}
+	const noReply = "1001 b/1 exec acquire nth=2\n1001 b/1 hit 1 acquire reply\n1002 b/1 lost acquire reply dropped\n"
 	testJudged(t, []judged{
+		{rule: "the connection on which it would leave does not come about", lock: fairLock,
+			finds: "tidy limit (waiter away when its turn came): b/1 stands in the queue", record: unopened("1000 b/1 send acquire conn=2\n" + noReply)},
+		{rule: "since the server's greeting was lost", lock: fairLock,
+			finds: "tidy limit (waiter away when its turn came): b/1 stands in the queue", record: unopened("1000 b greeting hit\n1000 b greeting lost dropped")},
+		{rule: "a connection that had come about", lock: fairLock,
+			finds: "tidy bug: b/1 stands in the queue", record: unopened("1000 b/1 send acquire\n" + noReply)},
+		{rule: "one that comes about in time", lock: fairLock,
+			finds: "tidy bug: b/1 stands in the queue", record: unopened("1000 b/1 send acquire conn=2\n1001 b/1 exec acquire nth=2\n1001 b/1 hit 1 acquire reply\n1500 b/1 deliver acquire")},
+		{rule: "one whose first request queued it", lock: fairLock,
+			finds: "tidy bug: b/1 stands in the queue", record: `
+			0    a/1 takes lease=9000
+			500  b/1 invoke try_lock_timed wait=500
+			500  b/1 send acquire conn=2
+			501  b/1 exec acquire -> a/1 1 9001 queue=b/1
+			501  b/1 hit 1 acquire reply
+			501  b/1 lost acquire reply dropped
+			2000 b/1 return unknown
+			5000 a/1 releases -> free
+			9000 server leave`},
 		{rule: "a client that takes the lock long after its call is over", lock: anybodys,
 			finds: "tidy bug: b took l at 2.001s with a request (EVAL) that it sent at 2.000s, although its last call had returned at 0.900s", record: `
 			0    a/1 takes lease=9000

@@ -87,7 +87,7 @@ func detours(o *trace.Call) (n int) {
 func (r *run) greetings(o *trace.Call) (n int) {
 	for _, e := range r.Pushes {
 		if e.Kind == model.KindDeliver && e.Channel == "" && e.Process == o.Process && o.AtNs <= e.AtNs && e.AtNs <= o.ReturnedNs() &&
-			!slices.ContainsFunc(r.CommandsFrom(o.Process), func(m *trace.Command) bool { return m.Conn == e.Conn && m.AtNs <= e.AtNs }) {
+			!slices.ContainsFunc(r.CommandsFrom(o.Process), func(m *trace.Command) bool { return m.Conn == e.Conn && m.AtNs < e.AtNs }) {
 			n++
 		}
 	}

@@ -68,6 +68,16 @@ func TestWaitBound(t *testing.T) {
 			300 b greeting comes`)},
 		{rule: "and no more for it", finds: "wait-bound bug: and 2 round trips", record: tries("606", `
 			300 b greeting comes`)},
+		{rule: "and the client's first command may go out at once", record: tries("605", `
+			300 b/1 send acquire conn=1 nobody=y
+			300 b greeting comes
+			301 b/1 exec acquire
+			302 b/1 deliver acquire`)},
+		{rule: "not if one went out before", finds: "wait-bound bug: and 1 round trip", record: tries("605", `
+			299 b/1 send acquire conn=1 nobody=y
+			300 b greeting comes
+			301 b/1 exec acquire
+			302 b/1 deliver acquire`)},
 		{rule: "none for a message on a channel", finds: "wait-bound bug: and 1 round trip", record: tries("604", `
 			300 b woken`)},
 		{rule: "not of another", finds: "wait-bound bug: of at most 2ms", record: tries("650", `

@@ -340,7 +340,7 @@ func (r *Run) addChange(e *model.Event, i int, m *Command, now instant) {
 }
 
 func (r *Run) addFault(e *model.Event) {
-	f := Fault{Number: e.Fault, Spec: r.Record.Params.Fault(e.Fault), Text: e.Text, Process: e.Process, FromNs: e.AtNs, ToNs: e.AtNs}
+	f := Fault{Number: e.Fault, Spec: r.Record.Params.Fault(e.Fault), Text: e.Text, Process: e.Process, FromNs: e.AtNs, ToNs: e.AtNs, Removed: e.Removed}
 	r.Faults = append(r.Faults, f)
 	if f.Spec.Kind == model.FaultCrash {
 		p := r.process(e.Process)
@@ -454,6 +454,7 @@ type Fault struct {
 	Text         string // for people
 	Process      string // "" for a fault of several processes or of none
 	FromNs, ToNs int64
+	Removed      []string // the words that it removed from the values of keys, see model.Event
 }
 
 // Fault returns the fault with that number. A rule has no beginning of its own: its

@@ -76,6 +76,27 @@ func (s *Server) SortedSet(key string) map[string]float64 {
 	return maps.Clone(z) // miniredis returns its own map, which later commands change
 }
 
+// words returns the words of a key's value: fields and members, too, but not what a stream has.
+func (s *Server) words(key string) (words []string) {
+	switch s.m.Type(key) {
+	case "string":
+		v, _ := s.String(key)
+		words = []string{v}
+	case "hash":
+		for field, v := range s.Hash(key) {
+			words = append(words, field, v)
+		}
+	case "list":
+		words = s.List(key)
+	case "set":
+		words = s.Set(key)
+	case "zset":
+		words = slices.Collect(maps.Keys(s.SortedSet(key)))
+	}
+	slices.Sort(words)
+	return words
+}
+
 // ExpiresMs implements Keyspace.
 func (s *Server) ExpiresMs(key string) int64 {
 	if !s.m.Exists(key) {

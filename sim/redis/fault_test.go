@@ -622,6 +622,34 @@ func TestAnOperatorDeletesOrExpiresKeys(t *testing.T) {
 	}
 }
 
+// The event of a fault has the words that the fault removed.
+func TestAFaultTellsWhatItRemoves(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault model.FaultSpec
+		want  string
+	}{
+		{"one key", model.FaultSpec{Kind: model.FaultKey, Key: "h", KeyDo: "delete"}, "[f w]"},
+		{"all keys", model.FaultSpec{Kind: model.FaultKey, Key: "*", KeyDo: "expire"}, "[f w m v n]"},
+		{"no key", model.FaultSpec{Kind: model.FaultKey, Key: "nothing", KeyDo: "delete"}, "[]"},
+		{"all data", model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart}, "[f w m v n]"},
+		{"no data", model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart, KeepData: true}, "[]"},
+		{"the last writes", model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFailover, LoseLast: 2}, "[m n]"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.fault.At = time.Second
+			r := newStage(c.fault).does("a/1", func(_ *sim.Thread, client *redis.Client) {
+				ctx := context.Background()
+				client.Set(ctx, "s", "v", 0)
+				client.HSet(ctx, "h", "f", "w")
+				client.RPush(ctx, "l", "m")
+				client.SAdd(ctx, "t", "n")
+			}).run(sim.NewHost(t))
+			equal(t, "removed", fmt.Sprint(pick(r, ofKind(model.KindFault))[0].Removed), c.want)
+		})
+	}
+}
+
 // A failover brings back the entries of a stream. It says that it cannot bring back the groups of one.
 func TestAFailoverOfAStream(t *testing.T) {
 	for _, groups := range []bool{false, true} {

@@ -419,11 +419,23 @@ func (s *Server) Leftovers(out *sim.Effects) {
 func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	s.begin(nowNs, out)
 	s.setClock()
+	keys, words := s.m.Keys(), map[string][]string{}
+	for _, k := range keys {
+		words[k] = s.words(k)
+	}
+	s.strike(nowNs, f)
+	for _, k := range keys {
+		left := s.words(k)
+		out.Remove(slices.DeleteFunc(words[k], func(word string) bool { return slices.Contains(left, word) })...)
+	}
+}
+
+func (s *Server) strike(nowNs int64, f model.FaultSpec) {
 	if f.Kind == model.FaultKey {
 		gone := s.remove(f.Key)
 		for _, k := range gone {
 			if f.KeyDo == "expire" {
-				out.Record(model.Event{Kind: model.KindExpire, Key: k})
+				s.out.Record(model.Event{Kind: model.KindExpire, Key: k})
 			}
 		}
 		if f.KeyDo == "expire" {
