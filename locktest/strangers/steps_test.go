@@ -27,11 +27,19 @@ type stepped struct {
 	name, value  string
 	levels       int
 	take, unlock func(ctx context.Context, l *stepped) (bool, error)
+	renew        func(ctx context.Context, l *stepped) (bool, error) // nil: nothing renews the hold
+	stop         context.CancelFunc
 }
 
 func (l *stepped) Lock(ctx context.Context) error {
 	for {
-		if ok, err := l.take(ctx, l); ok || err != nil {
+		ok, err := l.take(ctx, l)
+		if ok && l.renew != nil {
+			renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+			l.stop = stop
+			go l.renewals(renewing)
+		}
+		if ok || err != nil {
 			return err
 		}
 		select {
@@ -42,7 +50,21 @@ func (l *stepped) Lock(ctx context.Context) error {
 	}
 }
 
+func (l *stepped) renewals(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lease / 3):
+			l.renew(ctx, l)
+		}
+	}
+}
+
 func (l *stepped) Unlock(ctx context.Context) error {
+	if l.stop != nil {
+		l.stop()
+	}
 	ok, err := l.unlock(ctx, l)
 	if err == nil && !ok {
 		err = locktest.ErrNotHeld
@@ -53,10 +75,11 @@ func (l *stepped) Unlock(ctx context.Context) error {
 type steppedClient struct {
 	rdb          *redis.Client
 	take, unlock func(ctx context.Context, l *stepped) (bool, error)
+	renew        func(ctx context.Context, l *stepped) (bool, error)
 }
 
 func (c steppedClient) Lock(name string) (locktest.Lock, error) {
-	return &stepped{rdb: c.rdb, name: name, value: rand.Text(), take: c.take, unlock: c.unlock}, nil
+	return &stepped{rdb: c.rdb, name: name, value: rand.Text(), take: c.take, unlock: c.unlock, renew: c.renew}, nil
 }
 
 func (c steppedClient) Close() error { return c.rdb.Close() }
@@ -93,6 +116,27 @@ func unlockWatched(early bool) func(ctx context.Context, l *stepped) (bool, erro
 		}
 		return ok, err
 	}
+}
+
+// prolong begins the lease of a hold anew, and says whether the hold is there.
+var (
+	prolong      = script(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
+	deleteIfMine = script(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
+)
+
+// unlockProlonged prolongs the hold, and ends it by another request.
+func unlockProlonged(end func(ctx context.Context, l *stepped) (bool, error)) func(ctx context.Context, l *stepped) (bool, error) {
+	return func(ctx context.Context, l *stepped) (bool, error) {
+		if ok, err := prolong(ctx, l); !ok {
+			return false, err
+		}
+		return end(ctx, l)
+	}
+}
+
+func deleteBlindly(ctx context.Context, l *stepped) (bool, error) {
+	n, err := l.rdb.Del(ctx, l.name).Result()
+	return n > 0, err
 }
 
 // The value of a lock whose key never expires has the end of the lease, after a colon.
@@ -187,18 +231,20 @@ func levelled(s locktest.Snapshot, name string) *locktest.State {
 func TestStoriesBetweenRequests(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range []struct {
-		name, stories string // stories is the beginning of the names of the stories that find the wrong lock
+		name, stories string // stories is a glob of the names of the stories that find the wrong lock
 		wrong, right  func(ctx context.Context, l *stepped) (bool, error)
 		take, unlock  func(ctx context.Context, l *stepped) (bool, error) // nil: wrong or right
 		state         func(locktest.Snapshot, string) *locktest.State
 		reentrant     bool
+		renew         func(ctx context.Context, l *stepped) (bool, error) // nil: nothing renews the hold
 	}{
-		{"compares-before-watch", "other-holder-before-request-", unlockWatched(true), unlockWatched(false), takePlain, nil, redistest.Value(nil), false},
-		{"takes-over-in-two", "two-take-over-at-request-", takeDatedInTwo, takeDated, nil, unlockDated, dated, false},
-		{"remembers-levels", "re-entry-after-the-lease", takeLevelBlindly, takeLevel, nil, unlockLevel, levelled, true},
+		{"compares-before-watch", "other-holder-before-request-*", unlockWatched(true), unlockWatched(false), takePlain, nil, redistest.Value(nil), false, nil},
+		{"prolongs-before-delete", "request-*-of-an-unlock-in-the-next-hold", unlockProlonged(deleteBlindly), unlockProlonged(deleteIfMine), takePlain, nil, redistest.Value(nil), false, prolong},
+		{"takes-over-in-two", "two-take-over-at-request-*", takeDatedInTwo, takeDated, nil, unlockDated, dated, false, nil},
+		{"remembers-levels", "re-entry-after-the-lease", takeLevelBlindly, takeLevel, nil, unlockLevel, levelled, true, nil},
 	} {
 		for _, wrong := range []bool{false, true} {
-			client, name := steppedClient{take: c.take, unlock: c.unlock}, c.name
+			client, name := steppedClient{take: c.take, unlock: c.unlock, renew: c.renew}, c.name
 			changed := &client.take
 			if c.unlock == nil {
 				changed = &client.unlock
@@ -208,7 +254,7 @@ func TestStoriesBetweenRequests(t *testing.T) {
 				name += "-wrong"
 			}
 			lock, err := register(h, locktest.Subject{
-				Name: name, Servers: redistest.Servers(1), Lease: lease, State: c.state, Reentrant: c.reentrant,
+				Name: name, Servers: redistest.Servers(1), Lease: lease, State: c.state, Reentrant: c.reentrant, Renewed: c.renew != nil,
 				Open: func(p *locktest.Process) (locktest.Client, error) {
 					client := client
 					client.rdb = redistest.NewClient(p, 0)
@@ -220,7 +266,7 @@ func TestStoriesBetweenRequests(t *testing.T) {
 			}
 			told, accused := story.Of(lock, 0), ""
 			for _, s := range story.All {
-				if !strings.HasPrefix(s.Name, c.stories) || s.Lacks(told) != "" {
+				if !sim.Match(c.stories, s.Name) || s.Lacks(told) != "" {
 					continue
 				}
 				sc := s.Scenario(told)
