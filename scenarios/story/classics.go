@@ -258,6 +258,26 @@ var classics = slices.Concat([]Story{
   - {servers: [{server}], when: {process: a, direction: request, script: acquire{after}}, do: hold, until: {granted: b/1}}`,
 	}),
 	[]Story{{
+		Name: "unlock-after-a-renewal-without-an-answer", applies: renewedTwice,
+		// The first hold loads the scripts of the lock.
+		About:     "A renewal runs, and the connection ends before its answer. Whatever the renewal changed, the unlock must end the hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.52}}, {unlock: orders}, {at: {0.6}}, {lock: orders}, {sleep: {0.52}}, {unlock: orders}]
+  b/1: [{at: {0.7}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: reply, script: renew, nth: 1}, from: {0.65}, do: reset}`,
+	}, {
+		Name: "unlock-after-an-extension-without-an-answer", applies: extends,
+		// The first hold loads the scripts of the lock.
+		About:     "An extension runs, and the connection ends before its answer. Whatever the extension changed, the unlock must end the hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {extend: orders}, {unlock: orders}, {at: {0.1}}, {lock: orders}, {sleep: {0.2}}, {extend: orders}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: reply, script: renew, nth: 1}, from: {0.29}, do: reset}`,
+	}, {
 		Name: "renewal-that-comes-after-the-unlock", applies: renewed,
 		About:     "A renewal is late, and comes when its hold was given up. It must not take the lock, and another gets it at once.",
 		processes: "{a: {}, b: {}}",
