@@ -157,6 +157,7 @@ func init() {
 		func(l *watched) locktest.Lock { l.once, l.rest = true, lease/2; return l })
 	wrong["renews four times in a lease until an error"] = renewedSubject("renews four times in a lease until an error",
 		func(l *watched) locktest.Lock { l.once, l.rest = true, lease/4; return l })
+	wrong["tells after two errors"] = renewedSubject("tells after two errors", func(l *watched) locktest.Lock { l.again, l.quit = true, true; return telling{l} })
 	patient := renewedSubject("waits for a lost renewal", func(l *watched) locktest.Lock { return l })
 	patient.Open = func(p *locktest.Process) (locktest.Client, error) {
 		return anyClient{redis.NewClient(redistest.Options(p, 0)), func(rdb *redis.Client, name string) locktest.Lock {

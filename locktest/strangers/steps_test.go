@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,11 +28,32 @@ type stepped struct {
 	name, value  string
 	levels       int
 	take, unlock func(ctx context.Context, l *stepped) (bool, error)
+	renew        func(ctx context.Context, l *stepped) (bool, error) // nil: nothing renews the hold
+	version      atomic.Int64                                        // of the value, by the answers to the renewals
+	byHand       bool                                                // Extend renews the hold
+	stop         context.CancelFunc
+}
+
+// extendable is a stepped that its holder renews by Extend.
+type extendable struct{ *stepped }
+
+func (l extendable) Extend(ctx context.Context) error {
+	ok, err := l.renew(ctx, l.stepped)
+	if err == nil && !ok {
+		err = locktest.ErrNotHeld
+	}
+	return err
 }
 
 func (l *stepped) Lock(ctx context.Context) error {
 	for {
-		if ok, err := l.take(ctx, l); ok || err != nil {
+		ok, err := l.take(ctx, l)
+		if ok && l.renew != nil && !l.byHand {
+			renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+			l.stop = stop
+			go l.renewals(renewing)
+		}
+		if ok || err != nil {
 			return err
 		}
 		select {
@@ -42,7 +64,21 @@ func (l *stepped) Lock(ctx context.Context) error {
 	}
 }
 
+func (l *stepped) renewals(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(lease / 3):
+			l.renew(ctx, l)
+		}
+	}
+}
+
 func (l *stepped) Unlock(ctx context.Context) error {
+	if l.stop != nil {
+		l.stop()
+	}
 	ok, err := l.unlock(ctx, l)
 	if err == nil && !ok {
 		err = locktest.ErrNotHeld
@@ -53,10 +89,16 @@ func (l *stepped) Unlock(ctx context.Context) error {
 type steppedClient struct {
 	rdb          *redis.Client
 	take, unlock func(ctx context.Context, l *stepped) (bool, error)
+	renew        func(ctx context.Context, l *stepped) (bool, error)
+	byHand       bool
 }
 
 func (c steppedClient) Lock(name string) (locktest.Lock, error) {
-	return &stepped{rdb: c.rdb, name: name, value: rand.Text(), take: c.take, unlock: c.unlock}, nil
+	l := &stepped{rdb: c.rdb, name: name, value: rand.Text(), take: c.take, unlock: c.unlock, renew: c.renew, byHand: c.byHand}
+	if c.byHand {
+		return extendable{l}, nil
+	}
+	return l, nil
 }
 
 func (c steppedClient) Close() error { return c.rdb.Close() }
@@ -95,6 +137,71 @@ func unlockWatched(early bool) func(ctx context.Context, l *stepped) (bool, erro
 	}
 }
 
+// prolong begins the lease of a hold anew, and says whether the hold is there.
+var (
+	prolong      = script(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`)
+	deleteIfMine = script(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
+)
+
+// unlockProlonged prolongs the hold, and ends it by another request.
+func unlockProlonged(end func(ctx context.Context, l *stepped) (bool, error)) func(ctx context.Context, l *stepped) (bool, error) {
+	return func(ctx context.Context, l *stepped) (bool, error) {
+		if ok, err := prolong(ctx, l); !ok {
+			return false, err
+		}
+		return end(ctx, l)
+	}
+}
+
+func deleteBlindly(ctx context.Context, l *stepped) (bool, error) {
+	n, err := l.rdb.Del(ctx, l.name).Result()
+	return n > 0, err
+}
+
+// The value of a lock that counts its renewals has their number, after a colon.
+var (
+	deleteVersion = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
+	unlockMarked  = script(`
+local value = redis.call('GET', KEYS[1])
+if not value or string.match(value, '[^:]+') ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])`)
+	renewCounted = redis.NewScript(`
+local value = redis.call('GET', KEYS[1])
+if not value or string.match(value, '[^:]+') ~= ARGV[1] then return -1 end
+local version = string.match(value, ':(%d+)') + 1
+redis.call('SET', KEYS[1], ARGV[1] .. ':' .. version, 'PX', ARGV[2])
+return version`)
+)
+
+func takeVersion(ctx context.Context, l *stepped) (bool, error) {
+	l.version.Store(0)
+	return l.rdb.SetNX(ctx, l.name, l.value+":0", lease).Result()
+}
+
+func renewVersion(ctx context.Context, l *stepped) (bool, error) {
+	n, err := renewCounted.Run(ctx, l.rdb, []string{l.name}, l.value, lease.Milliseconds()).Int64()
+	if n > 0 {
+		l.version.Store(n)
+	}
+	return n > 0, err
+}
+
+// unlockVersion deletes the key if it has the version of the last renewal that was answered.
+func unlockVersion(ctx context.Context, l *stepped) (bool, error) {
+	n, err := deleteVersion.Run(ctx, l.rdb, []string{l.name}, fmt.Sprintf("%s:%d", l.value, l.version.Load())).Int()
+	return n == 1, err
+}
+
+func versioned(s locktest.Snapshot, name string) *locktest.State {
+	keys := redistest.Keys(s, 0)
+	value, ok := keys.String(name)
+	if !ok {
+		return nil
+	}
+	owner, _, _ := strings.Cut(value, ":")
+	return &locktest.State{Owner: owner, Expires: time.Duration(keys.ExpiresMs(name)) * time.Millisecond}
+}
+
 // The value of a lock whose key never expires has the end of the lease, after a colon.
 var (
 	takeDated = script(`
@@ -104,10 +211,6 @@ local value = redis.call('GET', KEYS[1])
 if value and tonumber(string.match(value, ':(%d+)')) > ms then return 0 end
 redis.call('SET', KEYS[1], ARGV[1] .. ':' .. (ms + ARGV[2]))
 return 1`)
-	unlockDated = script(`
-local value = redis.call('GET', KEYS[1])
-if not value or string.match(value, '[^:]+') ~= ARGV[1] then return 0 end
-return redis.call('DEL', KEYS[1])`)
 )
 
 // takeDatedInTwo compares the end of the lease itself.
@@ -187,18 +290,23 @@ func levelled(s locktest.Snapshot, name string) *locktest.State {
 func TestStoriesBetweenRequests(t *testing.T) {
 	h := sim.NewHost(t)
 	for _, c := range []struct {
-		name, stories string // stories is the beginning of the names of the stories that find the wrong lock
+		name, stories string // stories is a glob of the names of the stories that find the wrong lock
 		wrong, right  func(ctx context.Context, l *stepped) (bool, error)
 		take, unlock  func(ctx context.Context, l *stepped) (bool, error) // nil: wrong or right
 		state         func(locktest.Snapshot, string) *locktest.State
 		reentrant     bool
+		renew         func(ctx context.Context, l *stepped) (bool, error) // nil: nothing renews the hold
+		byHand        bool                                                // Extend renews the hold
 	}{
-		{"compares-before-watch", "other-holder-before-request-", unlockWatched(true), unlockWatched(false), takePlain, nil, redistest.Value(nil), false},
-		{"takes-over-in-two", "two-take-over-at-request-", takeDatedInTwo, takeDated, nil, unlockDated, dated, false},
-		{"remembers-levels", "re-entry-after-the-lease", takeLevelBlindly, takeLevel, nil, unlockLevel, levelled, true},
+		{"compares-before-watch", "other-holder-before-request-*", unlockWatched(true), unlockWatched(false), takePlain, nil, redistest.Value(nil), false, nil, false},
+		{"prolongs-before-delete", "request-*-of-an-unlock-in-the-next-hold", unlockProlonged(deleteBlindly), unlockProlonged(deleteIfMine), takePlain, nil, redistest.Value(nil), false, prolong, false},
+		{"remembers-version", "unlock-after-a-renewal-without-an-answer", unlockVersion, unlockMarked, takeVersion, nil, versioned, false, renewVersion, false},
+		{"remembers-version-by-hand", "unlock-after-an-extension-without-an-answer", unlockVersion, unlockMarked, takeVersion, nil, versioned, false, renewVersion, true},
+		{"takes-over-in-two", "two-take-over-at-request-*", takeDatedInTwo, takeDated, nil, unlockMarked, dated, false, nil, false},
+		{"remembers-levels", "re-entry-after-the-lease", takeLevelBlindly, takeLevel, nil, unlockLevel, levelled, true, nil, false},
 	} {
 		for _, wrong := range []bool{false, true} {
-			client, name := steppedClient{take: c.take, unlock: c.unlock}, c.name
+			client, name := steppedClient{take: c.take, unlock: c.unlock, renew: c.renew, byHand: c.byHand}, c.name
 			changed := &client.take
 			if c.unlock == nil {
 				changed = &client.unlock
@@ -208,7 +316,7 @@ func TestStoriesBetweenRequests(t *testing.T) {
 				name += "-wrong"
 			}
 			lock, err := register(h, locktest.Subject{
-				Name: name, Servers: redistest.Servers(1), Lease: lease, State: c.state, Reentrant: c.reentrant,
+				Name: name, Servers: redistest.Servers(1), Lease: lease, State: c.state, Reentrant: c.reentrant, Renewed: c.renew != nil && !c.byHand,
 				Open: func(p *locktest.Process) (locktest.Client, error) {
 					client := client
 					client.rdb = redistest.NewClient(p, 0)
@@ -220,7 +328,7 @@ func TestStoriesBetweenRequests(t *testing.T) {
 			}
 			told, accused := story.Of(lock, 0), ""
 			for _, s := range story.All {
-				if !strings.HasPrefix(s.Name, c.stories) || s.Lacks(told) != "" {
+				if !sim.Match(c.stories, s.Name) || s.Lacks(told) != "" {
 					continue
 				}
 				sc := s.Scenario(told)

@@ -24,7 +24,8 @@ var late = []string{"linearizable.bug.unlock.unlock-without-effect", "liveness.b
 // endless: an update removes the TTL of a key, so a renewed hold has no end.
 var endless = []string{
 	"story.pause-past-the-lease.lease", "story.lost-answer-to-the-unlock.lease", "story.unlock-twice.lease", "story.renewal-that-fails-once.lease", "story.hold-of-three-leases.lease", "story.other-holder-before-request-2-after-a-lost-answer.lease", "story.other-holder-before-request-3-after-a-lost-answer.lease",
-	"story.unlock-in-two-steps.lease", "story.two-threads-of-one-process.lease", "story.try-of-a-held-lock.lease", "story.hold-of-another-thread.lease",
+	"story.holder-that-is-cut-off-for-a-while.lease", "story.request-2-of-an-unlock-in-the-next-hold.lease", "story.request-3-of-an-unlock-in-the-next-hold.lease",
+	"story.unlock-after-a-renewal-without-an-answer.lease", "story.unlock-in-two-steps.lease", "story.two-threads-of-one-process.lease", "story.try-of-a-held-lock.lease", "story.hold-of-another-thread.lease",
 	"story.holder-that-is-cut-off.lease", "story.client-closed-after-the-lease.lease", "story.late-answers-to-an-acquire.lease", "story.late-answers-to-renewals.lease", "story.acquire-that-is-granted-twice.lease",
 	"story.unlock-sent-again-in-the-next-hold.lease", "story.failed-unlock-sent-again-in-a-hold-of-its-thread.lease", "story.other-holder-before-request-1-of-an-unlock.lease", "story.other-holder-before-request-2-of-an-unlock.lease",
 	"story.other-holder-before-request-3-of-an-unlock.lease", "story.other-holder-before-request-4-of-an-unlock.lease", "story.other-holder-before-request-1-of-a-renewal.lease",

@@ -181,6 +181,17 @@ var plainest = []Story{
 		eachServer: firstRenewalLost,
 	},
 	{
+		Name: "holder-that-is-cut-off-for-a-while", applies: renewedTwice,
+		// A lock that renews at least twice in a lease sends a renewal between the end of the partition and that of the lease.
+		About:     "The holder's process hears nothing while a renewal is due, and hears again before half of the lease is over. The holder must keep its hold, and the lock must not give it up.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: {name: orders, want: [released, unknown]}}]
+  b/1: [{at: {0.15}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.2}, partition: [a], for: {0.28}}`,
+	},
+	{
 		Name: "try-of-the-holder", applies: both(tries, alone),
 		About:     "The holder tries to take the lock again, and is refused. Its hold goes on as before, and its unlock ends it.",
 		processes: "{a: {}, b: {}}",

@@ -196,6 +196,18 @@ var classics = slices.Concat([]Story{
   - {servers: [{server}], when: {process: a, direction: request, script: renew}, from: {0.1}, do: hold, until: {granted: b/1}}`,
 	}),
 	requestsOf(2, 3, Story{
+		Name: "request-%d-of-an-unlock-in-the-next-hold", applies: leased,
+		// The first hold loads the scripts of the lock. The unlock begins before a renewal is due, since an unlock may wait for the
+		// renewal that is under way.
+		About:     "Request %d of an unlock comes when another has had the lock for some time. It must not end that hold, even if an earlier request of the unlock found its own hold and prolonged it.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {unlock: orders}, {at: {0.05}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.1}}, {lock: orders}, {sleep: {0.9}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: request, script: unlock{after}}, from: {0.1}, do: delay, for: {1.5}}`,
+	}),
+	requestsOf(2, 3, Story{
 		Name: "two-take-over-at-request-%d", applies: leased,
 		// c/1 waits first, since a lock with a queue grants it first.
 		About:     "The holder dies, and two waiters find its lease over. Request %d with which one of them takes the lock comes when the other has it.",
@@ -256,6 +268,26 @@ var classics = slices.Concat([]Story{
   - {servers: [{server}], when: {process: a, direction: request, script: acquire{after}}, do: hold, until: {granted: b/1}}`,
 	}),
 	[]Story{{
+		Name: "unlock-after-a-renewal-without-an-answer", applies: renewedTwice,
+		// The first hold loads the scripts of the lock.
+		About:     "A renewal runs, and the connection ends before its answer. Whatever the renewal changed, the unlock must end the hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.52}}, {unlock: orders}, {at: {0.6}}, {lock: orders}, {sleep: {0.52}}, {unlock: orders}]
+  b/1: [{at: {0.7}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: reply, script: renew, nth: 1}, from: {0.65}, do: reset}`,
+	}, {
+		Name: "unlock-after-an-extension-without-an-answer", applies: extends,
+		// The first hold loads the scripts of the lock.
+		About:     "An extension runs, and the connection ends before its answer. Whatever the extension changed, the unlock must end the hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {extend: orders}, {unlock: orders}, {at: {0.1}}, {lock: orders}, {sleep: {0.2}}, {extend: orders}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: reply, script: renew, nth: 1}, from: {0.29}, do: reset}`,
+	}, {
 		Name: "renewal-that-comes-after-the-unlock", applies: renewed,
 		About:     "A renewal is late, and comes when its hold was given up. It must not take the lock, and another gets it at once.",
 		processes: "{a: {}, b: {}}",
