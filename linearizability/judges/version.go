@@ -4,9 +4,9 @@ import "lockstep/model"
 
 // Version is the version of the judges. It is raised by hand whenever they find something else in
 // the same record. Results name the version that wrote them.
-const Version = 21
+const Version = 22
 
 // VersionOf returns the oldest version of the judges that find the same as these ones in the records
-// of a lock with those traits. Version 21 finds a waiter that misses its wake-up beside a call of unknown outcome, for every lock.
+// of a lock with those traits. Version 22 lets a thread wait behind another of its process that a fault holds up, for every lock.
 // A new version belongs here, with the locks to which it matters.
-func VersionOf(model.Traits) int { return 21 }
+func VersionOf(model.Traits) int { return 22 }
