@@ -685,6 +685,22 @@ func TestMisdelete(t *testing.T) {
 			101  a/2 exec renew -> a/1 1 2901
 			2902 server expire -> free
 			9000 server leave`},
+		{rule: "also within a call, if it leaves a whole lease", record: `
+			0    a/1 takes lease=90000
+			100  a/2 invoke lock lock=k
+			100  a/2 send acquire lock=k command=SEGMENT
+			101  a/2 exec acquire -> a/1 1 30101
+			102  a/2 return unknown lock=k
+			30102 server expire -> free
+			90000 server leave`},
+		{rule: "and not if it leaves less", finds: "misdelete bug: acquire of a/2 (SEGMENT, sent at 0.100s) shortened the hold of a/1", record: `
+			0    a/1 takes lease=90000
+			100  a/2 invoke lock lock=k
+			100  a/2 send acquire lock=k command=SEGMENT
+			101  a/2 exec acquire -> a/1 1 30099
+			102  a/2 return unknown lock=k
+			30102 server expire -> free
+			90000 server leave`},
 		{rule: "one of another process has no such session", finds: "misdelete bug: renew of b/1 (SEGMENT, sent at 0.100s) shortened the hold of a/1", record: `
 			0    a/1 takes lease=3000
 			100  b/1 send renew command=SEGMENT

@@ -30,7 +30,7 @@ func judgeMisdelete(r *run) []Finding {
 				d.Change = HoldEnded
 			case c.After.Count != c.Before.Count:
 				d.Change = HoldCounted
-			case c.After.ExpiresMs < c.Before.ExpiresMs && c.After.ExpiresMs >= 0 && (c.By.Command != model.SegmentCommand || c.By.Script != model.RoleRenew || r.movesEnd(c)):
+			case c.After.ExpiresMs < c.Before.ExpiresMs && c.After.ExpiresMs >= 0 && (c.By.Command != model.SegmentCommand || !r.renewsSession(c) || r.movesEnd(c)):
 				d.Change = HoldShortened
 			case c.After.ExpiresMs != c.Before.ExpiresMs && r.movesEnd(c):
 				d.Change = HoldProlonged
@@ -66,6 +66,14 @@ func (r *run) movesEnd(c *trace.Change) bool {
 		!slices.ContainsFunc(r.CommandsFrom(owner), func(m *trace.Command) bool {
 			return m.Executed != nil && c.AtNs-millisecond <= m.Executed.AtNs && m.Executed.AtNs <= c.AtNs
 		})
+}
+
+// renewsSession reports whether a part of a stream moved the end of a hold as the renewal of a session does. It has that role,
+// or the owner's process sent it, for whatever call, and a whole lease is left.
+func (r *run) renewsSession(c *trace.Change) bool {
+	p := r.Record.Params
+	return c.By.Script == model.RoleRenew ||
+		c.By.Process == model.ProcessOf(c.Before.Owner) && (c.After.ExpiresMs+1)*millisecond >= c.AtNs+int64(p.Watchdog-p.Tick)
 }
 
 // begunBy returns the process whose request began the hold that a change met; "": none did.

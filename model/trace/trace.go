@@ -120,12 +120,12 @@ type late struct {
 
 // fallBehind gives each command the hits of the messages behind which it arrived or was lost. A
 // connection carries its messages in order, so that what is sent after a late message is late,
-// too. If the connection ends before the late message arrives, neither arrives.
+// too. If the connection ends before the late message arrives, or a fault lets nothing more pass, neither arrives.
 func (r *Run) fallBehind() {
 	all := map[int][]late{}     // by connection
 	lost := map[string][]late{} // pushes, by process
 	for _, e := range r.hits {
-		if e.Do != "delay" && e.Do != "hold" {
+		if e.Do != "delay" && e.Do != "hold" && e.Do != "half_open" {
 			continue
 		}
 		switch m := r.commands[e.Msg]; {

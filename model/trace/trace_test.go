@@ -349,6 +349,16 @@ func TestWhatIsLostBehindALateMessageIsLateToo(t *testing.T) {
 	sent(41, 21, 6)
 	add(42, model.KindExec, 21, 6, none)
 
+	sent(50, 30, 7) // one behind which nothing passes
+	add(50, model.KindHit, 30, 0, model.Event{Fault: 4, Dir: "request", Do: "half_open"})
+	sent(51, 31, 7)
+	sent(52, 32, 8) // one that is lost alone
+	add(52, model.KindHit, 32, 0, model.Event{Fault: 5, Dir: "request", Do: "drop"})
+	sent(53, 33, 8)
+	for msg := 30; msg <= 33; msg++ {
+		add(55, model.KindLost, msg, 0, lost)
+	}
+
 	r := New(&model.Record{Events: events})
 	got := map[int][]int{}
 	for _, m := range r.Commands {
@@ -356,7 +366,7 @@ func TestWhatIsLostBehindALateMessageIsLateToo(t *testing.T) {
 			got[m.Msg] = append(got[m.Msg], h.Fault)
 		}
 	}
-	if want := map[int][]int{1: {1}, 2: {1}, 12: {2}, 21: {3}}; !maps.EqualFunc(got, want, slices.Equal) {
+	if want := map[int][]int{1: {1}, 2: {1}, 12: {2}, 21: {3}, 30: {4}, 31: {4}, 32: {5}}; !maps.EqualFunc(got, want, slices.Equal) {
 		t.Errorf("the rules that met each command are %v, want %v", got, want)
 	}
 }
