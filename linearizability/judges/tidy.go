@@ -259,10 +259,10 @@ func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 	return out
 }
 
-// openedNothing reports whether a request was the first on its connection, changed nothing, and had no answer when its call
-// returned, so that the call could not use the connection.
+// openedNothing reports whether a request was the first on its connection, did not ask for the lock, and had no answer when its
+// call returned, so that the call could not use the connection.
 func (r *run) openedNothing(o *trace.Call, m *trace.Command) bool {
-	return len(m.Changes) == 0 && (m.RepliedNs < 0 || m.RepliedNs > o.ReturnedNs()) &&
+	return len(m.Changes) == 0 && !m.Spells(o.Lock) && (m.RepliedNs < 0 || m.RepliedNs > o.ReturnedNs()) &&
 		!slices.ContainsFunc(r.CommandsFrom(m.Process), func(x *trace.Command) bool { return x.Conn == m.Conn && x.Msg < m.Msg })
 }
 

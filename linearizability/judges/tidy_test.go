@@ -51,6 +51,8 @@ func TestTidy(t *testing.T) {
 			finds: "tidy limit (waiter away when its turn came): b/1 stands in the queue", record: unopened("1000 b greeting hit\n1000 b greeting lost dropped")},
 		{rule: "a connection that had come about", lock: fairLock,
 			finds: "tidy bug: b/1 stands in the queue", record: unopened("1000 b/1 send acquire\n" + noReply)},
+		{rule: "one whose first request asked for the lock again", lock: fairLock,
+			finds: "tidy bug: b/1 stands in the queue", record: unopened("1000 b/1 send acquire conn=2 args=l\n" + noReply)},
 		{rule: "one that comes about in time", lock: fairLock,
 			finds: "tidy bug: b/1 stands in the queue", record: unopened("1000 b/1 send acquire conn=2\n1001 b/1 exec acquire nth=2\n1001 b/1 hit 1 acquire reply\n1500 b/1 deliver acquire")},
 		{rule: "one whose first request queued it", lock: fairLock,

@@ -136,8 +136,12 @@ func (r *Run) asks(process, but string) bool {
 // Names reports whether a command carries the name of a lock or the value of a hold on it. A renewal that does neither
 // is of something that several holds of its process have in common, such as a session. A command whose words are unknown may name each.
 func (m *Command) Names(lock string) bool {
-	return len(m.Args) == 0 || slices.ContainsFunc(m.carried, func(h holding) bool { return h.lock == lock }) ||
-		slices.ContainsFunc(m.Args, func(word string) bool { return within(word, lock) })
+	return len(m.Args) == 0 || slices.ContainsFunc(m.carried, func(h holding) bool { return h.lock == lock }) || m.Spells(lock)
+}
+
+// Spells reports whether a word of a command has the name of a lock in it.
+func (m *Command) Spells(lock string) bool {
+	return slices.ContainsFunc(m.Args, func(word string) bool { return within(word, lock) })
 }
 
 // Form returns the name and the words of a command without the values of holds. Of a command that runs a program it
