@@ -210,7 +210,9 @@ func surveyAll(a *frame.App, stop context.Context, locks []*subject.Subject, o s
 	})
 	sideBySide(stop, jobs, len(surveys)*len(parts), func(i int) {
 		s, part := &surveys[i/len(parts)], i%len(parts)
-		a.Advance("lock %d of %d: %s, %s", i/len(parts)+1, len(surveys), s.lock.Name, parts[part])
+		if part == 0 {
+			a.Advance("lock %d of %d: %s", i/len(parts)+1, len(surveys), s.lock.Name)
+		}
 		if s.unfit == nil {
 			var answer surveyAnswer
 			answer, s.problems[part] = ask(s, parts[part])

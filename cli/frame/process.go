@@ -119,7 +119,7 @@ func Kept[Task comparable, Answer any](dir, name string, task Task, ask func(Tas
 		err = os.MkdirAll(dir, 0o755)
 	}
 	if err == nil {
-		err = WriteFile(file, text)
+		err = WriteFile(file, append(text, '\n'))
 	}
 	if err != nil {
 		err = NotKept(err)
