@@ -14,7 +14,7 @@ func TestScalingo(t *testing.T) {
 		"story.late-answers-to-an-acquire.liveness", "story.first-waiter-late-at-request-2.liveness", "liveness.bug.acquire.agreed",
 		"story.queue-that-is-deleted.linearizable", // Unlock of the mutex does not look whether there was a key
 		// The library has given the hold up itself, as it says.
-		"story.renewal-that-fails-once.want", "story.unlock-beside-a-renewal-of-two-holds.want",
+		"story.renewal-that-fails-once.want", "story.holder-that-is-cut-off-for-a-while.want", "story.unlock-beside-a-renewal-of-two-holds.want",
 	}})
 }
 
