@@ -262,7 +262,7 @@ const Costs = "costs"
 // Parts returns the names of the parts of the survey of a lock, in order.
 func Parts() []string { return append(Campaigns(), Costs) }
 
-// A Part is a part of the survey of a lock.
+// A Part has the results of one campaign on a lock, or its costs.
 type Part struct {
 	Cells      []Cell                    `json:"cells,omitempty"` // by promise
 	Odd        int                       `json:"odd,omitempty"`   // see Lock.Odd

@@ -34,7 +34,7 @@ func find(t *testing.T, name string) *subject.Subject {
 	return l
 }
 
-// surveyOf plays parts of the survey of a lock.
+// surveyOf surveys a lock by these campaigns.
 func surveyOf(t *testing.T, h *sim.Host, l *subject.Subject, o Options, parts []string) Lock {
 	t.Helper()
 	var played []Part
