@@ -96,10 +96,10 @@ func (r *run) overtaken(x, y *trace.Call, tried tries, c *trace.Change, queues b
 	if at, ok := refused(x); ok && at <= c.AtNs {
 		return false
 	}
-	for _, g := range r.grants(x) {
-		if g.AtNs < c.AtNs {
-			return false
-		}
+	kept, back := r.keptAndGivenBack(x)
+	if slices.ContainsFunc(kept, func(g *trace.Change) bool { return g.AtNs < c.AtNs }) ||
+		slices.ContainsFunc(back, func(g givenBack) bool { return g.undo.AtNs <= c.AtNs }) {
+		return false // it had its turn
 	}
 	return !queues || r.cameFirst(x, y, c)
 }

@@ -2059,8 +2059,21 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 		503  b/1 return granted
 		600  b/1 releases
 		9000 server leave`
+	const back = `
+		0    a/1 invoke lock
+		0    a/1 send acquire
+		1    a/1 exec acquire -> a/1 1 8001
+		500  a/1 send acquire
+		501  a/1 exec acquire nth=2 -> free
+		502  b/1 takes lease=9000
+		600  a/1 return unknown
+		700  b/1 releases
+		9000 server leave`
 	const overtaken = "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"
 	testJudged(t, []judged{
+		{rule: "a call that gave its grant back before it returned", lock: fair, record: back},
+		{rule: "one that had no grant", lock: fair, record: strings.NewReplacer(" -> a/1 1 8001", "", " -> free", "").Replace(back),
+			finds: "fifo bug: b/1 was granted l at 0.503s before a/1, which had first tried at 0.001s and still waited"},
 		{rule: "two places of one millisecond, in the order that State shows", lock: fair, record: tie},
 		{rule: "in another one", lock: fair, record: strings.Replace(tie, "queue=c/1,b/1", "queue=b/1,c/1", 1), finds: overtaken},
 		{rule: "two places of two milliseconds", lock: fair, record: strings.Replace(tie, "101  c/1 exec", "102  c/1 exec", 1), finds: overtaken},
