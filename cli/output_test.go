@@ -97,7 +97,7 @@ func TestADiskThatIsFull(t *testing.T) {
 		{"report", "runs", "-o", "out"},
 		{"shrink", recording, "-o", "out.yaml"},
 		{"check", "two.jsonl", "--out", "out"},
-		{"survey", "--lock", "none", "--runs", "1", "--jobs", "1", "--out", "out"},
+		{"survey", "--lock", "none", "--runs", "11", "--seconds", "100", "--jobs", "1", "--out", "out"},
 		{"repeat", "--lock", "none", "--runs", "1", "--jobs", "1", "--seeds", "1..1", "--out", "out"},
 	}
 	sizes := []uint64{100, 0, 1, 1000, 3000, 10_000, 100_000}

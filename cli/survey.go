@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"lockstep/cli/frame"
 	"lockstep/explore"
@@ -200,15 +199,17 @@ func surveyAll(a *frame.App, stop context.Context, locks []*subject.Subject, o s
 	ask := func(s *surveyedLock, part string) (surveyAnswer, error) {
 		return surveyKept(stop, surveyTask{s.lock.Name, part, s.options, explore.CurrentVersions()}, dir)
 	}
-	sideBySide(stop, jobs, len(surveys), func(i int) {
+	frame.SideBySide(stop, jobs, len(surveys), func(i int) {
 		if s := &surveys[i]; s.options.Seconds > 0 {
-			var answer surveyAnswer
-			if answer, s.unfit = ask(s, ""); s.unfit == nil {
+			answer, err := ask(s, "")
+			if err == nil || errors.As(err, new(*frame.NotKeptError)) { // the parts are not kept, either, and say so
 				s.options = answer.Options
+			} else {
+				s.unfit = err
 			}
 		}
 	})
-	sideBySide(stop, jobs, len(surveys)*len(parts), func(i int) {
+	frame.SideBySide(stop, jobs, len(surveys)*len(parts), func(i int) {
 		s, part := &surveys[i/len(parts)], i%len(parts)
 		if part == 0 {
 			a.Advance("lock %d of %d: %s", i/len(parts)+1, len(surveys), s.lock.Name)
@@ -262,19 +263,6 @@ func (s *surveyedLock) sum(parts []string) (survey.Lock, error) {
 		return survey.Lock{}, err
 	}
 	return survey.Sum(s.lock, s.options.Runs, s.parts), err
-}
-
-// sideBySide does all of n things, jobs of them at a time, and begins none once stop has ended.
-func sideBySide(stop context.Context, jobs, n int, do func(i int)) {
-	var all errgroup.Group
-	all.SetLimit(jobs)
-	for i := 0; i < n && stop.Err() == nil; i++ {
-		all.Go(func() error {
-			do(i)
-			return nil
-		})
-	}
-	_ = all.Wait() // do keeps its errors
 }
 
 // printSurvey prints, per lock, the promises that were broken and the cost of an acquire.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+	"golang.org/x/sync/errgroup"
 
 	"lockstep/sim"
 )
@@ -80,6 +81,19 @@ func Away(stop context.Context, command string, task, answer any, env ...string)
 		}
 	}
 	return fmt.Errorf("each of %d processes that played it ended; the last one: %w", awayTries, err)
+}
+
+// SideBySide does all of n things, jobs of them at a time, and begins none once stop has ended.
+func SideBySide(stop context.Context, jobs, n int, do func(i int)) {
+	var all errgroup.Group
+	all.SetLimit(jobs)
+	for i := 0; i < n && stop.Err() == nil; i++ {
+		all.Go(func() error {
+			do(i)
+			return nil
+		})
+	}
+	_ = all.Wait() // do keeps its errors
 }
 
 // ServeTask reads the task of Away.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -169,31 +169,14 @@ func plantedNames() (names []string) {
 func killAll(a *frame.App, stop context.Context, chosen []*subject.PlantedBug, seeds, jobs int) (all []cli.Killed, done int, err error) {
 	all = make([]cli.Killed, len(chosen))
 	problems := make([]error, len(chosen))
-	turn := make(chan int)
-	var players sync.WaitGroup
-	for range min(jobs, len(chosen)) {
-		players.Go(func() {
-			for i := range turn {
-				all[i], problems[i] = killAway(stop, chosen[i].Name, seeds)
-			}
-		})
-	}
-	begun := 0
-	for i, b := range chosen {
-		if stop.Err() != nil {
-			break
-		}
-		a.Status("looking for %d of %s: %s", i+1, counted.Of(len(chosen), "planted bug"), b.Name)
-		select {
-		case turn <- i:
-			begun++
-		case <-stop.Done():
-		}
-	}
-	close(turn)
-	players.Wait()
+	var begun atomic.Int64
+	frame.SideBySide(stop, jobs, len(chosen), func(i int) {
+		begun.Add(1)
+		a.Status("looking for %d of %s: %s", i+1, counted.Of(len(chosen), "planted bug"), chosen[i].Name)
+		all[i], problems[i] = killAway(stop, chosen[i].Name, seeds)
+	})
 	a.Status("")
-	for _, problem := range problems[:begun] {
+	for _, problem := range problems[:begun.Load()] {
 		if problem == nil {
 			done++
 		}

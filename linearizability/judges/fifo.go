@@ -125,7 +125,7 @@ func (t tries) add(o *trace.Call, untilNs int64) {
 	}
 }
 
-// kindOf returns the kind of a request. It reads the words of Says, which only the request of a stream has, and else the command.
+// kindOf returns the kind of a request. It reads the words of Says, which only the request of a stream has, and else the program or the command.
 func kindOf(m *trace.Command) kind {
 	if words := strings.Fields(m.Says); len(words) > 0 {
 		return kind{words[0], len(words)}

@@ -2141,10 +2141,16 @@ func TestATurnBeginsInAQueueThatIsNotShown(t *testing.T) {
 		}
 		return record
 	}
+	scripts := func(look, enter string) string {
+		return strings.NewReplacer("command=EXISTS", "program="+look, "200  c/1 send acquire", "200  c/1 send acquire program="+enter,
+			"300  b/1 send acquire", "300  b/1 send acquire program="+enter).Replace(record)
+	}
 	second := []string{"300  b/1 send acquire", "301  b/1 exec acquire", "302  b/1 deliver acquire"}
 	const overtaken = "fifo bug: c/1 was granted l at 0.401s before b/1"
 	testJudged(t, []judged{
 		{rule: "a look", lock: fair, record: record},
+		{rule: "a look by another script", lock: fair, record: scripts("look", "enter")},
+		{rule: "not by the same one", lock: fair, finds: overtaken, record: scripts("enter", "enter")},
 		{rule: "a place after the look", lock: fair, finds: overtaken, record: strings.NewReplacer("300  b", "180  b", "301  b", "181  b", "302  b", "182  b").Replace(record)},
 		{rule: "nothing after the look", lock: fair, finds: overtaken, record: without(record, second...)},
 		{rule: "the answer to the look has not come", lock: fair, record: strings.Replace(without(record, second...), "102  b/1 deliver", "402  b/1 deliver", 1)},

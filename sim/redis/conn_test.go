@@ -340,3 +340,19 @@ func TestARuleThatHoldsOneOfTwoRequests(t *testing.T) {
 		equal(t, "answers to a held "+direction, strings.Join(got, " "), want)
 	}
 }
+
+// EVAL and EVALSHA of one script have one digest.
+func TestAScriptHasADigest(t *testing.T) {
+	const digest = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" // redis-cli SCRIPT LOAD "return 1"
+	for _, c := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"EVAL", "return 1", "0"}, digest},
+		{[]string{"evalsha", strings.ToUpper(digest), "0"}, digest},
+		{[]string{"EVAL"}, "da39a3ee5e6b4b0d3255bfef95601890afd80709"}, // of no text; the server refuses it
+		{[]string{"GET", "x"}, ""},
+	} {
+		equal(t, strings.Join(c.words, " "), RequestOf(c.words).Program, c.want)
+	}
+}
