@@ -98,10 +98,15 @@ func (r *run) overtaken(x, y *trace.Call, tried tries, c *trace.Change, queues b
 	}
 	kept, back := r.keptAndGivenBack(x)
 	if slices.ContainsFunc(kept, func(g *trace.Change) bool { return g.AtNs < c.AtNs }) ||
-		slices.ContainsFunc(back, func(g givenBack) bool { return g.undo.AtNs <= c.AtNs }) {
+		slices.ContainsFunc(back, func(g givenBack) bool { return g.undo.AtNs <= c.AtNs && gaveUp(x, g.undo.AtNs) }) {
 		return false // it had its turn
 	}
 	return !queues || r.cameFirst(x, y, c)
+}
+
+// gaveUp reports whether a call got no lock, and sent nothing more after an instant.
+func gaveUp(o *trace.Call, atNs int64) bool {
+	return o.Outcome != model.Granted && !slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return m.AtNs > atNs })
 }
 
 // A kind of requests has their name and the number of their words. The words differ with the value of the holder.

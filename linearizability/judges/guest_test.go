@@ -2072,6 +2072,8 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 	const overtaken = "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"
 	testJudged(t, []judged{
 		{rule: "a call that gave its grant back before it returned", lock: fair, record: back},
+		{rule: "one that asked again", lock: fair, record: strings.Replace(back, "600  a/1", "502  a/1 send acquire\n504  a/1 exec acquire nth=3\n600  a/1", 1),
+			finds: "fifo bug: b/1 was granted l at 0.503s before a/1, which had first tried at 0.001s and still waited"},
 		{rule: "one that had no grant", lock: fair, record: strings.NewReplacer(" -> a/1 1 8001", "", " -> free", "").Replace(back),
 			finds: "fifo bug: b/1 was granted l at 0.503s before a/1, which had first tried at 0.001s and still waited"},
 		{rule: "two places of one millisecond, in the order that State shows", lock: fair, record: tie},
