@@ -9,10 +9,12 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeLinearizable compares the answer of each call with the holds of the servers while the call was
+// answerJudge compares the answer of each call with the holds of the servers while the call was
 // under way. An answer is right if an instant of the call allows it. The holds are known, so that no
 // order of the calls needs to be searched.
-func judgeLinearizable(r *run) []Finding {
+type answerJudge struct{ *run }
+
+func (r answerJudge) judge() []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		if r.resurrected(lock) {
@@ -42,7 +44,7 @@ func byFault(a, b model.Excuse) int {
 
 // placed reports whether the servers allow the answer of a call at an instant of the call. An error and
 // an unknown outcome say nothing.
-func (r *run) placed(o *trace.Call) bool {
+func (r answerJudge) placed(o *trace.Call) bool {
 	from, to := r.during(o)
 	lock, who := o.Lock, o.Caller
 	switch o.Outcome {
@@ -68,7 +70,7 @@ func (r *run) placed(o *trace.Call) bool {
 
 // resumes reports whether a hold goes on with the one that its owner had before: it has the same value, no request
 // ended that one, and nobody had the lock in between.
-func (r *run) resumes(h *trace.Hold) bool {
+func (r answerJudge) resumes(h *trace.Hold) bool {
 	var last *trace.Hold
 	for _, x := range r.HoldsOf(h.Lock, h.Owner, 0, h.FromNs()) {
 		if x != h {
@@ -100,7 +102,7 @@ func (r *run) lastHeard(o *trace.Call) int64 {
 // lostAfter reports whether a call had a hold that ended before the last request of the call ran, in a way
 // that this request need not show: a fault or another thread took it, a command of the call itself did, or
 // its lease was over while a fault delayed the call.
-func (r *run) lostAfter(o *trace.Call) bool {
+func (r answerJudge) lostAfter(o *trace.Call) bool {
 	from, to := r.during(o)
 	for _, h := range r.HoldsOf(o.Lock, o.Caller, from, to) {
 		switch end := h.Ended; {
@@ -117,14 +119,14 @@ func (r *run) lostAfter(o *trace.Call) bool {
 
 // refusable reports whether a call may answer busy: somebody had the lock, it was closed, others had some
 // of its parts, or left some, or another waiter was before the call.
-func (r *run) refusable(o *trace.Call) bool {
+func (r answerJudge) refusable(o *trace.Call) bool {
 	from, to := r.during(o)
 	self := ""
 	if r.enters() && (!r.Record.Params.PerGrant || believer(r.beliefs(o.Lock), o.Caller, o.AtNs) != nil) {
 		self = o.Caller // its owner enters again
 	}
 	but := func(h *trace.Hold) bool { return h.Owner == self || r.leftKnowingly(o, h) }
-	if len(o.Sent) == 0 && r.heldByItsProcess(o) || r.HeldWithinBut(o.Lock, from, to, but) || r.Record.Params.Parts > 1 && (r.splits(o) || r.partsLeftWithin(o.Lock, from, to)) {
+	if len(o.Sent) == 0 && r.heldByItsProcess(o) || r.HeldWithinBut(o.Lock, from, to, but) || r.Record.Params.Parts > 1 && (r.splits(o) || livenessJudge{r.run}.partsLeftWithin(o.Lock, from, to)) {
 		return true
 	}
 	return r.Record.Params.Fair && (r.behindGhost(o) || slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
@@ -135,7 +137,7 @@ func (r *run) refusable(o *trace.Call) bool {
 // leftKnowingly reports whether a call itself began a hold, had the answer, and left the hold on the servers when it
 // returned. A call whose wait was over when the answer came may not have read it, and neither may one that asked again. One
 // that has a request without an answer may have tried to end the hold.
-func (r *run) leftKnowingly(o *trace.Call, h *trace.Hold) bool {
+func (r answerJudge) leftKnowingly(o *trace.Call, h *trace.Hold) bool {
 	m, ret := h.Began.By, o.ReturnedNs()
 	if h.Owner != o.Caller || h.Began.Call() != o || m.DeliveredNs < 0 || m.DeliveredNs > ret || m.DeliveredNs >= o.InterruptedNs ||
 		o.Action != model.ActTryLock && m.DeliveredNs >= o.WaitsUntilNs() {
@@ -151,7 +153,7 @@ func (r *run) leftKnowingly(o *trace.Call, h *trace.Hold) bool {
 
 // heldByItsProcess reports whether a thread of a call's process believed in a hold during the call, or had not yet
 // returned from its unlock. Such a process need not ask a server.
-func (r *run) heldByItsProcess(o *trace.Call) bool {
+func (r answerJudge) heldByItsProcess(o *trace.Call) bool {
 	from, to := r.during(o)
 	return slices.ContainsFunc(r.beliefs(o.Lock), func(b belief) bool {
 		return model.ProcessOf(b.who) == o.Process && b.from <= to && from <= b.to
@@ -161,7 +163,7 @@ func (r *run) heldByItsProcess(o *trace.Call) bool {
 }
 
 // behindGhost reports whether another thread stood in the queue during a call since a late request of its own had put it there.
-func (r *run) behindGhost(o *trace.Call) bool {
+func (r answerJudge) behindGhost(o *trace.Call) bool {
 	from, to := r.during(o)
 	ghosts := map[string]bool{} // that stand in the queue
 	for _, c := range r.ChangesUpTo(o.Lock, to) {
@@ -182,7 +184,7 @@ func (r *run) behindGhost(o *trace.Call) bool {
 
 // stoodBefore reports whether another thread stood in the queue of a fair lock during a call, whether it
 // waited or not.
-func (r *run) stoodBefore(o *trace.Call) bool {
+func (r answerJudge) stoodBefore(o *trace.Call) bool {
 	from, to := r.during(o)
 	other := func(s *model.LockState) bool {
 		return slices.ContainsFunc(s.Queue, func(who string) bool { return who != o.Caller })
@@ -192,7 +194,7 @@ func (r *run) stoodBefore(o *trace.Call) bool {
 }
 
 // tried returns when the first try of a call ran that has a place in the order, or trace.Never.
-func (r *run) tried(o *trace.Call) int64 {
+func (r answerJudge) tried(o *trace.Call) int64 {
 	if first := o.First(model.RoleAcquire); first != nil && r.inTurn(o, first) {
 		return first.Executed.AtNs
 	}
@@ -201,7 +203,7 @@ func (r *run) tried(o *trace.Call) int64 {
 
 // waitsUntil returns until when others may have to wait behind an acquire: until it returns, or, if it was
 // granted nothing and does not know that it left, until it has left the queue.
-func (r *run) waitsUntil(o *trace.Call) int64 {
+func (r answerJudge) waitsUntil(o *trace.Call) int64 {
 	until := o.ReturnedNs()
 	if o.Outcome == model.Failed || o.Outcome == model.Unknown || o.Return == nil {
 		if queued, ok := r.queuedUntil(o); ok {
@@ -212,7 +214,7 @@ func (r *run) waitsUntil(o *trace.Call) int64 {
 }
 
 // gaveUp reports whether a call ended a hold, or a level of one, between two instants.
-func (r *run) gaveUp(o *trace.Call, from, to int64) bool {
+func (r answerJudge) gaveUp(o *trace.Call, from, to int64) bool {
 	return slices.ContainsFunc(r.ChangesWithin(o.Lock, from, to), func(c *trace.Change) bool { return r.gaveUpBy(o, c) })
 }
 
@@ -250,7 +252,7 @@ func (r *run) setEnd(o *trace.Call, c *trace.Change) bool {
 
 // ranOut returns the call that set the end of the last hold which a thread has between two instants, to the second one
 // at the latest. The clocks of the servers count milliseconds. It returns nil if there is none.
-func (r *run) ranOut(lock, thread string, from, to int64) *trace.Call {
+func (r answerJudge) ranOut(lock, thread string, from, to int64) *trace.Call {
 	holds := r.HoldsOf(lock, thread, from, to)
 	if len(holds) == 0 {
 		return nil
@@ -265,7 +267,7 @@ func (r *run) ranOut(lock, thread string, from, to int64) *trace.Call {
 }
 
 // unplaced returns the finding about an answer that the servers do not allow.
-func (r *run) unplaced(o *trace.Call) Finding {
+func (r answerJudge) unplaced(o *trace.Call) Finding {
 	ret := o.ReturnedNs()
 	op := linearizability.Op{Process: o.Process, Thread: o.Thread, Lock: o.Lock, CallNs: o.AtNs, ReturnNs: &ret, Outcome: string(o.Answer())}
 	in := model.Input{ID: o.Op, Owner: o.Caller, Answer: string(o.Outcome)}

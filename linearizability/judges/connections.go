@@ -29,7 +29,7 @@ func unanswered(o *trace.Call) []span {
 }
 
 // connecting returns the times in which a fault held up the connections of a process.
-func (r *run) connecting(process string) []span {
+func (r livenessJudge) connecting(process string) []span {
 	var out []span
 	for _, x := range r.heldConnections(process) {
 		out = append(out, x.span)
@@ -39,7 +39,7 @@ func (r *run) connecting(process string) []span {
 
 // behindHeldReplies returns the times in which a fault held up what the server sent on a connection of
 // the call. A stream has an order, so whatever the server sends behind a reply that is late is late, too.
-func (r *run) behindHeldReplies(o *trace.Call) []span {
+func (r livenessJudge) behindHeldReplies(o *trace.Call) []span {
 	var out []span
 	for _, m := range r.Hit {
 		if m.Command != model.SegmentCommand || m.Process != o.Process || m.Executed == nil ||
@@ -62,7 +62,7 @@ func (r *run) behindHeldReplies(o *trace.Call) []span {
 // behindSiblings returns the times in which another call of the process waited for an answer that a fault held up, and the
 // call had no request under way and sent none. The threads of a client may wait for one another: in a mutex, for a session
 // that they share, or for the only connection.
-func (r *run) behindSiblings(o *trace.Call) []span {
+func (r livenessJudge) behindSiblings(o *trace.Call) []span {
 	var out []span
 	for _, x := range r.Calls {
 		if x == o || x.Process != o.Process || x.AtNs >= o.ReturnedNs() || x.ReturnedNs() <= o.AtNs {

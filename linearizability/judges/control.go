@@ -56,7 +56,7 @@ func ContrastOf(control *trace.Run, resources []Resource, f Finding) Contrast {
 			return BrokeToo
 		}
 	}
-	if len(found) == 0 && newRun(control).atStake(f) {
+	if len(found) == 0 && (stakes{newRun(control)}).atStake(f) {
 		return KeptIt
 	}
 	return NoContrast
@@ -82,8 +82,11 @@ func excusedAlike(excuses []model.Excuse, e model.Excuse) bool {
 	})
 }
 
+// stakes finds the promises of a control that were at stake.
+type stakes struct{ *run }
+
 // atStake reports whether all circumstances of a limit of another lock met the run while the promise was at stake.
-func (r *run) atStake(f Finding) bool {
+func (r stakes) atStake(f Finding) bool {
 	met := func(excuses []model.Excuse) bool {
 		return !slices.ContainsFunc(f.Excuses, func(e model.Excuse) bool { return !excusedAlike(excuses, e) })
 	}
@@ -94,7 +97,7 @@ func (r *run) atStake(f Finding) bool {
 		})
 	case model.JudgeWaitBound:
 		return slices.ContainsFunc(r.Calls, func(o *trace.Call) bool {
-			return o.Action == model.ActTryLockTimed && o.Return != nil && o.Outcome == model.Busy && !r.heldUp(o) &&
+			return o.Action == model.ActTryLockTimed && o.Return != nil && o.Outcome == model.Busy && !waitBoundJudge{r.run}.heldUp(o) &&
 				met(r.clockSteps(o.AtNs, min(o.ReturnedNs(), o.WaitsUntilNs())))
 		})
 	}
@@ -104,7 +107,7 @@ func (r *run) atStake(f Finding) bool {
 // leftInTime reports whether a thread lost its hold of the lock in circumstances that are met, knew of it
 // before the hold ended on the server, and was still to release the lock when another thread got it. A
 // thread that knew of it later was lucky if nobody came before.
-func (r *run) leftInTime(lock string, met func([]model.Excuse) bool) bool {
+func (r stakes) leftInTime(lock string, met func([]model.Excuse) bool) bool {
 	beliefs := r.beliefs(lock)
 	for _, a := range beliefs {
 		left := min(r.LeaveNs, r.goneAt(a.who))
@@ -117,7 +120,7 @@ func (r *run) leftInTime(lock string, met func([]model.Excuse) bool) bool {
 			if b.who == a.who || b.from <= a.from || b.from >= left {
 				continue
 			}
-			if loss, _, excuses := r.howLost(lock, a, b.from); loss != nil && a.to <= loss.AtNs && met(excuses) {
+			if loss, _, excuses := (exclusionJudge{r.run}).howLost(lock, a, b.from); loss != nil && a.to <= loss.AtNs && met(excuses) {
 				return true
 			}
 		}

@@ -7,10 +7,12 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeHoldCount finds owners, without an open call, for which the server counts another number of
+// countJudge finds owners, without an open call, for which the server counts another number of
 // levels than their grants less their releases since the key was last lost. A call of unknown
 // outcome counts once, with the effect that the record shows.
-func judgeHoldCount(r *run) []Finding {
+type countJudge struct{ *run }
+
+func (r countJudge) judge() []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		out = append(out, r.miscounts(lock)...)
@@ -19,8 +21,8 @@ func judgeHoldCount(r *run) []Finding {
 }
 
 // miscounts follows calls and changes in the order in which they happened.
-func (r *run) miscounts(lock string) []Finding {
-	w := &counting{run: r, lock: lock, tallies: map[string]*tally{}, uncounted: map[int]bool{}, state: new(model.LockState)}
+func (r countJudge) miscounts(lock string) []Finding {
+	w := &counting{countJudge: r, lock: lock, tallies: map[string]*tally{}, uncounted: map[int]bool{}, state: new(model.LockState)}
 	changes := r.Changes(lock)
 	for _, e := range r.EventsOf(lock) {
 		switch e.Kind {
@@ -39,7 +41,7 @@ func (r *run) miscounts(lock string) []Finding {
 
 // counting counts the levels that each thread has of a lock, by its calls.
 type counting struct {
-	*run
+	countJudge
 	lock      string
 	found     []Finding
 	tallies   map[string]*tally // by thread
@@ -147,7 +149,7 @@ func (w *counting) answer(o *trace.Call) {
 // settledLevels returns the number of levels that a call has added to its owner when it returns. It
 // reads the number from the answer of the call. If the outcome is unknown, it reads from the record
 // what the call did until then. It reports false if the effect may still come.
-func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
+func (r countJudge) settledLevels(o *trace.Call) (n int, counted bool) {
 	switch {
 	case o.Action == model.ActForceUnlock:
 		return 0, true
@@ -179,7 +181,7 @@ func (r *run) settledLevels(o *trace.Call) (n int, counted bool) {
 
 // mayBeOf reports whether a request of a call led to a change, or one that was sent during the call, in no call, for
 // its thread or for an unknown one.
-func (r *run) mayBeOf(c *trace.Change, o *trace.Call) bool {
+func (r countJudge) mayBeOf(c *trace.Change, o *trace.Call) bool {
 	m := c.By
 	return c.Call() == o || m != nil && m.Call == nil && m.Process == o.Process && (len(m.Threads) == 0 || slices.Contains(m.Threads, o.Caller)) &&
 		o.AtNs <= m.AtNs && m.AtNs <= o.ReturnedNs()
@@ -187,7 +189,7 @@ func (r *run) mayBeOf(c *trace.Change, o *trace.Call) bool {
 
 // lostSince reports whether the hold that the call was granted ended before the call returned. Where threads know holds by
 // their grants, a later request of the call may take the lock again.
-func (r *run) lostSince(o *trace.Call) bool {
+func (r countJudge) lostSince(o *trace.Call) bool {
 	g := r.grantsKept(o)
 	if len(g) == 0 {
 		return false

@@ -10,7 +10,7 @@ import (
 )
 
 // orphaned returns the instants from which on a dead process held the lock.
-func (r *run) orphaned(lock, process string) []int64 {
+func (r livenessJudge) orphaned(lock, process string) []int64 {
 	died := r.DiedNs(process)
 	var out []int64
 	if strings.HasPrefix(r.StateAt(lock, died).Owner, process+"/") {
@@ -26,7 +26,7 @@ func (r *run) orphaned(lock, process string) []int64 {
 
 // deadWaiters returns the threads in the queue whose process is dead or closed its
 // client.
-func (r *run) deadWaiters(lock string, at int64) []string {
+func (r livenessJudge) deadWaiters(lock string, at int64) []string {
 	var out []string
 	for _, who := range r.StateAt(lock, at).Queue {
 		if r.goneAt(who) <= at {
@@ -38,14 +38,14 @@ func (r *run) deadWaiters(lock string, at int64) []string {
 
 // deadInQueue reports whether the queue had a dead waiter in a stretch of time. A dead process's
 // last commands may come after its death.
-func (r *run) deadInQueue(lock string, from, to int64) bool {
+func (r livenessJudge) deadInQueue(lock string, from, to int64) bool {
 	return len(r.deadWaiters(lock, from)) > 0 || slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
 		return from < c.AtNs && c.AtNs <= to && len(r.deadWaiters(lock, c.AtNs)) > 0
 	})
 }
 
 // deadInFront returns the excuses for a wait behind more than one dead waiter.
-func (r *run) deadInFront(lock string, at int64) []model.Excuse {
+func (r livenessJudge) deadInFront(lock string, at int64) []model.Excuse {
 	var out []model.Excuse
 	dead := r.deadWaiters(lock, at)
 	if len(dead) < 2 {
@@ -62,9 +62,9 @@ func (r *run) deadInFront(lock string, at int64) []model.Excuse {
 // ghostsInFront returns the excuses for a wait behind threads that stood in the queue during the
 // wait, no longer waited and could not leave. They excuse it up to the bound after the deadline of
 // their place.
-func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
+func (r livenessJudge) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 	var out []model.Excuse
-	for _, g := range r.lingering(lock) {
+	for _, g := range (tidyJudge{r.run}).lingering(lock) {
 		if len(g.Ops) == 0 {
 			continue
 		}
@@ -86,7 +86,7 @@ func (r *run) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 // lock for a thread that will not give it up: the thread died, its client closed, a failover brought the
 // hold back, or a fault or an interrupt met the call that should have learned of the hold or given it up. The hold must begin
 // before the bound of the wait, and last until a waiter can no longer get the lock before the end of the wait.
-func (r *run) gone(lock string, from, to, bound int64) []model.Excuse {
+func (r livenessJudge) gone(lock string, from, to, bound int64) []model.Excuse {
 	starts := r.StartsUpTo(lock, min(from+bound, to))
 	if !r.Record.Params.Endless || len(starts) == 0 {
 		return nil
@@ -165,7 +165,7 @@ func (r *run) placedByFault(start *trace.Change) *trace.Change {
 // deadByOtherClocks returns the excuses for a wait behind dead waiters that exceeds its bound by no
 // more than the distance of the clocks. The end of a place in the queue depends on the clock of the
 // process that made it, and on that of the process that asks.
-func (r *run) deadByOtherClocks(lock string, from, to, bound int64) []model.Excuse {
+func (r livenessJudge) deadByOtherClocks(lock string, from, to, bound int64) []model.Excuse {
 	var skews []time.Duration
 	for _, p := range r.Record.Params.Processes {
 		skews = append(skews, p.Skew)

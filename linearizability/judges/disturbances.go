@@ -25,7 +25,7 @@ type disturbance struct {
 func byFaultNamed(text string) Disturbance { return Disturbance{DisturbedByFault, text} }
 
 // disturbances returns the disturbances of one lock and those that all locks share.
-func (r *run) disturbances(lock string) []disturbance {
+func (r livenessJudge) disturbances(lock string) []disturbance {
 	out := r.wakeUps()
 	for _, t := range r.Faults {
 		if t.Spec.Interrupts() && r.Record.Params.Recovery > 0 {
@@ -96,7 +96,7 @@ func (r *run) disturbances(lock string) []disturbance {
 // no state shows them, and if there are enough, they keep others from a majority. A fault leaves parts of
 // a call if it stops the client, holds up a request until the call is over, or holds up one of an unlock, or
 // one that takes back the effect of an earlier request. A request that is sent once more takes nothing back.
-func (r *run) partsLeft(lock string) []disturbance {
+func (r livenessJudge) partsLeft(lock string) []disturbance {
 	parts := r.Record.Params.Parts
 	if parts < 2 {
 		return nil
@@ -165,7 +165,7 @@ func (r *run) partsLeft(lock string) []disturbance {
 }
 
 // partsLeftWithin reports whether parts that faults left may have kept others from a majority between two instants.
-func (r *run) partsLeftWithin(lock string, from, to int64) bool {
+func (r livenessJudge) partsLeftWithin(lock string, from, to int64) bool {
 	lease := int64(r.longestLease(lock, to))
 	return slices.ContainsFunc(r.partsLeft(lock), func(d disturbance) bool { return d.from <= to && from <= d.at+lease })
 }
@@ -186,7 +186,7 @@ func troubled(o *trace.Call) int64 {
 // are gone. A client that a fault separates from servers that fail over counts the lease from an
 // earlier instant than they do. On other servers a renewal prolongs the hold whose answer the client
 // never gets. Others wait until the lease on the servers is over.
-func (r *run) outlasted(lock string) []disturbance {
+func (r livenessJudge) outlasted(lock string) []disturbance {
 	var out []disturbance
 	for _, b := range r.beliefs(lock) {
 		if b.told == nil || !r.cutOff(b.who, b.from, b.to) || r.Record.Params.Recovery == 0 && !r.renewedUnheard(lock, b) {
@@ -202,7 +202,7 @@ func (r *run) outlasted(lock string) []disturbance {
 
 // renewedUnheard reports whether a fault took the answer to the last renewal of a believed hold since
 // its owner asked for it. A client renews a hold of which its owner does not know yet.
-func (r *run) renewedUnheard(lock string, b belief) bool {
+func (r livenessJudge) renewedUnheard(lock string, b belief) bool {
 	unheard := false
 	for _, m := range r.CommandsOn(lock) {
 		if m.Script == model.RoleRenew && m.SpeaksFor(b.who) && m.Executed != nil && b.grant.AtNs <= m.Executed.AtNs && m.Executed.AtNs <= b.to {
@@ -213,7 +213,7 @@ func (r *run) renewedUnheard(lock string, b belief) bool {
 }
 
 // cutOff reports whether a fault separated a thread from its servers in a stretch of time.
-func (r *run) cutOff(who string, from, to int64) bool {
+func (r livenessJudge) cutOff(who string, from, to int64) bool {
 	during := func(t trace.Fault) bool { return t.FromNs <= to && from <= t.ToNs }
 	return r.recovering(to) || slices.ContainsFunc(append(r.partitions(who), r.pauses(who)...), during) ||
 		slices.ContainsFunc(r.Hit, func(m *trace.Command) bool {
@@ -223,7 +223,7 @@ func (r *run) cutOff(who string, from, to int64) bool {
 
 // wakeUps returns the published messages that were lost, or that a fault delayed. A late message is
 // as good as lost until it comes.
-func (r *run) wakeUps() []disturbance {
+func (r livenessJudge) wakeUps() []disturbance {
 	var out []disturbance
 	late := map[int]int{} // message -> its index in out
 	for _, e := range r.Pushes {
@@ -248,7 +248,7 @@ func (r *run) wakeUps() []disturbance {
 // an instant on: State shows nothing of the acquire, no request of it is under way, and the waiter's process had no answer,
 // so that it met nothing that State does not show. Then it sleeps by the design of the lock, whose acquire takes the
 // wake-up of another with it when it is given up.
-func (r *run) costsNothing(x, waiter *trace.Call, fromNs int64) bool {
+func (r livenessJudge) costsNothing(x, waiter *trace.Call, fromNs int64) bool {
 	if len(x.Sent) == 0 || x.Process == waiter.Process || r.Record.Params.Parts > 1 || r.unseen() || r.Record.Params.Fair && !r.showsQueue(x.Lock) {
 		return false
 	}
@@ -263,7 +263,7 @@ func (r *run) costsNothing(x, waiter *trace.Call, fromNs int64) bool {
 }
 
 // ownDisturbances returns the faults that met the waiter's own client.
-func (r *run) ownDisturbances(o *trace.Call) []disturbance {
+func (r livenessJudge) ownDisturbances(o *trace.Call) []disturbance {
 	var out []disturbance
 	reconnect := max(r.Record.Params.Resend, r.Record.Params.Reconnect)
 	for _, t := range r.partitions(o.Caller) {
@@ -310,7 +310,7 @@ func (r *run) ownDisturbances(o *trace.Call) []disturbance {
 // lastTouch returns the last instant at which the caller touched the hold that its failed call may
 // have left behind. The call's commands may take effect after its return. Entering the hold again
 // and leaving it once starts its lease anew without ending it.
-func (r *run) lastTouch(x *trace.Call) int64 {
+func (r livenessJudge) lastTouch(x *trace.Call) int64 {
 	at := x.ReturnedNs()
 	for _, c := range r.effects(x) {
 		at = max(at, c.AtNs)
@@ -331,7 +331,7 @@ func (r *run) lastTouch(x *trace.Call) int64 {
 
 // prolonged returns the last instant at which a request renewed the hold that is there at atNs, if its owner had sent
 // the request by sentNs. It returns atNs if there is no such request. A fault may put a request off.
-func (r *run) prolonged(lock string, atNs, sentNs int64) int64 {
+func (r livenessJudge) prolonged(lock string, atNs, sentNs int64) int64 {
 	who := r.StateAt(lock, atNs).Owner
 	for _, c := range r.ChangesAfter(lock, atNs) {
 		if c.Ended() {
@@ -352,7 +352,7 @@ type touches struct {
 }
 
 // touchesOf returns the touches of the threads, by name.
-func (r *run) touchesOf(lock string) map[string]*touches {
+func (r livenessJudge) touchesOf(lock string) map[string]*touches {
 	if of := r.touched[lock]; of != nil {
 		return of
 	}

@@ -8,8 +8,10 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeMutualExclusion finds two threads that believe to hold a lock at the same instant.
-func judgeMutualExclusion(r *run) []Finding {
+// exclusionJudge finds two threads that believe to hold a lock at the same instant.
+type exclusionJudge struct{ *run }
+
+func (r exclusionJudge) judge() []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		beliefs := r.beliefs(lock)
@@ -29,7 +31,7 @@ func judgeMutualExclusion(r *run) []Finding {
 	return out
 }
 
-func (r *run) overlap(lock string, a, b belief) Finding {
+func (r exclusionJudge) overlap(lock string, a, b belief) Finding {
 	f := Finding{
 		Judge: model.JudgeMutualExclusion, Verdict: Broken, AtNs: b.from,
 		Ops: []OpRef{refOf(a.grant), refOf(b.grant)},
@@ -44,7 +46,7 @@ func (r *run) overlap(lock string, a, b belief) Finding {
 
 // withoutHold returns which of two believers does not hold the lock at an instant: the one that
 // began earlier, unless the other lost the lock before its grant came back.
-func (r *run) withoutHold(lock string, a, b belief, at int64) belief {
+func (r exclusionJudge) withoutHold(lock string, a, b belief, at int64) belief {
 	if r.StateAt(lock, at).Owner == a.who {
 		return b
 	}
@@ -53,7 +55,7 @@ func (r *run) withoutHold(lock string, a, b belief, at int64) belief {
 
 // howLost returns how a's hold had ended on the server before the instant at, with the excuses for
 // it. The loss is nil if the server never knew of that hold.
-func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Ending, excuses []model.Excuse) {
+func (r exclusionJudge) howLost(lock string, a belief, at int64) (loss *model.Loss, e Ending, excuses []model.Excuse) {
 	ended := func(cause model.LossCause, c *trace.Change) *model.Loss {
 		l := &model.Loss{Cause: cause, Thread: a.who, Lock: lock, AtNs: c.AtNs, Fault: c.Fault}
 		if c.By != nil {
@@ -144,7 +146,7 @@ func (r *run) howLost(lock string, a belief, at int64) (loss *model.Loss, e Endi
 // shortenedUnseen returns the steps of servers' clocks that shortened the hold of a thread although
 // no change of the hold shows it. They shortened the hold before its grant came back, or may have
 // shortened a part of a hold on several servers before there was a majority.
-func (r *run) shortenedUnseen(lock string, a belief, since int64, lost *trace.Change) []trace.Fault {
+func (r exclusionJudge) shortenedUnseen(lock string, a belief, since int64, lost *trace.Change) []trace.Fault {
 	var out []trace.Fault
 	for _, c := range r.ChangesUpTo(lock, lost.AtNs) {
 		if c.Fault == 0 || c.AtNs < since || c.Before.Owner != a.who || c.After.Owner != a.who || c.After.ExpiresMs >= c.Before.ExpiresMs {
@@ -167,7 +169,7 @@ func (r *run) shortenedUnseen(lock string, a belief, since int64, lost *trace.Ch
 
 // notTold reports whether the call that began a hold, which the change lost ended, had not returned
 // at an instant, or did not return with a grant.
-func (r *run) notTold(lock string, lost *trace.Change, at int64) bool {
+func (r exclusionJudge) notTold(lock string, lost *trace.Change, at int64) bool {
 	for _, c := range slices.Backward(r.Changes(lock)) {
 		if c.AtNs < lost.AtNs && c.Started() && c.After.Owner == lost.Before.Owner {
 			o := c.Call()
@@ -179,7 +181,7 @@ func (r *run) notTold(lock string, lost *trace.Change, at int64) bool {
 
 // removedAndBroughtBack returns the changes between two instants in which a fault
 // removed a hold of a thread that a failover then brought back.
-func (r *run) removedAndBroughtBack(lock, who string, from, to int64) []*trace.Change {
+func (r exclusionJudge) removedAndBroughtBack(lock, who string, from, to int64) []*trace.Change {
 	var removed, out []*trace.Change
 	for _, c := range r.Changes(lock) {
 		switch {
@@ -198,7 +200,7 @@ func (r *run) removedAndBroughtBack(lock, who string, from, to int64) []*trace.C
 
 // shortened returns the first change between two instants in which a fault shortened the believer's
 // hold without ending it, as a failover that loses a renewal does; nil if there is none.
-func (r *run) shortened(lock string, a belief, since, at int64) *trace.Change {
+func (r exclusionJudge) shortened(lock string, a belief, since, at int64) *trace.Change {
 	for _, c := range r.Changes(lock) {
 		if c.Fault > 0 && since <= c.AtNs && c.AtNs <= at && c.Before.Owner == a.who && c.After.Owner == a.who && (c.After.ExpiresMs < c.Before.ExpiresMs || c.After.Count < c.Before.Count) {
 			return c
@@ -209,7 +211,7 @@ func (r *run) shortened(lock string, a belief, since, at int64) *trace.Change {
 
 // whyExpired returns the excuses for a hold that ended with its lease: the circumstances that kept
 // the believer from noticing the end, or from renewing in time.
-func (r *run) whyExpired(lock string, a belief, lost *trace.Change) []model.Excuse {
+func (r exclusionJudge) whyExpired(lock string, a belief, lost *trace.Change) []model.Excuse {
 	var out []model.Excuse
 	for _, p := range r.pauses(a.who) {
 		// Past its lease: the pause began while the hold existed, and outlasted it.

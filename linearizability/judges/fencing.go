@@ -7,9 +7,11 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeFencing finds new holds whose token is not greater than all before. It compares the tokens
+// fencingJudge finds new holds whose token is not greater than all before. It compares the tokens
 // on the server, and the tokens that the callers got. Locks without tokens have none to compare.
-func judgeFencing(r *run) []Finding {
+type fencingJudge struct{ *run }
+
+func (r fencingJudge) judge() []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		var greatest, since int64
@@ -62,7 +64,7 @@ func (a told) before(b told) bool {
 
 // staleTokens finds calls that were granted a new hold, with a token that is not greater than that
 // of an earlier hold.
-func (r *run) staleTokens(lock string) []Finding {
+func (r fencingJudge) staleTokens(lock string) []Finding {
 	beliefs := r.beliefs(lock)
 	var all []told
 	for _, o := range r.CallsOn(lock) {
@@ -100,14 +102,14 @@ func (r *run) staleTokens(lock string) []Finding {
 }
 
 // heldThroughout reports whether the servers held the lock of a call for its caller from the call to the return.
-func (r *run) heldThroughout(o *trace.Call) bool {
+func (r fencingJudge) heldThroughout(o *trace.Call) bool {
 	return r.StateAt(o.Lock, o.AtNs).Owner == o.Caller &&
 		!slices.ContainsFunc(r.ChangesWithin(o.Lock, o.AtNs, o.ReturnedNs()), func(c *trace.Change) bool { return c.Started() || c.Ended() })
 }
 
 // countLost returns the excuses for a token that is not greater than an earlier one: a
 // fault between the two may have removed the counter of tokens, whoever held the lock.
-func (r *run) countLost(since, at int64) []model.Excuse {
+func (r fencingJudge) countLost(since, at int64) []model.Excuse {
 	var out []model.Excuse
 	for _, t := range r.Faults {
 		// A token may also be the time of the server.

@@ -9,12 +9,14 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeFIFO finds new holds that were given out of turn: the server had executed the first try of
+// fifoJudge finds new holds that were given out of turn: the server had executed the first try of
 // another thread before, and that thread was still waiting, within its own wait. If State shows a queue, a
 // thread has its turn from the place there, since a call may ask for other things first. If it shows none, nobody
 // knows which request of a call takes the place: a handshake and a look take none. Then a waiter tried first
 // if it sent each kind of request first that both sent.
-func judgeFIFO(r *run) []Finding {
+type fifoJudge struct{ *run }
+
+func (r fifoJudge) judge() []Finding {
 	if !r.Record.Params.Fair {
 		return nil
 	}
@@ -26,7 +28,7 @@ func judgeFIFO(r *run) []Finding {
 }
 
 // outrun returns the new holds of one lock that were given out of turn.
-func (r *run) outrun(lock string) []Finding {
+func (r fifoJudge) outrun(lock string) []Finding {
 	var out []Finding
 	ops := r.CallsOn(lock)
 	shown := r.showsQueue(lock)
@@ -64,7 +66,7 @@ func (r *run) showsQueue(lock string) bool {
 
 // taker returns the acquire that got the hold which a change began: the call whose command made the change, or
 // the call in which the new owner waited when another thread handed it the lock. It returns nil if there is none.
-func (r *run) taker(c *trace.Change) *trace.Call {
+func (r fifoJudge) taker(c *trace.Change) *trace.Call {
 	o := c.Call()
 	if o == nil || o.Caller == c.After.Owner {
 		return o
@@ -79,7 +81,7 @@ func (r *run) taker(c *trace.Change) *trace.Call {
 
 // overtaken reports whether x was waiting when y, which had tried later, got the lock. If queues is set, State shows a queue,
 // and y must have got its place there later.
-func (r *run) overtaken(x, y *trace.Call, tried tries, c *trace.Change, queues bool) bool {
+func (r fifoJudge) overtaken(x, y *trace.Call, tried tries, c *trace.Change, queues bool) bool {
 	if x == y || x.Caller == y.Caller || x.Action != model.ActLock && x.Action != model.ActTryLockTimed {
 		return false
 	}
@@ -141,7 +143,7 @@ func kindOf(m *trace.Command) kind {
 // triedFirst reports whether x tried before the thread that sent the requests tried, and got the lock by the change c. It did
 // if its first request of each kind that both sent ran before. If it sent none of the kind that the other sent last, it
 // may be on the way to its place until it has the answers to all its requests.
-func (r *run) triedFirst(x *trace.Call, tried tries, c *trace.Change) bool {
+func (r fifoJudge) triedFirst(x *trace.Call, tried tries, c *trace.Change) bool {
 	own, common := tries{}, false
 	own.add(x, trace.Never)
 	var first, last *trace.Command
@@ -168,7 +170,7 @@ func (r *run) triedFirst(x *trace.Call, tried tries, c *trace.Change) bool {
 
 // cameFirst reports whether x got its place before y. The clocks of the servers count milliseconds, so a lock that orders
 // its waiters by the time cannot know which of two requests of one millisecond came first. State says whose place is before.
-func (r *run) cameFirst(x, y *trace.Call, upTo *trace.Change) bool {
+func (r fifoJudge) cameFirst(x, y *trace.Call, upTo *trace.Change) bool {
 	of, after := r.ticket(x, upTo), r.ticket(y, upTo)
 	if of >= after {
 		return false
@@ -184,7 +186,7 @@ func (r *run) cameFirst(x, y *trace.Call, upTo *trace.Change) bool {
 // ticket returns the number of the change, up to one that began a hold, with which the thread of a call got its place in
 // the queue, or during the call the lock; the number of changes if there is none. A place from before the call counts
 // for as long as the thread stands there, unless the call takes one of its own.
-func (r *run) ticket(o *trace.Call, upTo *trace.Change) int {
+func (r fifoJudge) ticket(o *trace.Call, upTo *trace.Change) int {
 	none := len(r.Changes(o.Lock))
 	before := none // the place from before the call
 	for i, c := range r.Changes(o.Lock) {
@@ -215,7 +217,7 @@ func fellBack(who string, before, after []string) bool {
 
 // overtaking returns the finding about x, which y overtook with a change. If State shows no queue, x may have lost its
 // place by each fault that met it while it waited, or that may remove keys.
-func (r *run) overtaking(lock string, x, y *trace.Call, c *trace.Change, shown bool) Finding {
+func (r fifoJudge) overtaking(lock string, x, y *trace.Call, c *trace.Change, shown bool) Finding {
 	first := x.First(model.RoleAcquire)
 	f := Finding{Judge: model.JudgeFIFO, Verdict: Broken, AtNs: c.AtNs, Ops: []OpRef{refOf(x), refOf(y)}, Facts: model.Facts{Lock: lock, Thread: x.Caller}}
 	evicted := int64(-1)

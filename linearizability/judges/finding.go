@@ -82,16 +82,32 @@ type Resource struct {
 	End        *int64
 }
 
-// judgeTable has the judges by the name of their findings.
-var judgeTable = []struct {
-	name  string
-	judge func(*run, []Resource) []Finding
-}{
-	{model.JudgeMutualExclusion, alone(judgeMutualExclusion)}, {model.JudgeMisdelete, alone(judgeMisdelete)}, {model.JudgeLinearizable, alone(judgeLinearizable)},
-	{model.JudgeHoldCount, alone(judgeHoldCount)}, {model.JudgeFIFO, alone(judgeFIFO)}, {model.JudgeLease, alone(judgeLease)},
-	{model.JudgeLiveness, alone(judgeLiveness)}, {model.JudgeWaitBound, alone(judgeWaitBound)}, {model.JudgeFencing, alone(judgeFencing)},
-	{model.JudgeTraffic, alone(judgeTraffic)}, {model.JudgeTidy, alone(judgeTidy)}, {model.JudgeWant, alone(judgeWant)},
-	{JudgeHarness, alone(judgeDefects)}, {model.JudgeWorkload, judgeWorkload},
+// A judge finds where one promise is broken in a run. It has the rules that no other judge needs.
+type judge interface{ judge() []Finding }
+
+// judgesOf returns the judges of a run by the names of their findings, in the order in which they judge.
+func judgesOf(r *run, resources []Resource) []namedJudge {
+	return []namedJudge{
+		{model.JudgeMutualExclusion, exclusionJudge{r}},
+		{model.JudgeMisdelete, misdeleteJudge{r}},
+		{model.JudgeLinearizable, answerJudge{r}},
+		{model.JudgeHoldCount, countJudge{r}},
+		{model.JudgeFIFO, fifoJudge{r}},
+		{model.JudgeLease, leaseJudge{r}},
+		{model.JudgeLiveness, livenessJudge{r}},
+		{model.JudgeWaitBound, waitBoundJudge{r}},
+		{model.JudgeFencing, fencingJudge{r}},
+		{model.JudgeTraffic, trafficJudge{r}},
+		{model.JudgeTidy, tidyJudge{r}},
+		{model.JudgeWant, wantJudge{r}},
+		{JudgeHarness, harnessJudge{r}},
+		{model.JudgeWorkload, workloadJudge{r, resources}},
+	}
+}
+
+type namedJudge struct {
+	name string
+	judge
 }
 
 // NeedThreads are the judges that need to know for which thread a process sends a request. They are not asked
@@ -101,18 +117,13 @@ var NeedThreads = []string{
 	model.JudgeLiveness, model.JudgeFencing, model.JudgeTraffic, model.JudgeTidy,
 }
 
-// alone returns a judge that asks for no rules of resources.
-func alone(judge func(*run) []Finding) func(*run, []Resource) []Finding {
-	return func(r *run, _ []Resource) []Finding { return judge(r) }
-}
-
 // Judge returns the findings of each judge in a run. It leaves out findings about promises
 // that the lock does not make. A finding with excuses is a limit until a replay without
 // them shows that it is a bug.
 func Judge(t *trace.Run, resources []Resource) Judgement {
 	j := JudgeBy(nil, t, resources)
 	r := newRun(t)
-	j.Reached, j.Waits = r.reached(), r.waits()
+	j.Reached, j.Waits = r.reached(), waitsOf(t)
 	return j
 }
 
@@ -121,12 +132,12 @@ func Judge(t *trace.Run, resources []Resource) Judgement {
 func JudgeBy(names []string, t *trace.Run, resources []Resource) Judgement {
 	r := newRun(t)
 	var found []Finding
-	for _, row := range judgeTable {
+	for _, row := range judgesOf(r, resources) {
 		if len(t.Anonymous) > 0 && slices.Contains(NeedThreads, row.name) {
 			continue
 		}
 		if names == nil || slices.Contains(names, row.name) {
-			found = append(found, row.judge(r, resources)...)
+			found = append(found, row.judge.judge()...)
 		}
 	}
 	return Judgement{Findings: classed(r.Record.Params, found)}
@@ -134,7 +145,7 @@ func JudgeBy(names []string, t *trace.Run, resources []Resource) Judgement {
 
 // JudgeLinearizable returns the findings of the judge linearizable.
 func JudgeLinearizable(t *trace.Run) []Finding {
-	return classed(t.Record.Params, judgeLinearizable(newRun(t)))
+	return classed(t.Record.Params, answerJudge{newRun(t)}.judge())
 }
 
 // classed returns the findings about promises that the lock makes, with their classes, in

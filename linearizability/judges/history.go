@@ -11,7 +11,7 @@ import (
 
 // history returns the calls on a lock as a history, with the holds of the servers for everything that no
 // answer says: a hold that nobody was told of is an acquire at its instant, and a hold that no answer
-// ended is lost at its end. If judgeLinearizable finds nothing, the search finds an order of the history. The
+// ended is lost at its end. If answerJudge finds nothing, the search finds an order of the history. The
 // order in which waiters are served is no part of it.
 func (r *run) history(lock string) []linearizability.Op {
 	var ops []linearizability.Op

@@ -1099,7 +1099,7 @@ func TestNoHistoryOfWhatAFailoverBroughtBack(t *testing.T) {
 			1202 b/1 return granted
 			9002 server expire -> free
 			9100 server leave`
-		if found := judgeLinearizable(traced(recordOf(t, plainLock, record))); len(found) != want {
+		if found := (answerJudge{traced(recordOf(t, plainLock, record))}).judge(); len(found) != want {
 			t.Errorf("%s: found %v, want %d findings", by, found, want)
 		}
 	}

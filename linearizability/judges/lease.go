@@ -9,10 +9,12 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeLease finds leases that are too long, ended or prolonged against the rules, renewals that
+// leaseJudge finds leases that are too long, ended or prolonged against the rules, renewals that
 // come too late, extensions that give too little, owners that are not told of the end of their
 // hold, and owners that are told of an end that did not happen.
-func judgeLease(r *run) []Finding {
+type leaseJudge struct{ *run }
+
+func (r leaseJudge) judge() []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		out = append(out, r.leases(lock)...)
@@ -25,7 +27,7 @@ func judgeLease(r *run) []Finding {
 	return out
 }
 
-func (r *run) leases(lock string) []Finding {
+func (r leaseJudge) leases(lock string) []Finding {
 	var out []Finding
 	add := func(form model.Form, who string, at int64, detail Detail) {
 		out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: at, Excuses: r.clockSteps(0, at),
@@ -92,7 +94,7 @@ func (r *run) leases(lock string) []Finding {
 // moved reports whether a fault, and no command of the owner, delayed the end of a lease: the fault
 // itself, or servers that fail over by themselves, within their recovery after it. Until then the
 // leases of such servers stand still.
-func (r *run) moved(c *trace.Change) bool {
+func (r leaseJudge) moved(c *trace.Change) bool {
 	if c.Fault > 0 {
 		return r.Fault(c.Fault).Spec.MovesLeases()
 	}
@@ -153,7 +155,7 @@ func (r *run) start(lock, who string, at int64) *trace.Change {
 
 // heard reports whether a call of the owner returned with the hold that it has at an instant, or
 // with another level of that hold, or whether a failover brought the hold back.
-func (r *run) heard(lock, who string, at int64) bool {
+func (r leaseJudge) heard(lock, who string, at int64) bool {
 	start := r.start(lock, who, at)
 	return start.Fault > 0 || slices.ContainsFunc(r.CallsOn(lock), func(o *trace.Call) bool {
 		return o.Caller == who && o.Outcome == model.Granted && o.ReturnedNs() <= at &&
@@ -163,7 +165,7 @@ func (r *run) heard(lock, who string, at int64) bool {
 
 // replaced reports whether a failover had replaced the hold in which the believer believes by an
 // earlier one of its holds, with another token. Nobody renews the earlier one.
-func (r *run) replaced(lock string, b belief, at int64) bool {
+func (r leaseJudge) replaced(lock string, b belief, at int64) bool {
 	return slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
 		return c.Fault > 0 && b.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == b.who && c.After.Owner == b.who && c.Before.Token != c.After.Token
 	})
@@ -181,7 +183,7 @@ func believer(beliefs []belief, who string, at int64) *belief {
 
 // unrenewed finds a hold with a watchdog that ended with its lease although no fault
 // had met its messages for a watchdog period.
-func (r *run) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) {
+func (r leaseJudge) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) {
 	last := b.from
 	d := Unrenewed{}
 	for _, t := range r.metRenewals(lock, b.who, b.from-int64(r.Record.Params.Watchdog), c.AtNs) {
@@ -208,7 +210,7 @@ func (r *run) unrenewed(lock string, b belief, c *trace.Change) (Finding, bool) 
 
 // undoneGrants finds holds that ended before their lease because a command of the same acquire that
 // returned with them ended them.
-func (r *run) undoneGrants(lock string) []Finding {
+func (r leaseJudge) undoneGrants(lock string) []Finding {
 	var out []Finding
 	for _, o := range r.CallsOn(lock) {
 		c := r.returnedWith(o)
@@ -227,7 +229,7 @@ func (r *run) undoneGrants(lock string) []Finding {
 // shortExtensions finds extensions that returned extended, but left the hold less than a lease from
 // their sending on, by more than the tick of the servers, or by a second and more if all holds end at whole seconds, as
 // those do whose ends a lock writes in seconds.
-func (r *run) shortExtensions(lock string) []Finding {
+func (r leaseJudge) shortExtensions(lock string) []Finding {
 	var out []Finding
 	tick := r.Record.Params.Tick
 	if !slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool { return c.After.Held() && c.After.ExpiresMs%1000 != 0 }) {
@@ -255,7 +257,7 @@ func (r *run) shortExtensions(lock string) []Finding {
 // ended or shortened the hold, only a request can show it. At least one renewal per lease comes and fails, so
 // the thread is told within a lease, plus the time in which a client notices a lost command. This time begins
 // again with each disturbance of the process or its server.
-func (r *run) untold(lock string) []Finding {
+func (r leaseJudge) untold(lock string) []Finding {
 	if !r.Record.Params.Watched {
 		return nil
 	}
@@ -310,7 +312,7 @@ func (r *run) untold(lock string) []Finding {
 // calmHold returns the last hold of a belief, which has a lease and ended before the belief did. It returns nil
 // if there is none, or if a fault or a command of another may have begun, shortened or ended the hold. A hold that
 // was over when the last request of the grant ran belongs to an earlier attempt of that call.
-func (r *run) calmHold(b belief) *trace.Hold {
+func (r leaseJudge) calmHold(b belief) *trace.Hold {
 	holds := r.HoldsOf(b.lock, b.who, r.lastHeard(b.grant), b.to)
 	if len(holds) == 0 || r.Record.Params.Endless {
 		return nil
@@ -329,7 +331,7 @@ func (r *run) calmHold(b belief) *trace.Hold {
 
 // knownLease returns the end of the lease that a thread knows for a hold, and the sending of the request from
 // which it counts: of the last acquire or renewal whose answer its process has.
-func (r *run) knownLease(h *trace.Hold, b belief) ToldLate {
+func (r leaseJudge) knownLease(h *trace.Hold, b belief) ToldLate {
 	d := ToldLate{EndedNs: h.ToNs(), SentNs: b.grant.AtNs, LeaseNs: -1}
 	for _, c := range append([]*trace.Change{h.Began}, h.Moved...) {
 		if !c.MadeFor(b.who) || c.By.Executed == nil || c.By.RepliedNs < 0 || c.By.RepliedNs > b.to {
@@ -345,7 +347,7 @@ func (r *run) knownLease(h *trace.Hold, b belief) ToldLate {
 // dueBy returns the instant by which a thread must have been told of the end of a lease that counts from
 // an instant. A pause moves it by its length: a process that is paused hears nothing, and its clients
 // wait longer by the pause.
-func (r *run) dueBy(b belief, endNs, sentNs int64) int64 {
+func (r leaseJudge) dueBy(b belief, endNs, sentNs int64) int64 {
 	due := endNs + millisecond + int64(r.Record.Params.Uncertainty)
 	for _, p := range r.pauses(b.who) {
 		if sentNs < p.ToNs && p.FromNs <= due {
@@ -360,7 +362,7 @@ func (r *run) dueBy(b belief, endNs, sentNs int64) int64 {
 // up to be safe: for a watchdog timeout after a disturbance of the process or its server, and in
 // the last third of the lease that it knows of. But a lock that renews a hold which nothing has ever
 // disturbed must not let that lease run out.
-func (r *run) misled(lock string) []Finding {
+func (r leaseJudge) misled(lock string) []Finding {
 	p := r.Record.Params
 	var out []Finding
 	for _, b := range r.beliefs(lock) {
@@ -413,7 +415,7 @@ func (r *run) misled(lock string) []Finding {
 
 // renewing reports whether a client of the thread's process waits for the answer to a renewal at an
 // instant.
-func (r *run) renewing(who string, at int64) bool {
+func (r leaseJudge) renewing(who string, at int64) bool {
 	return slices.ContainsFunc(r.CommandsFrom(model.ProcessOf(who)), func(m *trace.Command) bool {
 		return m.Script == model.RoleRenew && m.AtNs <= at && (m.RepliedNs < 0 || m.RepliedNs > at)
 	})
@@ -422,7 +424,7 @@ func (r *run) renewing(who string, at int64) bool {
 // attemptBegan returns the earliest instant from which a careful client may count the lease of a
 // grant. An attempt may begin with other commands before the one that was granted, each sent after
 // the answer to the one before.
-func (r *run) attemptBegan(o *trace.Call) int64 {
+func (r leaseJudge) attemptBegan(o *trace.Call) int64 {
 	at := r.attemptSent(o)
 	for _, m := range slices.Backward(o.Sent) {
 		if m.RepliedNs >= 0 && m.RepliedNs <= at && at < m.RepliedNs+millisecond {
@@ -458,7 +460,7 @@ func (r *run) disturbing(process string) []span {
 
 // lateRenewals finds renewals that were sent after the release of the last level had
 // returned, or for an acquire that had returned without a grant.
-func (r *run) lateRenewals(lock string) []Finding {
+func (r leaseJudge) lateRenewals(lock string) []Finding {
 	owners := map[string]*renewed{}
 	of := func(who string) *renewed {
 		if owners[who] == nil {
@@ -555,7 +557,7 @@ func (k *renewed) answer(o *trace.Call) {
 
 // renewalForms returns the forms of the commands that prolonged a hold. Where threads know holds by their grants, a
 // request outside of calls renews if it has such a form. Another one cleans up after a call, or asks for something.
-func (r *run) renewalForms() map[string]bool {
+func (r leaseJudge) renewalForms() map[string]bool {
 	forms := map[string]bool{}
 	for _, m := range r.Commands {
 		if slices.ContainsFunc(m.Changes, func(c *trace.Change) bool {
@@ -569,7 +571,7 @@ func (r *run) renewalForms() map[string]bool {
 
 // renewsLost reports whether a renewal names a hold of a thread that another hand than its own ended, and after which the thread
 // had another: its client learns of the loss by the answer.
-func (r *run) renewsLost(lock, who string, m *trace.Command) bool {
+func (r leaseJudge) renewsLost(lock, who string, m *trace.Command) bool {
 	lost := false
 	for _, h := range r.HoldsOf(lock, who, 0, m.AtNs) {
 		if lost {
@@ -584,7 +586,7 @@ func (r *run) renewsLost(lock, who string, m *trace.Command) bool {
 // hold on the server. The hold is there when the renewal is sent. When it has run, the hold ends no
 // later, or has ended with its lease. A thread that knows its holds by their grants alone may have left
 // a hold on the server, and then renew a new session.
-func (r *run) renewsAnother(lock, who string, m *trace.Command) bool {
+func (r leaseJudge) renewsAnother(lock, who string, m *trace.Command) bool {
 	if !r.Record.Params.PerGrant || m == nil || m.Executed == nil {
 		return false
 	}

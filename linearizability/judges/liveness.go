@@ -9,9 +9,11 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeLiveness finds waiters that do not get the lock for longer than the bound, although nobody
+// livenessJudge finds waiters that do not get the lock for longer than the bound, although nobody
 // believes to hold it and the server is healthy.
-func judgeLiveness(r *run) []Finding {
+type livenessJudge struct{ *run }
+
+func (r livenessJudge) judge() []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		occupied, kept, disturbed := r.occupied(lock), r.kept(lock), r.disturbances(lock)
@@ -25,7 +27,7 @@ func judgeLiveness(r *run) []Finding {
 				continue
 			}
 			keep := busy
-			if slices.ContainsFunc(kept, func(k keeping) bool { return k.own(r, o) }) {
+			if slices.ContainsFunc(kept, func(k keeping) bool { return k.own(r.run, o) }) {
 				keep = inOrder(r.reasons(o, occupied, kept))
 			}
 			if f, ok := r.forgotten(lock, o, keep, disturbed); ok {
@@ -39,7 +41,7 @@ func judgeLiveness(r *run) []Finding {
 // stuck finds a call that need not wait, and yet never returned although every fault was over: an
 // unlock, a single try, or a timed try whose time was long over. If the lock promises no bound of
 // its wait, a timed try may wait as a lock() does, for as long as the lock is held.
-func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
+func (r livenessJudge) stuck(lock string, o *trace.Call) (Finding, bool) {
 	if _, bounded := r.Record.Params.Promise(model.JudgeWaitBound); !bounded && o.Action == model.ActTryLockTimed {
 		return Finding{}, false
 	}
@@ -59,7 +61,7 @@ func (r *run) stuck(lock string, o *trace.Call) (Finding, bool) {
 }
 
 // forgotten finds a time in which a waiter waited without a reason.
-func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []disturbance) (Finding, bool) {
+func (r livenessJudge) forgotten(lock string, o *trace.Call, occupied spans, disturbed []disturbance) (Finding, bool) {
 	if o.AtNs >= r.ClosedNs(o.Process) && len(o.Sent) == 0 {
 		return Finding{}, false // it asks for nothing, since its own process has closed its client
 	}
@@ -103,7 +105,7 @@ func (r *run) forgotten(lock string, o *trace.Call, occupied spans, disturbed []
 
 // slack returns the time in ns by which a waiter may exceed a bound. A waiter that asks once in each second gets
 // the lock a round trip after it asks. A bound of round trips, of a lease or of dead waiters has it already.
-func (r *run) slack(b Bound) int64 {
+func (r livenessJudge) slack(b Bound) int64 {
 	u := int64(r.Record.Params.Uncertainty)
 	if b.RoundTrip > 0 || b.Cost > 0 || b.DeadWaiters {
 		return u
@@ -135,7 +137,7 @@ const RoundTrips = 8
 
 // bound returns how long a waiter may get nothing from the instant from on, if it gets nothing
 // until the instant to.
-func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound {
+func (r livenessJudge) bound(lock string, disturbed []disturbance, from, to int64) Bound {
 	waits := r.Record.Params.Waits
 	b := Bound{Ns: int64(time.Second + waits), Waits: waits}
 	if trip := int64(2 * r.Record.Params.Latency); RoundTrips*trip > int64(time.Second) {
@@ -182,7 +184,7 @@ func (r *run) bound(lock string, disturbed []disturbance, from, to int64) Bound 
 
 // leaseAnew returns from when on a lease that begins at an instant at the latest ends after a time, and that time. It begins
 // anew after a fault for which the servers fail over.
-func (r *run) leaseAnew(atNs int64, lease time.Duration) (int64, time.Duration) {
+func (r livenessJudge) leaseAnew(atNs int64, lease time.Duration) (int64, time.Duration) {
 	cost := lease
 	for _, t := range r.Faults {
 		if recovery := r.Record.Params.Recovery; recovery > 0 && t.Spec.Interrupts() && atNs <= t.ToNs+int64(recovery) && t.FromNs <= atNs+int64(lease) {
@@ -193,7 +195,7 @@ func (r *run) leaseAnew(atNs int64, lease time.Duration) (int64, time.Duration) 
 }
 
 // longestLease returns the longest lease that a call up to an instant may have asked for.
-func (r *run) longestLease(lock string, toNs int64) time.Duration {
+func (r livenessJudge) longestLease(lock string, toNs int64) time.Duration {
 	lease := max(r.Record.Params.Watchdog, 0)
 	for _, x := range r.CallsOn(lock) {
 		if x.AtNs < toNs {

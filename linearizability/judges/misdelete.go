@@ -7,10 +7,12 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeMisdelete finds commands of one owner that ended, shortened or prolonged another
+// misdeleteJudge finds commands of one owner that ended, shortened or prolonged another
 // owner's hold on the server. If the thread of a command is unknown, it is judged by its process. Anybody may
 // end a hold whose end has come.
-func judgeMisdelete(r *run) []Finding {
+type misdeleteJudge struct{ *run }
+
+func (r misdeleteJudge) judge() []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		for _, c := range r.Changes(lock) {
@@ -57,7 +59,7 @@ func judgeMisdelete(r *run) []Finding {
 // movesEnd reports whether the command of a change is known to have moved the end of that hold, and not the end of a session
 // that its process has. A part of a stream is known to if it renews for a thread of another process, none of the owner's
 // commands ran at the same time, and the servers do not recover, after which they may prolong holds by themselves.
-func (r *run) movesEnd(c *trace.Change) bool {
+func (r misdeleteJudge) movesEnd(c *trace.Change) bool {
 	owner := model.ProcessOf(c.Before.Owner)
 	if c.By.Command != model.SegmentCommand {
 		return c.By.Process != owner || c.By.Names(c.Lock)
@@ -70,14 +72,14 @@ func (r *run) movesEnd(c *trace.Change) bool {
 
 // renewsSession reports whether a part of a stream moved the end of a hold as the renewal of a session does. It has that role,
 // or the owner's process sent it, for whatever call, and a whole lease is left.
-func (r *run) renewsSession(c *trace.Change) bool {
+func (r misdeleteJudge) renewsSession(c *trace.Change) bool {
 	p := r.Record.Params
 	return c.By.Script == model.RoleRenew ||
 		c.By.Process == model.ProcessOf(c.Before.Owner) && (c.After.ExpiresMs+1)*millisecond >= c.AtNs+int64(p.Watchdog-p.Tick)
 }
 
 // begunBy returns the process whose request began the hold that a change met; "": none did.
-func (r *run) begunBy(c *trace.Change) string {
+func (r misdeleteJudge) begunBy(c *trace.Change) string {
 	if holds := r.HoldsOf(c.Lock, c.Before.Owner, c.AtNs, c.AtNs); len(holds) > 0 && holds[0].Began.By != nil {
 		return holds[0].Began.By.Process
 	}
@@ -86,7 +88,7 @@ func (r *run) begunBy(c *trace.Change) string {
 
 // nobodys reports whether a change met a hold in which its owner did not believe, and which a fault had brought back, or
 // which ended with the session of its process and was granted to no call. Threads must know holds by their grants.
-func (r *run) nobodys(c *trace.Change) bool {
+func (r misdeleteJudge) nobodys(c *trace.Change) bool {
 	holds := r.HoldsOf(c.Lock, c.Before.Owner, c.AtNs, c.AtNs)
 	session := model.ProcessOf(c.Before.Owner) == c.By.Process && (c.By.Command == model.SegmentCommand || !c.By.Names(c.Lock)) &&
 		!slices.ContainsFunc(r.CallsOn(c.Lock), func(o *trace.Call) bool {

@@ -46,14 +46,14 @@ func PartingOf(t *trace.Run, f Finding) (Parting, bool) {
 	if !slices.Contains(t.Locks, f.Lock) {
 		return Parting{}, false
 	}
-	r := newRun(t)
-	apart := r.apart(f.Lock)
+	s := sides{newRun(t)}
+	apart := s.apart(f.Lock)
 	if f.Judge == model.JudgeTraffic || f.Judge == model.JudgeWaitBound {
 		// The way in which a thread waits depends only on this thread.
 		apart = slices.DeleteFunc(apart, func(d disagreement) bool { return d.Thread != f.Thread })
 	}
 	if f.Form == model.FormForgotten {
-		apart = append(apart, r.unwoken(f)...)
+		apart = append(apart, s.unwoken(f)...)
 	}
 	slices.SortStableFunc(apart, func(a, b disagreement) int { return cmp.Compare(a.AtNs, b.AtNs) })
 	// Go back from the finding over disagreements that touch. An answer that has no place
@@ -73,6 +73,9 @@ func PartingOf(t *trace.Run, f Finding) (Parting, bool) {
 	return first, true
 }
 
+// sides compares the server with the clients.
+type sides struct{ *run }
+
 // disagreement is a time in which server and clients disagree.
 type disagreement struct {
 	Parting
@@ -80,7 +83,7 @@ type disagreement struct {
 }
 
 // apart returns the times in which the server and a client name different holders of a lock.
-func (r *run) apart(lock string) []disagreement {
+func (r sides) apart(lock string) []disagreement {
 	changes := r.Changes(lock)
 	beliefs := r.beliefs(lock)
 	var out []disagreement
@@ -129,7 +132,7 @@ func (r *run) apart(lock string) []disagreement {
 }
 
 // partedBy returns the kind of event that ended a hold in which a thread believed.
-func (r *run) partedBy(b belief, end *trace.Change) PartingKind {
+func (r sides) partedBy(b belief, end *trace.Change) PartingKind {
 	o := end.Call()
 	switch {
 	case end.Fault > 0:
@@ -150,7 +153,7 @@ func (r *run) partedBy(b belief, end *trace.Change) PartingKind {
 
 // unwoken returns the losses of published messages on their way to the process of the
 // waiter of a finding.
-func (r *run) unwoken(f Finding) []disagreement {
+func (r sides) unwoken(f Finding) []disagreement {
 	var out []disagreement
 	for _, e := range r.Pushes {
 		if e.Kind == model.KindLost && e.Why != model.LostUnwanted && e.Process == model.ProcessOf(f.Thread) {

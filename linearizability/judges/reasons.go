@@ -32,7 +32,7 @@ func (k keeping) own(r *run, o *trace.Call) bool {
 func (r *run) enters() bool { return !r.Record.Params.Uncounted || r.Record.Params.Idempotent }
 
 // kept returns the times in which threads believed to hold the lock, were being served, or had it without being told.
-func (r *run) kept(lock string) []keeping {
+func (r livenessJudge) kept(lock string) []keeping {
 	out := append(r.served(lock), r.unheard(lock)...)
 	for _, b := range r.beliefs(lock) {
 		out = append(out, keeping{span: span{b.from, r.keptUntil(b)}, owner: b.who, believed: true})
@@ -41,10 +41,10 @@ func (r *run) kept(lock string) []keeping {
 }
 
 // reasons returns the times in which a call has a reason to wait, or, for nil, a call of somebody who has no hold.
-func (r *run) reasons(o *trace.Call, occupied []span, kept []keeping) []span {
+func (r livenessJudge) reasons(o *trace.Call, occupied []span, kept []keeping) []span {
 	all := slices.Clone(occupied)
 	for _, k := range kept {
-		if !k.own(r, o) {
+		if !k.own(r.run, o) {
 			all = append(all, k.span)
 			continue
 		}
@@ -61,7 +61,7 @@ func (r *run) reasons(o *trace.Call, occupied []span, kept []keeping) []span {
 
 // occupied returns the times in which a waiter has a reason to wait besides those in which a hold is kept: a thread was
 // giving the lock up, the lock was closed, or a fault lasted.
-func (r *run) occupied(lock string) []span {
+func (r livenessJudge) occupied(lock string) []span {
 	var busy []span
 	for _, o := range r.CallsOn(lock) {
 		if o.Action == model.ActUnlock && r.StateAt(lock, o.AtNs).Owner == o.Caller {
@@ -82,7 +82,7 @@ func (r *run) occupied(lock string) []span {
 
 // keptUntil returns until when a believed hold keeps others waiting. A thread whose extension failed no longer
 // relies on its hold. Without a lease the hold lasts until the thread gives it up.
-func (r *run) keptUntil(b belief) int64 {
+func (r livenessJudge) keptUntil(b belief) int64 {
 	if !b.doubted || !r.Record.Params.Endless {
 		return b.to
 	}
@@ -135,7 +135,7 @@ func (r *run) unheard(lock string) []keeping {
 
 // closed returns the times in which nobody can take the lock although nobody holds it. Each ends,
 // at the latest, when the server last said that it would.
-func (r *run) closed(lock string) []span {
+func (r livenessJudge) closed(lock string) []span {
 	var out []span
 	changes := r.Changes(lock)
 	for i, c := range changes {
@@ -187,7 +187,7 @@ func (s spans) since(at int64) (after []span, to int64) {
 // give it up, from the grant on. The thread may not know of the hold yet, or believe that its lease
 // is over. A call that ended without a grant is served until it ends, since nobody gives up the
 // hold that it left.
-func (r *run) served(lock string) []keeping {
+func (r livenessJudge) served(lock string) []keeping {
 	var out []keeping
 	ops, left := r.CallsOn(lock), r.releases(lock)
 	for _, o := range ops {
@@ -281,7 +281,7 @@ func (l levels) withoutLatest() levels {
 
 // releases returns, by the number of each unlock, the levels that it leaves to its thread. A thread
 // with levels left wants to keep the lock.
-func (r *run) releases(lock string) map[int]levels {
+func (r livenessJudge) releases(lock string) map[int]levels {
 	left := map[int]levels{}
 	now := map[string]levels{}
 	changes := r.Changes(lock)

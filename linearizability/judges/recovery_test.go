@@ -637,7 +637,7 @@ func TestALeaseBeginsAnew(t *testing.T) {
 		{electing, 84 * second, 84 * second, lease},
 		{watchedLock, 31 * second, 31 * second, lease},
 	} {
-		if at, cost := newRun(trace.New(recordOf(t, c.lock, record))).leaseAnew(c.atNs, lease); at != c.wantAtNs || cost != c.want {
+		if at, cost := (livenessJudge{newRun(trace.New(recordOf(t, c.lock, record)))}).leaseAnew(c.atNs, lease); at != c.wantAtNs || cost != c.want {
 			t.Errorf("a lease that begins at %ds ends %v after %ds; want %v after %ds", c.atNs/second, cost, at/second, c.want, c.wantAtNs/second)
 		}
 	}

@@ -45,7 +45,7 @@ func (r *run) resurrected(lock string) bool {
 
 // splits reports whether another thread was taking or freeing the lock at the same time as the call. If
 // a hold has several parts, both may then be refused, although nobody holds the lock.
-func (r *run) splits(o *trace.Call) bool {
+func (r answerJudge) splits(o *trace.Call) bool {
 	return slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {
 		return x.Caller != o.Caller && (x.Action.Acquires() || x.Action == model.ActUnlock) && x.AtNs <= o.ReturnedNs() && o.AtNs <= r.underWayUntil(x)
 	})
@@ -176,7 +176,7 @@ func (r *run) effects(o *trace.Call) []*trace.Change {
 
 // inTurn reports whether a call has a place in the order from its first try on. A call that does
 // not wait has one only if that try gave it the lock or a place in the queue.
-func (r *run) inTurn(o *trace.Call, first *trace.Command) bool {
+func (r answerJudge) inTurn(o *trace.Call, first *trace.Command) bool {
 	if o.Action == model.ActTryLockTimed && o.WaitNs == 0 {
 		now := r.StateAt(o.Lock, first.Executed.AtNs)
 		return now.Owner == o.Caller || slices.Contains(now.Queue, o.Caller)
@@ -188,7 +188,7 @@ func (r *run) inTurn(o *trace.Call, first *trace.Command) bool {
 // returned or was removed. A call of a dead process, or one that waits to the end, stands there
 // until it is taken out. A late command may bring a call back into the queue; the last departure
 // counts.
-func (r *run) queuedUntil(o *trace.Call) (until int64, queued bool) {
+func (r answerJudge) queuedUntil(o *trace.Call) (until int64, queued bool) {
 	first := o.First(model.RoleAcquire)
 	if !r.Record.Params.Fair || first == nil || !slices.Contains(r.StateAt(o.Lock, first.Executed.AtNs).Queue, o.Caller) {
 		return 0, false

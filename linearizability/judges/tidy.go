@@ -8,11 +8,13 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeTidy finds leftovers of a lock. During the run these are entries of the queue whose owner
+// tidyJudge finds leftovers of a lock. During the run these are entries of the queue whose owner
 // lives and no longer waits (ghosts), a queue whose deadlines have other members, and clients that take
 // the lock for callers who have left. When all have left and every lease is over, these are keys, entries,
 // channels and goroutines.
-func judgeTidy(r *run) []Finding {
+type tidyJudge struct{ *run }
+
+func (r tidyJudge) judge() []Finding {
 	var out []Finding
 	for _, lock := range r.Locks {
 		out = append(out, r.ghosts(lock)...)
@@ -32,20 +34,20 @@ func judgeTidy(r *run) []Finding {
 }
 
 // ghosts checks the queue after each return, and after each command of a thread that stands in it.
-func (r *run) ghosts(lock string) []Finding { return r.standing(lock, false) }
+func (r tidyJudge) ghosts(lock string) []Finding { return r.standing(lock, false) }
 
 // lingering returns the ghosts of each call, and the threads that are still in the queue only
 // because their commands are under way.
-func (r *run) lingering(lock string) []Finding { return r.standing(lock, true) }
+func (r tidyJudge) lingering(lock string) []Finding { return r.standing(lock, true) }
 
 // standing finds threads that stand in the queue although none of their calls waits, once per
 // thread. With leaving it finds them once per call, even while their commands are under way.
-func (r *run) standing(lock string, leaving bool) []Finding {
+func (r tidyJudge) standing(lock string, leaving bool) []Finding {
 	changes := r.Changes(lock)
 	if !slices.ContainsFunc(changes, func(c *trace.Change) bool { return len(c.After.Queue) > 0 || len(c.After.Deadlines) > 0 }) {
 		return nil // the lock has no queue, or it was always empty
 	}
-	q := &queueing{run: r, lock: lock, leaving: leaving, now: new(model.LockState), told: map[string]int{}, open: map[string]*trace.Call{},
+	q := &queueing{tidyJudge: r, lock: lock, leaving: leaving, now: new(model.LockState), told: map[string]int{}, open: map[string]*trace.Call{},
 		last: map[string]*trace.Call{}, moving: map[string]int{}, stood: map[string][]*trace.Change{}}
 	executed := int64(-1) // the instant of a command whose change comes next
 	for i := range r.Record.Events {
@@ -82,7 +84,7 @@ func (r *run) standing(lock string, leaving bool) []Finding {
 
 // queueing follows who stands in the queue of a lock, and who waits.
 type queueing struct {
-	*run
+	tidyJudge
 	lock    string
 	leaving bool
 	found   []Finding
@@ -222,7 +224,7 @@ func membersOf(s *model.LockState) (queue, deadlines []string) {
 // command met a fault, or was lost with a connection that had met one, or a command that the server did not run, such
 // as the first call of a script, or the command that queued it came late, or it met the greeting of a connection, on which
 // the owner would have left.
-func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
+func (r tidyJudge) couldNotLeave(o *trace.Call) []model.Excuse {
 	var out []model.Excuse
 	for _, m := range o.Sent {
 		late := m.Script == model.RoleAcquire && cameLate(o, m)
@@ -261,7 +263,7 @@ func (r *run) couldNotLeave(o *trace.Call) []model.Excuse {
 
 // openedNothing reports whether a request was the first on its connection, did not ask for the lock, and had no answer when its
 // call returned, so that the call could not use the connection.
-func (r *run) openedNothing(o *trace.Call, m *trace.Command) bool {
+func (r tidyJudge) openedNothing(o *trace.Call, m *trace.Command) bool {
 	return len(m.Changes) == 0 && !m.Spells(o.Lock) && (m.RepliedNs < 0 || m.RepliedNs > o.ReturnedNs()) &&
 		!slices.ContainsFunc(r.CommandsFrom(m.Process), func(x *trace.Command) bool { return x.Conn == m.Conn && x.Msg < m.Msg })
 }
@@ -269,7 +271,7 @@ func (r *run) openedNothing(o *trace.Call, m *trace.Command) bool {
 // abandoned finds the entries that stay when all have left, of threads that died or
 // closed their client while they waited. It says nothing of threads that waited to the
 // end.
-func (r *run) abandoned(lock string) []Finding {
+func (r tidyJudge) abandoned(lock string) []Finding {
 	changes := r.Changes(lock)
 	if len(changes) == 0 {
 		return nil
@@ -296,7 +298,7 @@ func (r *run) abandoned(lock string) []Finding {
 // unasked finds holds that begin with a request which a client sent long after the last call of its process on the lock
 // was over, while no thread of the process believed to hold it and no fault had held the process up since: the client
 // went on asking for a caller who had left.
-func (r *run) unasked(lock string) []Finding {
+func (r tidyJudge) unasked(lock string) []Finding {
 	var out []Finding
 	for _, c := range r.Changes(lock) {
 		if !c.Started() || c.By == nil || c.By.Process == "" {

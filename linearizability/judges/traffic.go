@@ -14,7 +14,7 @@ import (
 // besides those that it sends because it was woken.
 const TrafficMost = 20
 
-// judgeTraffic finds waiters that send more than TrafficMost. A lock on several servers may send
+// trafficJudge finds waiters that send more than TrafficMost. A lock on several servers may send
 // this number to each server. A message wakes a waiter for one command. Where none comes, each end of a hold while a
 // request of the waiter is on its way, at the server or answered wakes it for three: a waiter that the server keeps
 // waiting, such as one in BLPOP or XREAD, may look, try, and wait again once another was faster. On a stream, of whose
@@ -24,7 +24,9 @@ const TrafficMost = 20
 // each: timers go on during a pause in the world, but stand still during the pause of a real
 // process. A call of unknown outcome may leave a request that cleans up after it, which counts as one of a
 // call that its thread begins within a second.
-func judgeTraffic(r *run) []Finding {
+type trafficJudge struct{ *run }
+
+func (r trafficJudge) judge() []Finding {
 	pushed, unknown := r.woken(), map[string][]int64{} // by thread, when calls of unknown outcome returned
 	freed := map[string][]int64{}                      // by lock, when requests ended holds
 	for _, lock := range r.Locks {
@@ -72,14 +74,14 @@ func judgeTraffic(r *run) []Finding {
 	return out
 }
 
-// Counted returns the commands of a call that judgeTraffic counts in the second that begins with from.
+// Counted returns the commands of a call that trafficJudge counts in the second that begins with from.
 func Counted(t *trace.Run, o *trace.Call, from int64) []*trace.Command {
-	r := newRun(t)
+	r := trafficJudge{newRun(t)}
 	return slices.DeleteFunc(r.asked(o), func(m *trace.Command) bool { return inSecond([]int64{m.AtNs}, from) == 0 })
 }
 
 // asked returns the commands of a call that may count, in any second.
-func (r *run) asked(o *trace.Call) []*trace.Command {
+func (r trafficJudge) asked(o *trace.Call) []*trace.Command {
 	var out []*trace.Command
 	pauses, inPause := r.pauses(o.Caller), map[string]int{}
 	several := slices.ContainsFunc(r.Record.Params.Processes, func(p model.ProcessParams) bool { return p.Name == o.Process && p.Threads > 1 })
@@ -102,7 +104,7 @@ func (r *run) asked(o *trace.Call) []*trace.Command {
 
 // woken returns, by process, the instants at which published messages reached it, or at which the
 // connection that brought one ended. Its client may then have missed others, and asks again.
-func (r *run) woken() map[string][]int64 {
+func (r trafficJudge) woken() map[string][]int64 {
 	at := map[string][]int64{}
 	for _, e := range r.Pushes {
 		if e.Kind == model.KindDeliver || trace.LostWithConnection(e) {

@@ -9,11 +9,13 @@ import (
 	"lockstep/model/trace"
 )
 
-// judgeWaitBound finds timed tries that return later than their wait and one round trip. A lock of
+// waitBoundJudge finds timed tries that return later than their wait and one round trip. A lock of
 // several parts has one for each, since it may ask them one after another. A try of a fair lock has
 // one more, in which it leaves the queue, and so has a try of a lock that cleans up after it. The
 // judge leaves out calls that a fault may have held up.
-func judgeWaitBound(r *run) []Finding {
+type waitBoundJudge struct{ *run }
+
+func (r waitBoundJudge) judge() []Finding {
 	var out []Finding
 	for _, o := range r.Calls {
 		if o.Action != model.ActTryLockTimed || o.Return == nil || r.heldUp(o) {
@@ -39,7 +41,7 @@ func judgeWaitBound(r *run) []Finding {
 
 // heldUp reports whether a fault may have cost the call time: it met a message of the
 // process, or stopped the process or the server, or the call was interrupted.
-func (r *run) heldUp(o *trace.Call) bool {
+func (r waitBoundJudge) heldUp(o *trace.Call) bool {
 	if o.InterruptedNs < math.MaxInt64 || r.goneAt(o.Caller) <= o.ReturnedNs() {
 		return true
 	}
@@ -84,7 +86,7 @@ func detours(o *trace.Call) (n int) {
 }
 
 // greetings counts the connections that the process of a call began during the call and on which the server speaks first.
-func (r *run) greetings(o *trace.Call) (n int) {
+func (r waitBoundJudge) greetings(o *trace.Call) (n int) {
 	for _, e := range r.Pushes {
 		if e.Kind == model.KindDeliver && e.Channel == "" && e.Process == o.Process && o.AtNs <= e.AtNs && e.AtNs <= o.ReturnedNs() &&
 			!slices.ContainsFunc(r.CommandsFrom(o.Process), func(m *trace.Command) bool { return m.Conn == e.Conn && m.AtNs < e.AtNs }) {
@@ -97,7 +99,7 @@ func (r *run) greetings(o *trace.Call) (n int) {
 // roundTrip returns the longest time that a command of a process took without meeting a
 // fault. A command does not count if the server keeps its answer back, for as long as the client asks; WAIT
 // does, which is about an earlier command.
-func (r *run) roundTrip(process string) (ns int64) {
+func (r waitBoundJudge) roundTrip(process string) (ns int64) {
 	for _, m := range r.CommandsFrom(process) {
 		if m.RepliedNs >= 0 && len(m.Hits) == 0 && (!m.Blocks || m.WaitOf != nil) {
 			ns = max(ns, m.RepliedNs-m.AtNs)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // Waits is the distribution of the waits of granted calls, from the call to its return. A
@@ -14,8 +15,8 @@ type Waits struct {
 	P50Ns, P90Ns, P99Ns, MaxNs int64
 }
 
-// waits computes the waits of a run, for all locks together.
-func (r *run) waits() Waits {
+// waitsOf returns the waits of a run, for all locks together.
+func waitsOf(r *trace.Run) Waits {
 	var all []int64
 	for _, o := range r.Calls {
 		if o.Action.Acquires() && o.Outcome == model.Granted {

@@ -6,8 +6,10 @@ import (
 	"lockstep/model"
 )
 
-// judgeWant finds wants, replies and reads of steps that were not met.
-func judgeWant(r *run) []Finding {
+// wantJudge finds wants, replies and reads of steps that were not met.
+type wantJudge struct{ *run }
+
+func (r wantJudge) judge() []Finding {
 	var out []Finding
 	for _, e := range r.Checks {
 		if !e.Met {
@@ -21,12 +23,14 @@ func judgeWant(r *run) []Finding {
 // JudgeHarness is the name under which the harness accuses itself.
 const JudgeHarness = "harness"
 
-// judgeDefects finds errors of the harness itself, panics of the lock, and runs without an end.
-func judgeDefects(r *run) []Finding {
+// harnessJudge finds errors of the harness itself, panics of the lock, and runs without an end.
+type harnessJudge struct{ *run }
+
+func (r harnessJudge) judge() []Finding {
 	var out []Finding
 	for _, e := range r.Defects {
 		if e.Limit > 0 {
-			out = append(out, unended(r, e))
+			out = append(out, unended(r.run, e))
 			continue
 		}
 		out = append(out, Finding{Judge: JudgeHarness, Verdict: Undecided, AtNs: e.AtNs, Detail: Defect{Text: e.Text}})

@@ -6,11 +6,16 @@ import (
 	"lockstep/model"
 )
 
-// judgeWorkload finds resources whose own rule is broken, because two owners lost an
+// workloadJudge finds resources whose own rule is broken, because two owners lost an
 // update.
-func judgeWorkload(r *run, resources []Resource) []Finding {
+type workloadJudge struct {
+	*run
+	resources []Resource
+}
+
+func (r workloadJudge) judge() []Finding {
 	var out []Finding
-	for _, res := range resources {
+	for _, res := range r.resources {
 		d := WrongResource{Name: res.Name, Left: res.Start, Start: res.Start}
 		left, taken := res.Start, int64(0)
 		f := Finding{Judge: model.JudgeWorkload, Verdict: Broken}
@@ -50,11 +55,11 @@ func judgeWorkload(r *run, resources []Resource) []Finding {
 }
 
 // stranded reports whether a process died, so that its work may be undone.
-func (r *run) stranded() bool { return len(r.Dead()) > 0 }
+func (r workloadJudge) stranded() bool { return len(r.Dead()) > 0 }
 
 // undone returns the first thread that still waited for a lock when the run ended, and since when:
 // its work under the lock is not done.
-func (r *run) undone() (facts model.Facts, sinceNs int64) {
+func (r workloadJudge) undone() (facts model.Facts, sinceNs int64) {
 	for _, o := range r.Calls {
 		if o.Action.Acquires() && o.Outcome == model.Waiting {
 			return model.Facts{Form: model.FormWaitedToTheEnd, Lock: o.Lock, Thread: o.Caller}, o.AtNs
@@ -65,14 +70,14 @@ func (r *run) undone() (facts model.Facts, sinceNs int64) {
 
 // refused looks for a thread that a resource refused because of a token that the judge of fencing finds
 // wrong, so that the work of the thread is not done. It returns the excuses of that finding.
-func (r *run) refused(resource string, facts *model.Facts, d *WrongResource) []model.Excuse {
+func (r workloadJudge) refused(resource string, facts *model.Facts, d *WrongResource) []model.Excuse {
 	var wrong []Finding
 	for _, e := range r.Resources {
 		if e.Key != resource || e.Phase != "refused" {
 			continue
 		}
 		if wrong == nil {
-			wrong = judgeFencing(r)
+			wrong = fencingJudge{r.run}.judge()
 		}
 		for _, f := range wrong {
 			if f.Thread == e.ThreadName() && f.token() == e.Value {
@@ -95,7 +100,7 @@ type use struct {
 // with the excuses for it. It prefers two threads that both believed to hold a lock. It adds both
 // threads, and the end of one thread's hold, to the facts. It returns nil if no two threads worked
 // at the same time.
-func (r *run) usedTogether(resource string, at int64, facts *model.Facts) (found *Together, excuses []model.Excuse) {
+func (r workloadJudge) usedTogether(resource string, at int64, facts *model.Facts) (found *Together, excuses []model.Excuse) {
 	var uses []use
 	open := map[string]int{}
 	for _, e := range r.Resources {
@@ -130,13 +135,14 @@ func (r *run) usedTogether(resource string, at int64, facts *model.Facts) (found
 
 // howTogether returns the reason why a still worked when b began: both believed to hold the same
 // lock, or one of them continued without the lock, by its own decision.
-func (r *run) howTogether(a, b use) (loss *model.Loss, how Together, excuses []model.Excuse) {
+func (r workloadJudge) howTogether(a, b use) (loss *model.Loss, how Together, excuses []model.Excuse) {
 	how = Together{Earlier: a.who, FromNs: a.from, ToNs: a.to, Later: b.who, LaterNs: b.from}
 	for _, lock := range r.Locks {
 		beliefs := r.beliefs(lock)
 		x, y := believer(beliefs, a.who, b.from), believer(beliefs, b.who, b.from)
 		if x != nil && y != nil {
-			loss, e, excuses := r.howLost(lock, r.withoutHold(lock, *x, *y, b.from), b.from)
+			exclusion := exclusionJudge{r.run}
+			loss, e, excuses := exclusion.howLost(lock, exclusion.withoutHold(lock, *x, *y, b.from), b.from)
 			how.Ending = &e
 			return loss, how, excuses
 		}
