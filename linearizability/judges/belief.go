@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"lockstep/model"
 	"lockstep/model/trace"
@@ -11,7 +12,8 @@ import (
 
 // Belief is a time in which a thread believes that it holds a lock. It begins with the return of a
 // grant. It ends with the call of the last release, with the instant at which the thread is told
-// that the hold is gone, or one lease after the granted attempt was sent. If the lock promises to tell
+// that the hold is gone, or one lease after the granted attempt was sent, or up to a tick before that if the servers
+// were to end the hold then. If the lock promises to tell
 // its holders, the end of a lease alone ends no belief.
 type Belief struct {
 	Thread string // process/thread
@@ -187,7 +189,7 @@ func (w *believing) answer(o *trace.Call) {
 	switch {
 	case o.Action.Acquires() && o.Outcome == model.Granted:
 		lease := w.leaseOf(o)
-		to := w.believedUntil(o.Caller, w.attemptSent(o), lease)
+		to := w.believedUntil(o, w.attemptSent(o), lease, w.grantedState(o))
 		if h == nil {
 			h = w.begin(o, nil)
 		}
@@ -229,7 +231,7 @@ func (w *believing) extended(o *trace.Call, h, was *believed) {
 	if w.leased() {
 		lease = int64(w.Record.Params.Watchdog)
 	}
-	to := w.believedUntil(o.Caller, w.extensionSent(o), lease)
+	to := w.believedUntil(o, w.extensionSent(o), lease, w.StateAt(o.Lock, o.ReturnedNs()))
 	for i := range h.levels {
 		h.levels[i] = term{to, lease}
 	}
@@ -247,13 +249,38 @@ func (r *run) givenUpAt(o *trace.Call) int64 {
 	return o.ReturnedNs()
 }
 
-// believedUntil returns when a belief ends that nothing else ends before: when the process of the thread is
-// gone, or one lease after the request for it was sent, unless the lock tells the thread. Lease 0 means none.
-func (r *run) believedUntil(thread string, sentNs, lease int64) int64 {
+// believedUntil returns when a belief after a call ends that nothing else ends before: when the process of the thread is
+// gone, or one lease after the request for it was sent, unless the lock tells the thread. A holder knows that a server or a lock
+// that counts in ticks may end the hold up to a tick before, as its state set says. Lease 0 means none.
+func (r *run) believedUntil(o *trace.Call, sentNs, lease int64, set *model.LockState) int64 {
+	gone := r.goneAt(o.Caller)
 	if lease == 0 || r.Record.Params.Watched {
-		return r.goneAt(thread)
+		return gone
 	}
-	return min(r.goneAt(thread), sentNs+lease)
+	until := sentNs + lease
+	if set.Owner == o.Caller && set.ExpiresMs >= 0 {
+		if early := until - set.ExpiresMs*millisecond; early > millisecond && early < int64(r.tick(o.Lock)) {
+			until -= early
+		}
+	}
+	return min(gone, until)
+}
+
+// grantedState returns the state of the lock with which a call was granted it, or of a free lock if the record does not show it.
+func (r *run) grantedState(o *trace.Call) *model.LockState {
+	if c := r.answered(o); c != nil {
+		return c.After
+	}
+	return new(model.LockState)
+}
+
+// tick returns the time between two instants at which holds of a lock may end; 0: at any. It is a second if all holds
+// end at whole seconds, as those do whose ends a lock writes in seconds.
+func (r *run) tick(lock string) time.Duration {
+	if slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool { return c.After.Held() && c.After.ExpiresMs%1000 != 0 }) {
+		return r.Record.Params.Tick
+	}
+	return max(r.Record.Params.Tick, time.Second)
 }
 
 // extensionSent returns when the first renewal that ran during an extension left its process, or one whose script the server did

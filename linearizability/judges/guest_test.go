@@ -705,6 +705,35 @@ func TestAGrantThatGrows(t *testing.T) {
 	})
 }
 
+// A holder counts on a tick less than its lease, since a server or a lock that counts in ticks may end its hold sooner.
+func TestAHoldEndsATickEarly(t *testing.T) {
+	ticking := anybodys
+	ticking.Tick = time.Second
+	ends := func(beganMs, endMs int) string {
+		return fmt.Sprintf(`
+			%d    a/1 invoke lock
+			%[1]d a/1 send acquire
+			%[1]d a/1 exec acquire -> a/1 1 %d
+			%[1]d a/1 deliver acquire
+			%[1]d a/1 return granted
+			%[2]d server expire -> free
+			%[2]d b/1 invoke lock
+			%[2]d b/1 send acquire
+			%[2]d b/1 exec acquire -> b/1 1 %[3]d
+			%[2]d b/1 deliver acquire
+			%[2]d b/1 return granted
+			%[4]d b/1 releases
+			90000 server leave`, beganMs, endMs, endMs/1000*1000+30000+endMs%1000, endMs+1500)
+	}
+	const early = "mutual-exclusion bug: b/1 was granted l at %s while a/1 believed to hold it since 0.200s: its lease had ended at %[1]s"
+	testJudged(t, []judged{
+		{rule: "of a lock that writes whole seconds", lock: anybodys, record: ends(200, 30000)},
+		{rule: "of a server with ticks", lock: ticking, record: ends(200, 29300)},
+		{rule: "but not by more", lock: ticking, record: ends(200, 29100), finds: fmt.Sprintf(early, "29.100s")},
+		{rule: "and of no other lock", lock: anybodys, record: ends(200, 29300), finds: fmt.Sprintf(early, "29.300s")},
+	})
+}
+
 func TestAHolderExtendsItsHold(t *testing.T) {
 	extendable := anybodys
 	extendable.Extends = true

@@ -227,14 +227,10 @@ func (r leaseJudge) undoneGrants(lock string) []Finding {
 }
 
 // shortExtensions finds extensions that returned extended, but left the hold less than a lease from
-// their sending on, by more than the tick of the servers, or by a second and more if all holds end at whole seconds, as
-// those do whose ends a lock writes in seconds.
+// their sending on, by more than a tick.
 func (r leaseJudge) shortExtensions(lock string) []Finding {
 	var out []Finding
-	tick := r.Record.Params.Tick
-	if !slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool { return c.After.Held() && c.After.ExpiresMs%1000 != 0 }) {
-		tick = max(tick, time.Second)
-	}
+	tick := r.tick(lock)
 	for _, o := range r.CallsOn(lock) {
 		if o.Action != model.ActExtend || o.Outcome != model.Extended {
 			continue
