@@ -88,6 +88,9 @@ func init() {
 	}
 	wrong["never says that it freed"] = unrenewed("never says that it freed", each(func(l setnx) locktest.Lock { return &wrapping{l} }))
 	wrong["tries once"] = unrenewed("tries once", each(func(l setnx) locktest.Lock { return &once{l} }))
+	again := unrenewed("cannot be taken again", each(func(l setnx) locktest.Lock { return &once{l} }))
+	again.Reentrant = true
+	wrong["cannot be taken again"] = again
 	slow := unrenewed("connects when it likes", each(func(l setnx) locktest.Lock { return &l }))
 	slow.Reconnect = time.Hour
 	wrong["connects when it likes"] = slow
@@ -110,8 +113,9 @@ func TestATestThatShowsNothingFails(t *testing.T) {
 			"frees nothing cannot be judged: in the story one-after-the-other, in which nothing fails, no unlock ever worked: none of 1 that ended before a fault did",
 			"; the first error is \"outcome unknown: ERR unknown command 'DLE'",
 		},
-		"keeps every hold": {"keeps every hold breaks ", "keeps every hold cannot be judged: nobody ever got the lock after the hold of another was over: none of "},
-		"grants and frees": nil,
+		"cannot be taken again": {"cannot be taken again cannot be judged: no second lock of a holder ever worked: none of ", "; the first error is \"outcome unknown: failed to acquire the lock\""},
+		"keeps every hold":      {"keeps every hold breaks ", "keeps every hold cannot be judged: nobody ever got the lock after the hold of another was over: none of "},
+		"grants and frees":      nil,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,12 +28,15 @@ type Service struct {
 	// Threads is the largest number of threads of one process.
 	Threads int `json:"threads,omitempty"`
 	// Kinds are the kinds of calls, other than those that wait for the lock, that should have worked, in the order of
-	// their actions: unlocks and extensions of a hold, and single tries.
+	// their actions: unlocks and extensions of a hold, single tries, and re-entries.
 	Kinds []CallKind `json:"kinds,omitempty"`
 	// Errors are the first errors of each kind of call, in the order in which they came, if the
 	// service of a run is Denied.
 	Errors []CallError `json:"errors,omitempty"`
 }
+
+// Reentry is the action of a CallKind: an acquire by the thread that has the lock.
+const Reentry model.Action = "second lock of a holder"
 
 // CallKind counts the calls of an action, those of them that worked, and those of these that said so. Text is the error
 // of the first one that did not; "": it had none.
@@ -159,6 +162,9 @@ func serviceOf(r *trace.Run) Service {
 		if o.Return != nil && o.ReturnedNs() < until {
 			if worked, ok := shouldWork(r, o, byLock[o.Lock]); ok {
 				k := CallKind{Action: o.Action, Asked: 1, Text: o.Return.Error}
+				if o.Action.Acquires() && holdsAt(byLock[o.Lock], o) {
+					k.Action = Reentry
+				}
 				if worked {
 					k.Worked = 1
 				}
@@ -185,10 +191,18 @@ type held struct {
 	from, granted, to int64
 }
 
+// holdsAt reports whether the thread of a call had the lock all the time that the call took.
+func holdsAt(holds []held, o *trace.Call) bool {
+	return slices.ContainsFunc(holds, func(h held) bool { return h.who == o.Caller && h.granted <= o.AtNs && o.ReturnedNs() <= h.to })
+}
+
 // shouldWork reports whether a call worked. It reports ok if the call should have: a single try of a free lock is
-// granted, unless it races with other acquires, and an unlock or an extension of a hold of its thread has an effect, whatever it answers.
+// granted, unless it races with other acquires, so is a lock that its holder takes again if it may, and an unlock or an extension of a hold of its thread has an effect, whatever it answers.
 // The effect is a change that a request of its process made: a lease may also end during a call that does nothing.
 func shouldWork(r *trace.Run, o *trace.Call, holds []held) (worked, ok bool) {
+	if p := r.Record.Params; o.Action.Acquires() && !p.NonReentrant && (!p.Uncounted || p.Idempotent) && holdsAt(holds, o) {
+		return o.Outcome == model.Granted, true
+	}
 	switch o.Action {
 	case model.ActTryLock:
 		return o.Outcome == model.Granted, !slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {

@@ -244,6 +244,16 @@ var classics = slices.Concat([]Story{
 		eachServer: `
   - {servers: [{server}], when: {process: b, direction: request, script: acquire, nth: {request}}, do: delay, for: {0.03<200ms}}`,
 	}),
+	requestsOf(2, 5, Story{
+		Name: "last-holder-before-request-%d-of-a-waiter", applies: always,
+		About:     "A waiter finds the lock free, and its request %d, with which it may take the lock, comes when the last holder has the lock again. It must not end that hold, though the lock is as the waiter saw it.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {at: {0.05}}, {unlock: orders}, {at: {0.1}}, {lock: orders}, {sleep: {0.4}}, {unlock: orders}]
+  b/1: [{at: {0.07}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: b, direction: request, script: acquire{after}}, from: {0.06}, do: hold, until: {granted: a/1}}`,
+	}),
 	requestsOf(2, 3, Story{
 		Name: "other-holder-before-request-%d-after-a-lost-one", applies: leased,
 		About:     "The connection ends with the first request of an acquire, and request %d comes when another has the lock. It must not end that hold.",
