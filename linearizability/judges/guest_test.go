@@ -705,6 +705,23 @@ func TestAGrantThatGrows(t *testing.T) {
 	})
 }
 
+// A client may give back what is left of a hold of which its owner knows that it is gone.
+func TestLevelsAreGoneWithTheHold(t *testing.T) {
+	counted := anybodys
+	counted.Watched, counted.Uncounted, counted.Promises = true, false, nil
+	const record = `
+			0     a/1 takes
+			29000 a/1 told
+			29100 a/1 send renew call=n for=a/1
+			29101 a/1 exec renew -> free
+			60000 server leave`
+	testJudged(t, []judged{
+		{rule: "given back", lock: counted, record: record},
+		{rule: "and nobody was told", lock: counted, record: strings.Replace(record, "29000 a/1 told", "", 1),
+			finds: "hold-count bug: at 29.101s, after its lock, the server counts 0 for a/1 on l, and its calls add up to 1\nlease bug: a/1 believed to hold l until 60.000s"},
+	})
+}
+
 // A holder counts on a tick less than its lease, since a server or a lock that counts in ticks may end its hold sooner.
 func TestAHoldEndsATickEarly(t *testing.T) {
 	ticking := anybodys
