@@ -164,7 +164,7 @@ func TestAnUnlockThatFreedNothingAndDoesNotTell(t *testing.T) {
 		t.Errorf("a line of Lockstep is named:\n%s", text)
 	}
 	text, _ = outcome(t, t.TempDir(), "exists-then-set", nil, "-lockstep.runs=20")
-	mustContain(t, text, "breaks 2 promises. Read the failures above in this order:\n", "mutual-exclusion: story.slow-network.mutual-exclusion and 2 more\n")
+	mustContain(t, text, "breaks 2 promises. Read the failures above in this order:\n", "mutual-exclusion: story.slow-network.mutual-exclusion and 3 more\n")
 	if strings.Contains(text, "hint: ") {
 		t.Errorf("a hint about another failure:\n%s", text)
 	}
