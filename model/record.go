@@ -107,7 +107,7 @@ type Event struct {
 	Says     string    `json:"-"` // of KindSend and KindExec: the request and its key, or those in a segment, as the server reads them; "": unknown
 	Guessed  bool      `json:"-"` // of KindSend: Op and Owners are those of the only call of the process that was under way, not those of the goroutine that wrote the command
 
-	Removed []string `json:"-"` // of KindFault: the words that the values of keys lost by it, on servers that tell
+	Removed []int `json:"-"` // of KindFault: the numbers of the requests with words that the values of keys lost by it
 
 	Limit int `json:"-"` // of KindDefect: the number of events after which the world ended the run; 0: the harness or the lock failed
 

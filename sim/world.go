@@ -97,7 +97,9 @@ type World struct {
 	threads   [threadDone + 1]int // of the processes that live, by state
 	nodes     []*node
 	rules     []*rule
-	waiting   []*rule // the rules that wait for something that has not happened
+	waiting   []*rule    // the rules that wait for something that has not happened
+	forgets   bool       // a fault may remove keys
+	ran       []*message // the requests that servers executed, if a fault may remove keys
 	resources *Resources
 	msgs      int
 	conns     []*conn // those with a number, in its order
