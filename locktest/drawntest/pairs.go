@@ -50,15 +50,8 @@ func (s Pairs) Removed(t *testing.T, fault string) {
 				return pairs{c, name == "takes-both"}, err
 			},
 		})
-		text := fmt.Sprintf("lockstep: 1\nname: pair\nabout: a\nlocks: [%s]\nnetwork: {latency: 1ms}\nprocesses: {a: {}, b: {}}\nsteps:\n"+
-			"  a/1: [{lock: {name: x}}]\n  b/1: [{at: 5s}, {lock: {name: y}}]\nfaults:\n  - {at: 5500ms, %s}\n", name, fault)
-		sc, err := scenarios.Parse("pair.yaml", []byte(text), func(string) (*subject.Subject, error) { return l, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		v := play.Run(h, sc, l, 1)
 		found := ""
-		for _, f := range v.Findings {
+		for _, f := range findings(t, h, l, "{lock: {name: x}}", "{at: 5s}, {lock: {name: y}}", "{at: 5500ms, "+fault+"}") {
 			if f.Judge == model.JudgeLinearizable && f.Facts.Lock == "y" {
 				found += string(f.Class)
 			}
@@ -67,6 +60,17 @@ func (s Pairs) Removed(t *testing.T, fault string) {
 			t.Errorf("%s: the order finds %q; want %q", name, found, want)
 		}
 	}
+}
+
+// findings plays the steps of two processes, and returns what the judges find.
+func findings(t *testing.T, h *sim.Host, l *subject.Subject, a, b, faults string) []judges.Finding {
+	t.Helper()
+	text := fmt.Sprintf("lockstep: 1\nname: two\nabout: two\nlocks: [%s]\nnetwork: {latency: 1ms}\nprocesses: {a: {}, b: {}}\nsteps: {a/1: [%s], b/1: [%s]}\nfaults: [%s]\n", l.Name, a, b, faults)
+	sc, err := scenarios.Parse("two.yaml", []byte(text), func(string) (*subject.Subject, error) { return l, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return play.Run(h, sc, l, 1).Findings
 }
 
 type pairs struct {

@@ -75,6 +75,7 @@ type member struct {
 // Entry is a key under a prefix.
 type Entry struct {
 	Key            string // without the prefix
+	Value          string
 	CreateRevision int64
 	Leased         bool
 	Expires        time.Duration // from now until the lease of the key is over, if it has one; the server notices up to 0.5 s later
@@ -294,7 +295,7 @@ func (m *member) entries(prefix string, revision int64) ([]Entry, error) {
 	lessor := m.lessor()
 	var list []Entry
 	for _, kv := range found.KVs {
-		e := Entry{Key: strings.TrimPrefix(string(kv.Key), prefix), CreateRevision: kv.CreateRevision}
+		e := Entry{Key: strings.TrimPrefix(string(kv.Key), prefix), Value: string(kv.Value), CreateRevision: kv.CreateRevision}
 		if l := lessor.Lookup(lease.LeaseID(kv.Lease)); l != nil {
 			e.Expires, e.Leased = l.Remaining(), true
 		}
