@@ -109,6 +109,8 @@ type Event struct {
 
 	Removed []int `json:"-"` // of KindFault: the numbers of the requests with words that the values of keys lost by it
 
+	Unstarted bool `json:"-"` // of KindDefect: a server did not start, and Text says why
+
 	Limit int `json:"-"` // of KindDefect: the number of events after which the world ended the run; 0: the harness or the lock failed
 
 	Goroutine *Goroutine `json:"-"` // of KindLeft: the goroutine that Text names; nil: no goroutine is left over
@@ -309,6 +311,16 @@ func (r *Record) Unsimulated() (list []string) {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// Unstarted returns why a server did not start; "": each did. A run without a server says nothing about the lock.
+func (r *Record) Unstarted() string {
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Unstarted {
+			return e.Text
+		}
+	}
+	return ""
 }
 
 // Digest returns the hex SHA-256 of the events as JSON lines. The same seed in the

@@ -235,7 +235,7 @@ func (w *World) begin(noShortcuts bool) {
 	w.setClocks()
 	for _, n := range w.nodes {
 		if n.stream != nil && n.stream.failed != nil {
-			w.record(&model.Event{Kind: model.KindDefect, Text: fmt.Sprintf("the server at %s did not start: %v", n.Addr, n.stream.failed)})
+			w.record(&model.Event{Kind: model.KindDefect, Unstarted: true, Text: fmt.Sprintf("the server at %s did not start: %v", n.Addr, n.stream.failed)})
 		}
 		n.Server.Start(w.setupOf(n, noShortcuts))
 	}
