@@ -1375,6 +1375,24 @@ func TestAnAcquireMayCleanUpAfterItself(t *testing.T) {
 			11    b/1 return not_held
 			40000 server leave`,
 			finds: "lease bug: b/1 was granted l at 0.004s, and the same call ended that hold at 0.006s with a command that it had sent at 0.002s"},
+		{rule: "nor that of a client that is closed before the call returns", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 30002
+			3     b close
+			4     b/1 send acquire
+			5     b/1 exec acquire -> free
+			6     b/1 return granted
+			40000 server leave`, finds: "lease bug: b/1 was granted l at 0.002s, and its client, which was closed at 0.003s, ended that hold at 0.005s with a command that it had sent at 0.004s"},
+		{rule: "nor that of a call after which the client is closed", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 30002
+			4     b/1 send acquire
+			5     b/1 exec acquire -> free
+			5     b close
+			6     b/1 return granted
+			40000 server leave`, finds: "lease bug: b/1 was granted l at 0.002s, and the same call ended that hold at 0.005s with a command that it had sent at 0.004s"},
 		{rule: "nor before the call returns with it", lock: anybodys, record: `
 			0     b/1 invoke lock
 			1     b/1 send acquire

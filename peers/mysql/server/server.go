@@ -259,13 +259,14 @@ func (s *Server) Lacks(f model.FaultSpec) string {
 // Strike is sim.Parts.Strike. After a restart all sessions are over, and with them the user
 // locks. The fault that deletes a key is an operator who deletes the row of that name, and kills
 // the session that has the user lock of that name.
-func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
+func (s *Server) Strike(_ int64, f model.FaultSpec, out *sim.Effects) {
 	s.mu.Lock()
 	l, data := s.now, s.data
 	s.mu.Unlock()
 	if f.Kind == model.FaultKey {
 		for _, r := range s.table() {
 			if name := r[0].(string); sim.Match(f.Key, name) {
+				out.Remove(written(r[1])...)
 				s.must(l.run("DELETE FROM locks WHERE name = '" + strings.ReplaceAll(name, "'", "''") + "'"))
 			}
 		}
@@ -276,9 +277,29 @@ func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
 	}
 	go l.end()
 	if !f.KeepData {
+		for _, t := range data.Tables() {
+			t := t.(*memory.Table)
+			for _, r := range t.GetPartition("0") {
+				for i, c := range t.Schema() {
+					if !c.PrimaryKey {
+						out.Remove(written(r[i])...)
+					}
+				}
+			}
+		}
 		data = nil
 	}
 	s.must(s.begin(data))
+}
+
+// written returns the bytes by which a request that wrote a text, such as the owner of a row, is known: in a statement or
+// for one that was prepared. A free row has no owner.
+func written(value any) []string {
+	text, _ := value.(string)
+	if text == "" || len(text) >= 0x80 {
+		return nil
+	}
+	return []string{"'" + text + "'", string(rune(len(text))) + text}
 }
 
 // must panics if the server cannot carry a fault out.
