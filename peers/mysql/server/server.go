@@ -106,6 +106,7 @@ type Row struct {
 	Expires time.Duration // from now, by the wall clock of the server; negative: it is over
 	Endless bool          // it has no expiry
 	Token   uint64
+	Levels  int // 0: the table has none
 }
 
 // Parts implements sim.StreamServer. The locks of a subject are read with Holder and Row.
@@ -372,7 +373,7 @@ func (s *Server) until(lock string, end time.Time) time.Duration {
 }
 
 // Select returns the row of a lock in any table, or nil if it has none. query has a question mark in the
-// place of the lock. It selects the owner, the expiry, and the token if there is one. Like Row it makes
+// place of the lock. It selects the owner, the expiry, and the token and the levels if there are any. Like Row it makes
 // the world read the state again when the lease ends.
 func (s *Server) Select(query, lock string) (*Row, error) {
 	s.mu.Lock()
@@ -386,8 +387,8 @@ func (s *Server) Select(query, lock string) (*Row, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	if len(rows) > 1 || len(rows[0]) < 2 || len(rows[0]) > 3 {
-		return nil, fmt.Errorf("mysql: %s returns %d rows of %d columns; want one row: the owner, the expiry and, if there is one, the token", query, len(rows), len(rows[0]))
+	if len(rows) > 1 || len(rows[0]) < 2 || len(rows[0]) > 4 {
+		return nil, fmt.Errorf("mysql: %s returns %d rows of %d columns; want one row: the owner, the expiry and, if there are any, the token and the levels", query, len(rows), len(rows[0]))
 	}
 	r, out := rows[0], &Row{}
 	if r[0] != nil {
@@ -406,9 +407,14 @@ func (s *Server) Select(query, lock string) (*Row, error) {
 	default:
 		return nil, fmt.Errorf("mysql: %s: the expiry is %v, a %T, and neither a DATETIME, such as CAST(... AS DATETIME(6)), nor a BIGINT", query, end, end)
 	}
-	if len(r) == 3 && r[2] != nil {
+	if len(r) > 2 && r[2] != nil {
 		if out.Token, err = strconv.ParseUint(fmt.Sprint(r[2]), 10, 64); err != nil {
 			return nil, fmt.Errorf("mysql: %s: the token: %w", query, err)
+		}
+	}
+	if len(r) > 3 && r[3] != nil {
+		if out.Levels, err = strconv.Atoi(fmt.Sprint(r[3])); err != nil {
+			return nil, fmt.Errorf("mysql: %s: the levels: %w", query, err)
 		}
 	}
 	return out, nil
