@@ -2014,6 +2014,9 @@ func TestAKeyOfAHoldThatIsBeingTakenIsRemoved(t *testing.T) {
 		{rule: "by nobody", lock: anybodys, record: strings.NewReplacer("3    server fault 1 delete of key l removed=v\n", "", "100", both).Replace(record),
 			finds: "mutual-exclusion bug: b/1 was granted l at 0.022s while a/1 believed to hold it since 0.006s\n" + fmt.Sprintf(finds, "bug")},
 		{rule: "not if it is one of another", lock: anybodys, record: strings.Replace(record, "removed=v", "removed=w", 1), finds: fmt.Sprintf(finds, "bug")},
+		{rule: "nor if it is its place in the queue", lock: anybodys, record: strings.NewReplacer("1    a/1 exec acquire", "1    a/1 exec acquire -> c/1 1 3 queue=a/1 deadlines=none",
+			"removed=v", "removed=v -> c/1 1 3", "4    a/1 send", "4    server expire -> free\n4    a/1 send").Replace(record),
+			finds: fmt.Sprintf(finds, "bug")},
 		{rule: "nor if the call wrote it later", lock: anybodys, record: strings.NewReplacer("1    a/1 exec", "4    a/1 exec", "2    a/1 deliver", "4    a/1 deliver").Replace(record), finds: fmt.Sprintf(finds, "bug")},
 		{rule: "nor after the call", lock: anybodys, record: strings.Replace(record, "3    server", "50   server", 1), finds: fmt.Sprintf(finds, "bug")},
 	})
