@@ -164,7 +164,7 @@ func TestAnUnlockThatFreedNothingAndDoesNotTell(t *testing.T) {
 		t.Errorf("a line of Lockstep is named:\n%s", text)
 	}
 	text, _ = outcome(t, t.TempDir(), "exists-then-set", nil, "-lockstep.runs=20")
-	mustContain(t, text, "breaks 2 promises. Read the failures above in this order:\n", "mutual-exclusion: story.slow-network.mutual-exclusion and 2 more\n")
+	mustContain(t, text, "breaks 2 promises. Read the failures above in this order:\n", "mutual-exclusion: story.slow-network.mutual-exclusion and 3 more\n")
 	if strings.Contains(text, "hint: ") {
 		t.Errorf("a hint about another failure:\n%s", text)
 	}
@@ -397,7 +397,7 @@ func TestAStoryThatFailsAsAnEarlierOneIsShort(t *testing.T) {
 	}
 	second, _ := outcome(t, dir, subject, nil, "-lockstep.runs=1", "-lockstep.faults=none")
 	second, _, _ = strings.Cut(second, "=== RUN   TestJudged/stories")
-	if again := strings.Count(second, ", which is shown above\n"); again != len(short) {
+	if again := strings.Count(second, "as in the story pause-past-the-lease, which is shown above\n"); again != len(short) {
 		t.Errorf("of the recordings of these stories %d are short, want %d:\n%s", again, len(short), second)
 	}
 	for _, m := range short {

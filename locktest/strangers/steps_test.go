@@ -119,6 +119,22 @@ func takePlain(ctx context.Context, l *stepped) (bool, error) {
 	return l.rdb.SetNX(ctx, l.name, l.value, lease).Result()
 }
 
+// takeAgain sends a request once more if no answer comes, and says that the lock is taken by another if it is taken, which is
+// unknown if only the second request was answered.
+func takeAgain(careless bool) func(ctx context.Context, l *stepped) (bool, error) {
+	return func(ctx context.Context, l *stepped) (bool, error) {
+		ok, lost := takePlain(ctx, l)
+		if lost == nil {
+			return ok, nil
+		}
+		ok, err := takePlain(ctx, l)
+		if err == nil && !ok && !careless {
+			err = lost
+		}
+		return ok, err
+	}
+}
+
 // unlockWatched deletes in a transaction. The value is compared behind WATCH, or too early.
 func unlockWatched(early bool) func(ctx context.Context, l *stepped) (bool, error) {
 	return func(ctx context.Context, l *stepped) (ok bool, err error) {
@@ -341,6 +357,7 @@ func TestStoriesBetweenRequests(t *testing.T) {
 		{"remembers-version-by-hand", "unlock-after-an-extension-without-an-answer", unlockVersion, unlockMarked, takeVersion, nil, versioned, false, renewVersion, true},
 		{"takes-over-in-two", "two-take-over-at-request-*", takeDatedInTwo, takeDated, nil, unlockMarked, dated, false, nil, false},
 		{"compares-the-owner", "last-holder-before-request-*", takeDatedIfSeen("owner"), takeDatedIfSeen("end"), nil, endDated, dated, false, nil, false},
+		{"takes-itself-for-another", "lost-answer-to-a-try", takeAgain(true), takeAgain(false), nil, deleteIfMine, redistest.Value(nil), false, nil, false},
 		{"remembers-levels", "re-entry-after-the-lease", takeLevelBlindly, takeLevel, nil, unlockLevel, levelled, true, nil, false},
 	} {
 		for _, wrong := range []bool{false, true} {

@@ -52,7 +52,7 @@ func TestOneSession(t *testing.T) {
 		"misdelete.bug.unlock.agreed", "misdelete.bug.unlock.hold-ended-by-another", "lease.bug.acquire.hold-ended-by-another", "misdelete.bug.unlock.unheard-grant",
 		"linearizable.bug.acquire.agreed", "linearizable.bug.acquire.late-request-of-acquire", "linearizable.bug.acquire.unheard-grant", "linearizable.bug.acquire.lease-ended", "linearizable.bug.unlock.unlock-without-effect", "fencing.bug.acquire.agreed",
 		// A key that an acquire or an unlock left stays as long as the session of the process.
-		"story.lost-answer-to-the-acquire.liveness", "story.acquire-that-is-granted-twice.liveness",
+		"story.lost-answer-to-the-acquire.liveness", "story.lost-answer-to-a-try.liveness", "story.acquire-that-is-granted-twice.liveness",
 		"story.other-holder-before-request-2-after-a-lost-answer.liveness", "story.other-holder-before-request-3-after-a-lost-answer.liveness",
 		"liveness.bug.acquire.agreed", "liveness.bug.acquire.late-request-of-acquire", "liveness.bug.acquire.unheard-grant", "liveness.bug.acquire.unlock-without-effect", "tidy.bug.acquire.unheard-grant",
 		// Unlock does not look whether the session has ended.
