@@ -181,6 +181,7 @@ func deleteBlindly(ctx context.Context, l *stepped) (bool, error) {
 // The value of a lock that counts its renewals has their number, after a colon.
 var (
 	deleteVersion = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
+	extendVersion = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`).Run
 	unlockMarked  = script(`
 local value = redis.call('GET', KEYS[1])
 if not value or string.match(value, '[^:]+') ~= ARGV[1] then return 0 end
@@ -210,6 +211,33 @@ func renewVersion(ctx context.Context, l *stepped) (bool, error) {
 func unlockVersion(ctx context.Context, l *stepped) (bool, error) {
 	n, err := deleteVersion.Run(ctx, l.rdb, []string{l.name}, fmt.Sprintf("%s:%d", l.value, l.version.Load())).Int()
 	return n == 1, err
+}
+
+// takeVersionAgain sends a request of the next version if no answer comes. If it finds its own hold, it renews the version that
+// the lost request left, or the next one.
+func takeVersionAgain(next bool) func(ctx context.Context, l *stepped) (bool, error) {
+	return func(ctx context.Context, l *stepped) (bool, error) {
+		ok, err := takeVersion(ctx, l)
+		if err == nil {
+			return ok, nil
+		}
+		ok, err = l.rdb.SetNX(ctx, l.name, l.value+":1", lease).Result()
+		if ok || err != nil {
+			l.version.Store(1)
+			return ok, err
+		}
+		if next {
+			l.version.Store(1)
+			value, err := l.rdb.Get(ctx, l.name).Result()
+			return strings.HasPrefix(value, l.value+":"), err
+		}
+		return prolongVersion(ctx, l)
+	}
+}
+
+// prolongVersion renews a hold that keeps its version.
+func prolongVersion(ctx context.Context, l *stepped) (bool, error) {
+	return extendVersion(ctx, l.rdb, []string{l.name}, fmt.Sprintf("%s:%d", l.value, l.version.Load()), lease.Milliseconds()).Bool()
 }
 
 func versioned(s locktest.Snapshot, name string) *locktest.State {
@@ -358,6 +386,7 @@ func TestStoriesBetweenRequests(t *testing.T) {
 		{"takes-over-in-two", "two-take-over-at-request-*", takeDatedInTwo, takeDated, nil, unlockMarked, dated, false, nil, false},
 		{"compares-the-owner", "last-holder-before-request-*", takeDatedIfSeen("owner"), takeDatedIfSeen("end"), nil, endDated, dated, false, nil, false},
 		{"takes-itself-for-another", "lost-answer-to-a-try", takeAgain(true), takeAgain(false), nil, deleteIfMine, redistest.Value(nil), false, nil, false},
+		{"renews-the-next-version", "long-hold-after-lost-answer-*", takeVersionAgain(true), takeVersionAgain(false), nil, unlockVersion, versioned, false, prolongVersion, false},
 		{"remembers-levels", "re-entry-after-the-lease", takeLevelBlindly, takeLevel, nil, unlockLevel, levelled, true, nil, false},
 	} {
 		for _, wrong := range []bool{false, true} {

@@ -54,6 +54,7 @@ func TestOneSession(t *testing.T) {
 		// A key that an acquire or an unlock left stays as long as the session of the process.
 		"story.lost-answer-to-the-acquire.liveness", "story.lost-answer-to-a-try.liveness", "story.acquire-that-is-granted-twice.liveness",
 		"story.other-holder-before-request-2-after-a-lost-answer.liveness", "story.other-holder-before-request-3-after-a-lost-answer.liveness",
+		"story.long-hold-after-lost-answer-1.liveness",
 		"liveness.bug.acquire.agreed", "liveness.bug.acquire.late-request-of-acquire", "liveness.bug.acquire.unheard-grant", "liveness.bug.acquire.unlock-without-effect", "tidy.bug.acquire.unheard-grant",
 		// Unlock does not look whether the session has ended.
 		"story.pause-past-the-lease.linearizable", "story.other-holder-after-request-1-of-an-acquire.linearizable",
