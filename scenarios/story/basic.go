@@ -114,15 +114,15 @@ var plainest = []Story{
 	},
 	{
 		Name: "hold-of-another-thread", applies: always,
-		// The first lock of a/2 may fail, since the restart has ended its connection.
-		About:     "The servers lose their data while a thread has the lock. Another thread of its process takes it, and must keep it when the first one unlocks.",
+		// The first lock of a/2 may fail, since a restart has ended its connection.
+		About:     "All that the servers keep is lost while a thread has the lock. Another thread of its process takes it, and must keep it when the first one unlocks.",
 		processes: "{a: {threads: 2}, b: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {0.4}}, {unlock: orders}]
   a/2: [{at: {0.25}}, {lock: orders}, {unlock: orders}, {at: {0.3}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]
   b/1: [{at: {0.45}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
 		faults: `
-  - {at: {0.2}, server: restart}`,
+  - {at: {0.2}, {loss}}`,
 	},
 	{
 		Name: "try-of-a-held-lock", applies: tries,
