@@ -397,7 +397,7 @@ func TestAStoryThatFailsAsAnEarlierOneIsShort(t *testing.T) {
 	}
 	second, _ := outcome(t, dir, subject, nil, "-lockstep.runs=1", "-lockstep.faults=none")
 	second, _, _ = strings.Cut(second, "=== RUN   TestJudged/stories")
-	if again := strings.Count(second, ", which is shown above\n"); again != len(short) {
+	if again := strings.Count(second, "as in the story pause-past-the-lease, which is shown above\n"); again != len(short) {
 		t.Errorf("of the recordings of these stories %d are short, want %d:\n%s", again, len(short), second)
 	}
 	for _, m := range short {

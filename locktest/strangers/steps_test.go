@@ -45,15 +45,19 @@ func (l extendable) Extend(ctx context.Context) error {
 	return err
 }
 
+func (l *stepped) TryLock(ctx context.Context) (bool, error) {
+	ok, err := l.take(ctx, l)
+	if ok && l.renew != nil && !l.byHand {
+		renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+		l.stop = stop
+		go l.renewals(renewing)
+	}
+	return ok, err
+}
+
 func (l *stepped) Lock(ctx context.Context) error {
 	for {
-		ok, err := l.take(ctx, l)
-		if ok && l.renew != nil && !l.byHand {
-			renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
-			l.stop = stop
-			go l.renewals(renewing)
-		}
-		if ok || err != nil {
+		if ok, err := l.TryLock(ctx); ok || err != nil {
 			return err
 		}
 		select {
@@ -115,6 +119,22 @@ func takePlain(ctx context.Context, l *stepped) (bool, error) {
 	return l.rdb.SetNX(ctx, l.name, l.value, lease).Result()
 }
 
+// takeAgain sends a request once more if no answer comes, and says that the lock is taken by another if it is taken, which is
+// unknown if only the second request was answered.
+func takeAgain(careless bool) func(ctx context.Context, l *stepped) (bool, error) {
+	return func(ctx context.Context, l *stepped) (bool, error) {
+		ok, lost := takePlain(ctx, l)
+		if lost == nil {
+			return ok, nil
+		}
+		ok, err := takePlain(ctx, l)
+		if err == nil && !ok && !careless {
+			err = lost
+		}
+		return ok, err
+	}
+}
+
 // unlockWatched deletes in a transaction. The value is compared behind WATCH, or too early.
 func unlockWatched(early bool) func(ctx context.Context, l *stepped) (bool, error) {
 	return func(ctx context.Context, l *stepped) (ok bool, err error) {
@@ -161,6 +181,7 @@ func deleteBlindly(ctx context.Context, l *stepped) (bool, error) {
 // The value of a lock that counts its renewals has their number, after a colon.
 var (
 	deleteVersion = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0`)
+	extendVersion = redis.NewScript(`if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end return 0`).Run
 	unlockMarked  = script(`
 local value = redis.call('GET', KEYS[1])
 if not value or string.match(value, '[^:]+') ~= ARGV[1] then return 0 end
@@ -192,6 +213,33 @@ func unlockVersion(ctx context.Context, l *stepped) (bool, error) {
 	return n == 1, err
 }
 
+// takeVersionAgain sends a request of the next version if no answer comes. If it finds its own hold, it renews the version that
+// the lost request left, or the next one.
+func takeVersionAgain(next bool) func(ctx context.Context, l *stepped) (bool, error) {
+	return func(ctx context.Context, l *stepped) (bool, error) {
+		ok, err := takeVersion(ctx, l)
+		if err == nil {
+			return ok, nil
+		}
+		ok, err = l.rdb.SetNX(ctx, l.name, l.value+":1", lease).Result()
+		if ok || err != nil {
+			l.version.Store(1)
+			return ok, err
+		}
+		if next {
+			l.version.Store(1)
+			value, err := l.rdb.Get(ctx, l.name).Result()
+			return strings.HasPrefix(value, l.value+":"), err
+		}
+		return prolongVersion(ctx, l)
+	}
+}
+
+// prolongVersion renews a hold that keeps its version.
+func prolongVersion(ctx context.Context, l *stepped) (bool, error) {
+	return extendVersion(ctx, l.rdb, []string{l.name}, fmt.Sprintf("%s:%d", l.value, l.version.Load()), lease.Milliseconds()).Bool()
+}
+
 func versioned(s locktest.Snapshot, name string) *locktest.State {
 	keys := redistest.Keys(s, 0)
 	value, ok := keys.String(name)
@@ -211,28 +259,61 @@ local value = redis.call('GET', KEYS[1])
 if value and tonumber(string.match(value, ':(%d+)')) > ms then return 0 end
 redis.call('SET', KEYS[1], ARGV[1] .. ':' .. (ms + ARGV[2]))
 return 1`)
+	// endDated keeps the name of the last holder.
+	endDated = script(`
+local now = redis.call('TIME')
+local ms = now[1] * 1000 + math.floor(now[2] / 1000)
+local owner, over = string.match(redis.call('GET', KEYS[1]) or '', '(.*):(%d+)')
+if owner ~= ARGV[1] or tonumber(over) <= ms then return 0 end
+redis.call('SET', KEYS[1], owner .. ':' .. ms, 'PX', ARGV[2])
+return 1`)
+	readDated = redis.NewScript(`
+local now = redis.call('TIME')
+local ms = now[1] * 1000 + math.floor(now[2] / 1000)
+local value = redis.call('GET', KEYS[1]) or ''
+if tonumber(string.match(value, ':(%d+)') or 0) > ms then return {} end
+return {ARGV[1] .. ':' .. (ms + ARGV[2]), value}`)
+	replaceSeen = redis.NewScript(`
+local value = redis.call('GET', KEYS[1])
+if value ~= ARGV[1] and (ARGV[3] == 'end' or not value or string.match(value, '[^:]+') ~= string.match(ARGV[1], '[^:]+')) then return 0 end
+redis.call('SET', KEYS[1], ARGV[2])
+return 1`)
 )
+
+// takeDatedIfSeen takes the place of a hold that it saw to be over if the owner, or the owner and the end, are as it saw them.
+func takeDatedIfSeen(compared string) func(ctx context.Context, l *stepped) (bool, error) {
+	return func(ctx context.Context, l *stepped) (bool, error) {
+		mine, value, err := seeDated(ctx, l)
+		if mine == "" || err != nil {
+			return false, err
+		}
+		if value == "" {
+			return l.rdb.SetNX(ctx, l.name, mine, 0).Result()
+		}
+		return replaceSeen.Run(ctx, l.rdb, []string{l.name}, value, mine, compared).Bool()
+	}
+}
 
 // takeDatedInTwo compares the end of the lease itself.
 func takeDatedInTwo(ctx context.Context, l *stepped) (bool, error) {
-	now, err := l.rdb.Time(ctx).Result()
-	if err != nil {
+	mine, value, err := seeDated(ctx, l)
+	if mine == "" || err != nil {
 		return false, err
 	}
-	mine := fmt.Sprintf("%s:%d", l.value, now.Add(lease).UnixMilli())
-	value, err := l.rdb.Get(ctx, l.name).Result()
-	if errors.Is(err, redis.Nil) {
+	if value == "" {
 		return l.rdb.SetNX(ctx, l.name, mine, 0).Result()
-	}
-	if err != nil {
-		return false, err
-	}
-	_, end, _ := strings.Cut(value, ":")
-	if ms, _ := strconv.ParseInt(end, 10, 64); ms > now.UnixMilli() {
-		return false, nil
 	}
 	err = l.rdb.Set(ctx, l.name, mine, 0).Err()
 	return err == nil, err
+}
+
+// seeDated returns the value of a hold from now on, and the value that the key has, if that hold is over. If it is not, mine is "".
+func seeDated(ctx context.Context, l *stepped) (mine, value string, err error) {
+	seen, err := readDated.Run(ctx, l.rdb, []string{l.name}, l.value, lease.Milliseconds()).StringSlice()
+	if err != nil || len(seen) == 0 {
+		return "", "", err
+	}
+	return seen[0], seen[1], nil
 }
 
 func dated(s locktest.Snapshot, name string) *locktest.State {
@@ -303,6 +384,9 @@ func TestStoriesBetweenRequests(t *testing.T) {
 		{"remembers-version", "unlock-after-a-renewal-without-an-answer", unlockVersion, unlockMarked, takeVersion, nil, versioned, false, renewVersion, false},
 		{"remembers-version-by-hand", "unlock-after-an-extension-without-an-answer", unlockVersion, unlockMarked, takeVersion, nil, versioned, false, renewVersion, true},
 		{"takes-over-in-two", "two-take-over-at-request-*", takeDatedInTwo, takeDated, nil, unlockMarked, dated, false, nil, false},
+		{"compares-the-owner", "last-holder-before-request-*", takeDatedIfSeen("owner"), takeDatedIfSeen("end"), nil, endDated, dated, false, nil, false},
+		{"takes-itself-for-another", "lost-answer-to-a-try", takeAgain(true), takeAgain(false), nil, deleteIfMine, redistest.Value(nil), false, nil, false},
+		{"renews-the-next-version", "long-hold-after-lost-answer-*", takeVersionAgain(true), takeVersionAgain(false), nil, unlockVersion, versioned, false, prolongVersion, false},
 		{"remembers-levels", "re-entry-after-the-lease", takeLevelBlindly, takeLevel, nil, unlockLevel, levelled, true, nil, false},
 	} {
 		for _, wrong := range []bool{false, true} {

@@ -55,6 +55,17 @@ var plainest = []Story{
   - {when: {process: a, direction: reply, script: acquire, nth: 1}, do: drop}`,
 	},
 	{
+		Name: "lost-answer-to-a-try", applies: both(tries, leased),
+		About:     "The server grants the lock to a try, and the connection ends before the answer; later an answer is lost. A client that sends the try again must not take its own hold for that of another, and leave it behind.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{try_lock: orders}, {at: {0.7}}, {unlock: orders}, {at: {2}}, {try_lock: orders}, {at: {2.95}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}, {at: {2.5}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, script: acquire, nth: 1}, do: reset}
+  - {when: {process: a, direction: reply, script: acquire, nth: 1}, from: {1.9}, do: drop}`,
+	},
+	{
 		Name: "lost-answer-to-the-unlock", applies: always,
 		About:     "The unlock runs, and its answer is lost. Another takes the lock, and the first may unlock again.",
 		processes: "{a: {}, b: {}}",
@@ -103,15 +114,15 @@ var plainest = []Story{
 	},
 	{
 		Name: "hold-of-another-thread", applies: always,
-		// The first lock of a/2 may fail, since the restart has ended its connection.
-		About:     "The servers lose their data while a thread has the lock. Another thread of its process takes it, and must keep it when the first one unlocks.",
+		// The first lock of a/2 may fail, since a restart has ended its connection.
+		About:     "All that the servers keep is lost while a thread has the lock. Another thread of its process takes it, and must keep it when the first one unlocks.",
 		processes: "{a: {threads: 2}, b: {}}",
 		steps: `
   a/1: [{lock: orders}, {sleep: {0.4}}, {unlock: orders}]
   a/2: [{at: {0.25}}, {lock: orders}, {unlock: orders}, {at: {0.3}}, {lock: orders}, {sleep: {0.5}}, {unlock: orders}]
   b/1: [{at: {0.45}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
 		faults: `
-  - {at: {0.2}, server: restart}`,
+  - {at: {0.2}, {loss}}`,
 	},
 	{
 		Name: "try-of-a-held-lock", applies: tries,

@@ -287,6 +287,16 @@ var classics = slices.Concat([]Story{
   - {servers: [{server}], when: {process: a, direction: reply, script: acquire, nth: 1}, do: drop}
   - {servers: [{server}], when: {process: a, direction: request, script: acquire{after}}, do: hold, until: {granted: b/1}}`,
 	}),
+	requestsOf(1, 3, Story{
+		Name: "long-hold-after-lost-answer-%d", applies: renewed,
+		About:     "The answer to request %d of an acquire is lost. A holder that gets the lock all the same works for three leases, and what it has must be renewed.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  b/1: [{at: {0.6}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		eachServer: `
+  - {servers: [{server}], when: {process: a, direction: reply, script: acquire, nth: {request}}, do: drop}`,
+	}),
 	[]Story{{
 		Name: "unlock-after-a-renewal-without-an-answer", applies: renewedTwice,
 		// The first hold loads the scripts of the lock.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"lockstep/model"
 	"lockstep/scenarios"
 	"lockstep/scenarios/subject"
 )
@@ -25,7 +26,8 @@ type Story struct {
 	// applies returns why the story does not apply to a lock; "": it does.
 	applies func(Lock) string
 	// steps and faults are parts of a scenario file. In them {N} is the lease times N,
-	// rounded to milliseconds, {N<D} is the same but at most D, and {key} is a key of the lock. eachServer is a fault that each server has:
+	// rounded to milliseconds, {N<D} is the same but at most D, {key} is a key of the lock, and {loss} is what loses all that the
+	// servers keep: a restart, or an operator. eachServer is a fault that each server has:
 	// {server} is its number.
 	processes, steps, faults, eachServer string
 }
@@ -47,6 +49,8 @@ type Lock struct {
 	// extends a hold by a call, has a try that does not wait, and can be freed by anybody.
 	Watched, Extends, Tries, Forces bool
 	Fenced                          bool // whether a hold has a token
+	// Durable reports whether the servers lose nothing in a restart, and have an operator who deletes keys.
+	Durable bool
 }
 
 // Of returns the facts about a lock in a world with that watchdog timeout.
@@ -59,6 +63,11 @@ func Of(l *subject.Subject, watchdog time.Duration) Lock {
 	}
 	if l.Endless {
 		told.Lease = 0
+	}
+	if l.Port == nil {
+		lacks := l.FaultCheck()
+		told.Durable = lacks(model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart}, nil) != "" &&
+			lacks(model.FaultSpec{Kind: model.FaultKey, Key: "*", KeyDo: "delete"}, nil) == ""
 	}
 	return told
 }
@@ -174,7 +183,11 @@ func (s Story) text(l Lock) string {
 	if lease == 0 {
 		lease = pace
 	}
-	return leases(strings.ReplaceAll(b.String(), "{key}", l.Key), lease)
+	loss := "server: restart"
+	if l.Durable {
+		loss = `key: "*", do: delete`
+	}
+	return leases(strings.NewReplacer("{key}", l.Key, "{loss}", loss).Replace(b.String()), lease)
 }
 
 // leases replaces each {N}, where N is a decimal number, by the lease times N, and each {N<D} by that but at
