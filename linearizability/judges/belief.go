@@ -12,9 +12,9 @@ import (
 
 // Belief is a time in which a thread believes that it holds a lock. It begins with the return of a
 // grant. It ends with the call of the last release, with the instant at which the thread is told
-// that the hold is gone, or one lease after the granted attempt was sent, or up to a tick before that if the servers
-// were to end the hold then. If the lock promises to tell
-// its holders, the end of a lease alone ends no belief.
+// that the hold is gone, or one lease after the granted attempt was sent, or up to a second before that if the
+// lock writes its ends in whole seconds. If the lock promises to tell its holders, the end of a lease alone ends no
+// belief.
 type Belief struct {
 	Thread string // process/thread
 	Lock   string
@@ -250,15 +250,16 @@ func (r *run) givenUpAt(o *trace.Call) int64 {
 }
 
 // believedUntil returns when a belief after a call ends that nothing else ends before: when the process of the thread is
-// gone, or one lease after the request for it was sent, unless the lock tells the thread. A holder knows that a server or a lock
-// that counts in ticks may end the hold up to a tick before, as its state set says. Lease 0 means none.
+// gone, or one lease after the request for it was sent, unless the lock tells the thread. A holder knows that a lock which
+// writes its ends in whole seconds may end the hold up to a second before, as its state set says; what a server with ticks
+// does is for the lock to know. Lease 0 means none.
 func (r *run) believedUntil(o *trace.Call, sentNs, lease int64, set *model.LockState) int64 {
 	gone := r.goneAt(o.Caller)
 	if lease == 0 || r.Record.Params.Watched {
 		return gone
 	}
 	until := sentNs + lease
-	if set.Owner == o.Caller && set.ExpiresMs >= 0 {
+	if set.Owner == o.Caller && set.ExpiresMs >= 0 && r.Record.Params.Tick == 0 {
 		if early := until - set.ExpiresMs*millisecond; early > millisecond && early < int64(r.tick(o.Lock)) {
 			until -= early
 		}

@@ -722,8 +722,8 @@ func TestLevelsAreGoneWithTheHold(t *testing.T) {
 	})
 }
 
-// A holder counts on a tick less than its lease, since a server or a lock that counts in ticks may end its hold sooner.
-func TestAHoldEndsATickEarly(t *testing.T) {
+// A holder counts on a second less than its lease if the lock writes its ends in whole seconds.
+func TestAHoldThatEndsAtAWholeSecond(t *testing.T) {
 	ticking := anybodys
 	ticking.Tick = time.Second
 	ends := func(beganMs, endMs int) string {
@@ -744,10 +744,10 @@ func TestAHoldEndsATickEarly(t *testing.T) {
 	}
 	const early = "mutual-exclusion bug: b/1 was granted l at %s while a/1 believed to hold it since 0.200s: its lease had ended at %[1]s"
 	testJudged(t, []judged{
-		{rule: "of a lock that writes whole seconds", lock: anybodys, record: ends(200, 30000)},
-		{rule: "of a server with ticks", lock: ticking, record: ends(200, 29300)},
-		{rule: "but not by more", lock: ticking, record: ends(200, 29100), finds: fmt.Sprintf(early, "29.100s")},
-		{rule: "and of no other lock", lock: anybodys, record: ends(200, 29300), finds: fmt.Sprintf(early, "29.300s")},
+		{rule: "as it is written", lock: anybodys, record: ends(200, 30000)},
+		{rule: "but not by more", lock: anybodys, record: ends(200, 29000), finds: fmt.Sprintf(early, "29.000s")},
+		{rule: "of no other lock", lock: anybodys, record: ends(200, 29300), finds: fmt.Sprintf(early, "29.300s")},
+		{rule: "nor of one that must know of the ticks of its server", lock: ticking, record: ends(200, 30000), finds: fmt.Sprintf(early, "30.000s")},
 	})
 }
 

@@ -7,6 +7,7 @@ import "lockstep/model"
 const Version = 23
 
 // VersionOf returns the oldest version of the judges that find the same as these ones in the records
-// of a lock with those traits. Version 23 lets a holder count on a tick less than its lease, for every lock.
+// of a lock with those traits. Version 23 lets a holder count on less than its lease where a lock writes its ends in whole
+// seconds, for every lock.
 // A new version belongs here, with the locks to which it matters.
 func VersionOf(model.Traits) int { return 23 }
