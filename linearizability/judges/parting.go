@@ -42,6 +42,12 @@ const (
 	PartedByLoss     PartingKind = "lost-message"
 )
 
+// PartingKinds are all kinds of partings.
+var PartingKinds = []PartingKind{
+	Agreed, PartedLate, PartedUnheard, PartedClosed, PartedExpired, PartedByFault, PartedBySelf, PartedByClient, PartedByUnlock, PartedByExtend, PartedByAnother, PartedUnreleased, PartedTold,
+	PartedByLoss,
+}
+
 // PartingOf returns the parting of server and clients before a finding. It reports false for a
 // finding about no lock.
 func PartingOf(t *trace.Run, f Finding) (Parting, bool) {
