@@ -44,16 +44,22 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 	return ""
 }
 
-// endsByItself says that State shows holds without an end, and that a key of one ran out; "": no hold is such.
+// endsByItself says that State shows holds without an end, and that a key of one ran out, or that it shows no hold with an
+// end; "": neither.
 func endsByItself(run *trace.Run) string {
+	some := false // a hold has an end
 	for _, lock := range run.Locks {
 		for _, c := range run.Changes(lock) {
 			if c.Expired && c.Ended() && c.Before.ExpiresMs < 0 {
 				return fmt.Sprintf("State shows holds without an end, and the server ended one at %s when its key ran out; State must return the end of the hold in Expires", model.At(c.AtNs))
 			}
+			some = some || c.After.Held() && c.After.ExpiresMs >= 0
 		}
 	}
-	return ""
+	if some {
+		return ""
+	}
+	return "State shows no hold of this run with an end; if the server ends one by itself, State must return the end in Expires, and if the lock asks for no lease, the subject has no Lease"
 }
 
 // sameKey says that the request that began the hold of a finding began one of another lock, too.

@@ -128,17 +128,20 @@ func TestAHintAboutALateRenewal(t *testing.T) {
 func TestAHintAboutAHoldWithoutAnEnd(t *testing.T) {
 	f := judges.Finding{Judge: model.JudgeLease, Facts: model.Facts{Lock: "orders"}, Detail: judges.Endless{}}
 	for _, c := range []struct {
-		end  model.Kind
-		want string
+		end     model.Kind
+		expires int64 // of another hold
+		want    string
 	}{
-		{model.KindExpire, "State shows holds without an end, and the server ended one at 6.000s when its key ran out"},
-		{model.KindCheck, ""},
+		{model.KindExpire, -1, "State shows holds without an end, and the server ended one at 6.000s when its key ran out"},
+		{model.KindCheck, -1, "State shows no hold of this run with an end; if the server ends one by itself"},
+		{model.KindCheck, 9000, ""},
 	} {
 		rec := &model.Record{}
 		for _, e := range []model.Event{
 			{Kind: model.KindState, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: -1}},
 			{AtNs: 6e9, Kind: c.end, Key: "orders"},
 			{AtNs: 6e9, Kind: model.KindState, State: &model.LockState{}},
+			{AtNs: 7e9, Kind: model.KindState, State: &model.LockState{Owner: "b/1", Count: 1, ExpiresMs: c.expires}},
 		} {
 			e.Lock = "orders"
 			rec.Add(e)
