@@ -32,6 +32,8 @@ func Hint(f judges.Finding, run *trace.Run) string {
 		return "the renewals must have stopped when the call returns; let it stop the goroutine that sends them, and wait for its end"
 	case judges.ToldLate:
 		return "the channel of Lost must be closed before the lease is over that the holder knows. Count the lease from the instant before the request is sent, not from its answer, and let a timer close the channel, whatever the requests do"
+	case judges.Untold:
+		return hintOfTelling(f, run)
 	case judges.Misled:
 		if run != nil && run.Record.Params.NoWatchdog {
 			return ""
@@ -51,6 +53,8 @@ func Hint(f judges.Finding, run *trace.Run) string {
 	case judges.Overlap:
 		if e := d.Ending; e.Cause == model.LossEnded && e.By.Role == model.RoleUnlock && !slices.Contains(e.By.Threads, d.Earlier) {
 			return hintOfFreed(d.Earlier)
+		} else if e.Cause == model.LossExpired {
+			return hintOfTelling(f, run)
 		}
 	case judges.Unmet:
 		return hintOfTry(f, run)
@@ -71,6 +75,15 @@ func Hint(f judges.Finding, run *trace.Run) string {
 		}
 	}
 	return ""
+}
+
+// hintOfTelling is about a thread that was never told that a hold is gone, although its handle has a method Lost; "": it was.
+func hintOfTelling(f judges.Finding, run *trace.Run) string {
+	if run == nil || !run.Record.Params.Watched || slices.ContainsFunc(run.Told(f.Lock), func(e *model.Event) bool { return e.ThreadName() == f.Thread }) {
+		return ""
+	}
+	return "the channel that Lost returned for the hold of " + f.Thread + " stayed open. Lost is asked once after each grant; the channel that it returns then must be closed when the handle learns that the hold is gone, " +
+		"and before the lease is over that it knows"
 }
 
 // hintOfLeftover is about a goroutine that the adapter did not end.

@@ -285,6 +285,37 @@ func TestTheHintOfARequestThatChangesAnothersHold(t *testing.T) {
 	}
 }
 
+// Who is never told of the end of a hold has a channel that stays open.
+func TestAHintAboutAChannelThatStaysOpen(t *testing.T) {
+	for _, c := range []struct {
+		watched bool
+		told    string // the process that is told
+		cause   model.LossCause
+		want    bool
+	}{
+		{watched: true, cause: model.LossExpired, want: true},
+		{watched: true, told: "b", cause: model.LossExpired, want: true},
+		{watched: true, told: "a", cause: model.LossExpired},
+		{watched: true, cause: model.LossEnded},
+		{cause: model.LossExpired},
+	} {
+		rec := &model.Record{Params: model.Params{Traits: model.Traits{Watched: c.watched}}}
+		if c.told != "" {
+			adderTo(rec, c.told)(9000*ms, model.Event{Kind: model.KindTold})
+		}
+		details := []judges.Detail{judges.Overlap{Earlier: "a/1", Later: "b/1", Ending: judges.Ending{Cause: c.cause}}}
+		if c.cause == model.LossExpired {
+			details = append(details, judges.Untold{})
+		}
+		for _, d := range details {
+			hint := Hint(judges.Finding{Judge: model.JudgeLease, Facts: model.Facts{Lock: "l", Thread: "a/1"}, Detail: d}, trace.New(rec))
+			if strings.HasPrefix(hint, "the channel that Lost returned for the hold of a/1 stayed open. ") != c.want {
+				t.Errorf("%+v, %T: the hint is %q", c, d, hint)
+			}
+		}
+	}
+}
+
 // A lock that renews nothing has no renewals that could outlive a context.
 func TestAHintAboutRenewals(t *testing.T) {
 	f := judges.Finding{Judge: model.JudgeLease, Detail: judges.Misled{}}

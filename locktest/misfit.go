@@ -75,6 +75,9 @@ func (r *runner) misfit(v play.Verdict) string {
 		if why := r.unsaid(v.Findings); why != "" {
 			return why
 		}
+		if r.servers().silent.Load() {
+			return "its Lost returns nil for a hold that was granted, and a nil channel can tell nobody that the hold is gone; Lost must return a channel that is closed then, or the lock must have no method Lost"
+		}
 		switch {
 		case returned && !granted && failed != "":
 			return fmt.Sprintf("in the story %s, in which nothing fails, no call was granted the lock; the first error is %q. %s", v.Scenario.Name, failed, mendCalls)
