@@ -174,9 +174,13 @@ func sameValue(run *trace.Run, changed *trace.Change) string {
 // of that, and their Lock must.
 func hintOfReleased(run *trace.Run, call *trace.Call) string {
 	if call != nil {
+		var sooner *trace.Change // shortened the hold of the caller
 		for _, c := range call.Changes {
 			switch who := c.Before.Owner; {
 			case !c.Ended():
+				if who == call.Caller && c.After.Count == c.Before.Count && c.After.ExpiresMs >= 0 && (c.Before.ExpiresMs < 0 || c.After.ExpiresMs < c.Before.ExpiresMs) {
+					sooner = c
+				}
 			case who == call.Caller:
 				return "" // it freed what it had on the server, and the mistake is elsewhere
 			default:
@@ -186,8 +190,13 @@ func hintOfReleased(run *trace.Run, call *trace.Call) string {
 				return hintOfFreed(who)
 			}
 		}
+		if sooner != nil {
+			return "Unlock returned nil, and its request did not end the hold: by State, the hold went on until " + model.At(sooner.After.ExpiresMs*int64(time.Millisecond)) + "; the request must end the hold itself"
+		}
 	}
 	switch why := whyUnanswered(call); {
+	case why == early:
+		return "Unlock returned nil, and " + waitForAnswer
 	case why == "":
 		return "Unlock returned nil, which says that it freed the lock; if it found nothing to free, it must return locktest.ErrNotHeld" + hintOfLeft(run, call)
 	case len(call.Sent) == 0 && levelOfTheProcess(run, call):
@@ -275,7 +284,7 @@ func hintOfBusy(run *trace.Run, call *trace.Call) string {
 	switch why := whyUnanswered(call); {
 	case why == "":
 		return busy + "if the call ended for another reason, it must return that error, such as that of the context; if the server keeps others out for a while after a hold, State must return Closed for that time"
-	case len(call.Sent) == 0:
+	case len(call.Sent) == 0, why == early:
 		return busy + "this call " + why + ", so it must return the error that ended it, such as that of the context"
 	default:
 		return busy + "here " + why + ", so the call must return that error"
@@ -309,8 +318,12 @@ func hintOfUnlock(run *trace.Run, lock string, untilNs int64) string {
 		if call.Action != model.ActUnlock || call.Outcome != model.Released || call.ReturnedNs() > untilNs {
 			continue
 		}
-		if why := whyUnanswered(call); why != "" && len(call.Sent) > 0 {
-			return "the Unlock that " + call.Caller + " called at " + model.At(call.AtNs) + " returned nil, although " + why + "; it must return the error of the request"
+		returned := "the Unlock that " + call.Caller + " called at " + model.At(call.AtNs) + " returned nil, "
+		switch why := whyUnanswered(call); {
+		case why == early:
+			return returned + "and " + waitForAnswer
+		case why != "" && len(call.Sent) > 0:
+			return returned + "although " + why + "; it must return the error of the request"
 		}
 		return ""
 	}
@@ -340,6 +353,13 @@ func heldByAnother(run *trace.Run, call *trace.Call) bool {
 	})
 }
 
+// early is whyUnanswered of a call that did not wait for the answer to its request, which no fault met; waitForAnswer says what an
+// Unlock must do instead.
+const (
+	early         = "returned before the answer to its request had come"
+	waitForAnswer = early + "; it must wait for the answer, and return the error of the request if none comes"
+)
+
 // whyUnanswered says why a call has no answer of a server, as a clause; "" if it has one, or if there is
 // no call.
 func whyUnanswered(call *trace.Call) string {
@@ -351,13 +371,16 @@ func whyUnanswered(call *trace.Call) string {
 	}
 	why := ""
 	for _, m := range call.Sent {
+		answered := 0 <= m.DeliveredNs && m.DeliveredNs <= call.ReturnedNs()
 		switch {
+		case !answered && m.Lost == nil && len(m.Hits) == 0:
+			why = early
 		case m.UnknownScript(): // the client sends the whole script next
 		case m.Executed == nil && m.Lost != nil:
 			why = "its request was lost before a server had it"
 		case m.Refused():
 			why = "the server answered its request with an error"
-		case m.DeliveredNs < 0 || m.DeliveredNs > call.ReturnedNs():
+		case !answered:
 			why = "the answer to its request did not arrive"
 		default:
 			return ""
