@@ -20,6 +20,11 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 	if text := s.otherOwner(f.Lock, run); text != "" {
 		return text
 	}
+	if _, counted := f.Detail.(judges.Miscount); !counted { // which has a hint of its own
+		if text := s.oneLevel(f.Lock, run); text != "" {
+			return text
+		}
+	}
 	if text := s.otherLease(run, s.slack(f)); text != "" {
 		return text
 	}
@@ -40,6 +45,28 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 		return late
 	case late == "" && (f.Judge == model.JudgeWant || unrenewed || leaseEnded(f)):
 		return s.waitForLost(f.Lock, run)
+	}
+	return ""
+}
+
+// oneLevel says that a thread was granted a lock that it held, by a request that ran, and that no state of the run has more than one
+// level; "": that is not so, or the lock does not promise levels.
+func (s Subject) oneLevel(lock string, run *trace.Run) string {
+	if !s.Reentrant || slices.ContainsFunc(run.Changes(lock), func(c *trace.Change) bool { return c.After.Count > 1 }) {
+		return ""
+	}
+	for _, call := range run.CallsOn(lock) {
+		if !call.Action.Acquires() || call.Outcome != model.Granted {
+			continue
+		}
+		held := run.StateAt(lock, call.AtNs).Owner == call.Caller && run.StateAt(lock, call.ReturnedNs()).Owner == call.Caller
+		ran := slices.ContainsFunc(call.Sent, func(m *trace.Command) bool { return m.Executed != nil })
+		first := slices.ContainsFunc(run.CallsOn(lock), func(o *trace.Call) bool {
+			return o.Caller == call.Caller && o.Action.Acquires() && o.Outcome == model.Granted && o.ReturnedNs() <= call.AtNs
+		})
+		if held && ran && first && !slices.ContainsFunc(call.Changes, (*trace.Change).Started) {
+			return fmt.Sprintf("State shows one level after %s was granted the lock at %s, while it held it; if the lock counts levels, State must return them in Count", call.Caller, model.At(call.ReturnedNs()))
+		}
 	}
 	return ""
 }
