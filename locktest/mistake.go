@@ -158,6 +158,9 @@ func (s Subject) laterRenewal(lock string, run *trace.Run) string {
 	return ""
 }
 
+// composed is the least length of a word of a request by which a longer owner is known as a value that a script made out of it.
+const composed = 8
+
 // otherOwner says that State names an owner that no request carried, although the record has all that each carried.
 func (s Subject) otherOwner(lock string, run *trace.Run) string {
 	for _, c := range run.Changes(lock) {
@@ -165,7 +168,10 @@ func (s Subject) otherOwner(lock string, run *trace.Run) string {
 		if !c.Started() || value == "" || c.By == nil || c.By.Executed == nil || c.By.Abridged {
 			continue
 		}
-		if slices.ContainsFunc(c.By.Args, func(arg string) bool { return len(arg) > len(lock)+1 && strings.HasPrefix(value, arg) }) {
+		script := strings.HasPrefix(c.By.Command, "EVAL") || strings.HasPrefix(c.By.Command, "FCALL")
+		if slices.ContainsFunc(c.By.Args, func(arg string) bool {
+			return len(arg) > len(lock)+1 && strings.HasPrefix(value, arg) || script && len(arg) >= composed && !strings.Contains(arg, lock) && strings.Contains(value, arg)
+		}) {
 			return "" // the server has made the value longer than what the request carried
 		}
 		carried := slices.ContainsFunc(run.Commands, func(m *trace.Command) bool {

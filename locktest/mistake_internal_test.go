@@ -93,6 +93,23 @@ func TestAHintAboutTheOwner(t *testing.T) {
 	}
 }
 
+// A script may make the owner out of a word of its request and others. A plain command stores the word as it is.
+func TestAHintAboutAnOwnerOfAScript(t *testing.T) {
+	const want = "which no request of this run carried"
+	for _, c := range []struct{ command, word, value, want string }{
+		{"EVALSHA", "NPKLMAXZ", "1:NPKLMAXZ", ""},
+		{"EVALSHA", "NPKLMAXZ", "1:NPKLMAXY", want},
+		{"EVALSHA", "8000", "1:8000:NPKLMAXZ", want},
+		{"SET", "NPKLMAXZ", "1:NPKLMAXZ", want},
+	} {
+		run := heldFor(c.word, c.value, time.Second)
+		run.Commands[0].Command = c.command
+		if got := (Subject{}).otherOwner("orders", run); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
 // A renewal that is sent late after a lost one is a hint to the client's time limit, unless the process could send none.
 func TestAHintAboutALateRenewal(t *testing.T) {
 	s := Subject{Lease: 6 * time.Second, Renewed: true}
