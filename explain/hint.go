@@ -35,6 +35,8 @@ func Hint(f judges.Finding, run *trace.Run) string {
 		return "the renewals must have stopped when the call returns; let it stop the goroutine that sends them, and wait for its end"
 	case judges.ToldLate:
 		return "the channel of Lost must be closed before the lease is over that the holder knows. Count the lease from the instant before the request is sent, not from its answer, and let a timer close the channel, whatever the requests do"
+	case judges.Untold:
+		return hintOfTelling(f, run)
 	case judges.Misled:
 		if run != nil && run.Record.Params.NoWatchdog {
 			return ""
@@ -54,6 +56,8 @@ func Hint(f judges.Finding, run *trace.Run) string {
 	case judges.Overlap:
 		if e := d.Ending; e.Cause == model.LossEnded && e.By.Role == model.RoleUnlock && !slices.Contains(e.By.Threads, d.Earlier) {
 			return hintOfFreed(d.Earlier)
+		} else if e.Cause == model.LossExpired {
+			return hintOfTelling(f, run)
 		}
 	case judges.Unmet:
 		return hintOfTry(f, run)
@@ -81,6 +85,15 @@ func ofSession(run *trace.Run, f judges.Finding) bool {
 	return slices.ContainsFunc(run.CommandsOn(f.Lock), func(m *trace.Command) bool {
 		return m.AtNs == f.AtNs && m.Script == model.RoleRenew && m.Process == model.ProcessOf(f.Thread) && len(m.Args) == 0
 	})
+}
+
+// hintOfTelling is about a thread that was never told that a hold is gone, although its handle has a method Lost; "": it was.
+func hintOfTelling(f judges.Finding, run *trace.Run) string {
+	if run == nil || !run.Record.Params.Watched || slices.ContainsFunc(run.Told(f.Lock), func(e *model.Event) bool { return e.ThreadName() == f.Thread }) {
+		return ""
+	}
+	return "the channel that Lost returned for the hold of " + f.Thread + " stayed open. Lost is asked once after each grant; the channel that it returns then must be closed when the handle learns that the hold is gone, " +
+		"and before the lease is over that it knows"
 }
 
 // hintOfLeftover is about a goroutine that the adapter did not end.
@@ -171,9 +184,13 @@ func sameValue(run *trace.Run, changed *trace.Change) string {
 // of that, and their Lock must.
 func hintOfReleased(run *trace.Run, call *trace.Call) string {
 	if call != nil {
+		var sooner *trace.Change // shortened the hold of the caller
 		for _, c := range call.Changes {
 			switch who := c.Before.Owner; {
 			case !c.Ended():
+				if who == call.Caller && c.After.Count == c.Before.Count && c.After.ExpiresMs >= 0 && (c.Before.ExpiresMs < 0 || c.After.ExpiresMs < c.Before.ExpiresMs) {
+					sooner = c
+				}
 			case who == call.Caller:
 				return "" // it freed what it had on the server, and the mistake is elsewhere
 			default:
@@ -183,8 +200,13 @@ func hintOfReleased(run *trace.Run, call *trace.Call) string {
 				return hintOfFreed(who)
 			}
 		}
+		if sooner != nil {
+			return "Unlock returned nil, and its request did not end the hold: by State, the hold went on until " + model.At(sooner.After.ExpiresMs*int64(time.Millisecond)) + "; the request must end the hold itself"
+		}
 	}
 	switch why := whyUnanswered(call); {
+	case why == early:
+		return "Unlock returned nil, and " + waitForAnswer
 	case why == "":
 		return "Unlock returned nil, which says that it freed the lock; if it found nothing to free, it must return locktest.ErrNotHeld" + hintOfLeft(run, call)
 	case len(call.Sent) == 0 && levelOfTheProcess(run, call):
@@ -272,7 +294,7 @@ func hintOfBusy(run *trace.Run, call *trace.Call) string {
 	switch why := whyUnanswered(call); {
 	case why == "":
 		return busy + "if the call ended for another reason, it must return that error, such as that of the context; if the server keeps others out for a while after a hold, State must return Closed for that time"
-	case len(call.Sent) == 0:
+	case len(call.Sent) == 0, why == early:
 		return busy + "this call " + why + ", so it must return the error that ended it, such as that of the context"
 	default:
 		return busy + "here " + why + ", so the call must return that error"
@@ -306,8 +328,12 @@ func hintOfUnlock(run *trace.Run, lock string, untilNs int64) string {
 		if call.Action != model.ActUnlock || call.Outcome != model.Released || call.ReturnedNs() > untilNs {
 			continue
 		}
-		if why := whyUnanswered(call); why != "" && len(call.Sent) > 0 {
-			return "the Unlock that " + call.Caller + " called at " + model.At(call.AtNs) + " returned nil, although " + why + "; it must return the error of the request"
+		returned := "the Unlock that " + call.Caller + " called at " + model.At(call.AtNs) + " returned nil, "
+		switch why := whyUnanswered(call); {
+		case why == early:
+			return returned + "and " + waitForAnswer
+		case why != "" && len(call.Sent) > 0:
+			return returned + "although " + why + "; it must return the error of the request"
 		}
 		return ""
 	}
@@ -337,6 +363,13 @@ func heldByAnother(run *trace.Run, call *trace.Call) bool {
 	})
 }
 
+// early is whyUnanswered of a call that did not wait for the answer to its request, which no fault met; waitForAnswer says what an
+// Unlock must do instead.
+const (
+	early         = "returned before the answer to its request had come"
+	waitForAnswer = early + "; it must wait for the answer, and return the error of the request if none comes"
+)
+
 // whyUnanswered says why a call has no answer of a server, as a clause; "" if it has one, or if there is
 // no call.
 func whyUnanswered(call *trace.Call) string {
@@ -348,13 +381,16 @@ func whyUnanswered(call *trace.Call) string {
 	}
 	why := ""
 	for _, m := range call.Sent {
+		answered := 0 <= m.DeliveredNs && m.DeliveredNs <= call.ReturnedNs()
 		switch {
+		case !answered && m.Lost == nil && len(m.Hits) == 0:
+			why = early
 		case m.UnknownScript(): // the client sends the whole script next
 		case m.Executed == nil && m.Lost != nil:
 			why = "its request was lost before a server had it"
 		case m.Refused():
 			why = "the server answered its request with an error"
-		case m.DeliveredNs < 0 || m.DeliveredNs > call.ReturnedNs():
+		case !answered:
 			why = "the answer to its request did not arrive"
 		default:
 			return ""

@@ -23,7 +23,8 @@ func adderTo(rec *model.Record, process string) func(ns int64, e model.Event) {
 
 // twoThreads is the record of a run in which a/1 takes and gives up the lock l, and b/1 then tries to take
 // it for 100 ms. unlock and try are the events of these calls between the invocation and the return.
-func twoThreads(unlock, try []model.Event, unlocked model.Outcome) *trace.Run {
+// late are those of the unlock after its return.
+func twoThreads(unlock, try []model.Event, unlocked model.Outcome, late ...model.Event) *trace.Run {
 	rec := &model.Record{Params: model.Params{Traits: model.Traits{Uncounted: true, PerGrant: true, NoWatchdog: true}, Timing: model.Timing{Watchdog: 5 * time.Second}}}
 	at := func(e model.Event, ns int64, process string) {
 		e.AtNs, e.Process, e.Thread, e.Lock = ns, process, 1, "l"
@@ -41,6 +42,10 @@ func twoThreads(unlock, try []model.Event, unlocked model.Outcome) *trace.Run {
 		at(e, (101+int64(i))*ms, "a")
 	}
 	at(model.Event{Kind: model.KindReturn, Op: 2, Action: model.ActUnlock, Outcome: unlocked}, 110*ms, "a")
+	for i, e := range late {
+		e.Op, e.Msg = 2, 2
+		at(e, (120+int64(i))*ms, "a")
+	}
 	at(model.Event{Kind: model.KindInvoke, Op: 3, Action: model.ActTryLockTimed, WaitNs: 100 * ms}, 200*ms, "b")
 	for i, e := range try {
 		e.Op, e.Msg = 3, 3
@@ -163,19 +168,29 @@ func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 		refuses = model.Event{Kind: model.KindExec, Answer: model.Refused, Reply: "LOADING"}
 		lost    = model.Event{Kind: model.KindLost, Dir: "request", Why: model.LostReset}
 		replies = model.Event{Kind: model.KindDeliver, Dir: "reply"}
+		met     = model.Event{Kind: model.KindHit, Dir: "request", Do: "delay", Fault: 1}
 	)
+	soon := model.Event{Kind: model.KindState, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 153}}
 	second := func(e model.Event) model.Event {
 		e.Msg = 4
 		return e
 	}
 	const busy = "ErrBusy, or a TryLock that returns false and no error, says that the lock was held at some time during the call; "
 	for name, c := range map[string]struct {
-		unlock, try []model.Event
-		want        string
-		unlocked    model.Outcome // "": released
+		unlock, late, try []model.Event // late: after the unlock returned
+		want              string
+		unlocked          model.Outcome // "": released
 	}{
 		"the unlock was lost on its way, and the lock was busy": {unlock: []model.Event{unlocks, lost}, try: []model.Event{tries, runs, replies},
 			want: "Unlock returned nil, although its request was lost before a server had it; it must return the error of the request"},
+		"the unlock did not wait for the answer, and the lock was busy": {unlock: []model.Event{unlocks}, late: []model.Event{runs, replies}, try: []model.Event{tries, runs, replies},
+			want: "Unlock returned nil, and returned before the answer to its request had come; it must wait for the answer, and return the error of the request if none comes"},
+		"nor for the answer that the script is unknown": {unlock: []model.Event{unlocks}, late: []model.Event{unknown, replies}, try: []model.Event{tries, runs, replies},
+			want: "Unlock returned nil, and returned before the answer to its request had come; it must wait for the answer, and return the error of the request if none comes"},
+		"a fault met the unlock, which did not wait for the answer": {unlock: []model.Event{unlocks, met}, late: []model.Event{runs, replies}, try: []model.Event{tries, runs, replies},
+			want: "Unlock returned nil, although the answer to its request did not arrive; it must return the error of the request"},
+		"the unlock lets the hold end soon": {unlock: []model.Event{unlocks, runs, soon, replies},
+			want: "Unlock returned nil, and its request did not end the hold: by State, the hold went on until 0.153s; the request must end the hold itself"},
 		"the server refused the unlock, and the lock was busy": {unlock: []model.Event{unlocks, refuses, replies}, try: []model.Event{tries, runs, replies},
 			want: "Unlock returned nil, although the server answered its request with an error; it must return the error of the request"},
 		"the try asked nobody": {unlock: []model.Event{unlocks, runs, frees, replies}, try: nil,
@@ -191,7 +206,7 @@ func TestAHintIsChosenByTheFactsOfTheRun(t *testing.T) {
 		"the unlock freed the lock, and was sent again": {unlock: []model.Event{unlocks, runs, frees, replies, second(unlocks), second(runs), second(replies)}, unlocked: model.NotHeld,
 			want: "the Unlock that a/1 called at 0.100s returned ErrNotHeld, although its request freed the lock at 0.103s; a client that retries sends the request again, and the second one finds nothing. Let the client not retry an unlock, or let Unlock return an error if it does not know which request freed the lock"},
 	} {
-		run := twoThreads(c.unlock, c.try, cmp.Or(c.unlocked, model.Released))
+		run := twoThreads(c.unlock, c.try, cmp.Or(c.unlocked, model.Released), c.late...)
 		hints := ""
 		for _, f := range judges.Judge(run, nil).Findings {
 			if f.Judge == model.JudgeLinearizable {
@@ -299,6 +314,37 @@ func TestTheHintOfARequestThatChangesAnothersHold(t *testing.T) {
 		got := Hint(judges.Finding{Judge: model.JudgeMutualExclusion, Facts: model.Facts{Lock: "l"}, Detail: judges.Overlap{Earlier: "b/1", Later: "c/1", Ending: c.ending}}, nil)
 		if strings.HasPrefix(got, "Unlock freed the hold of b/1; ") != c.want {
 			t.Errorf("a second owner after %+v: the hint is %q", c.ending, got)
+		}
+	}
+}
+
+// Who is never told of the end of a hold has a channel that stays open.
+func TestAHintAboutAChannelThatStaysOpen(t *testing.T) {
+	for _, c := range []struct {
+		watched bool
+		told    string // the process that is told
+		cause   model.LossCause
+		want    bool
+	}{
+		{watched: true, cause: model.LossExpired, want: true},
+		{watched: true, told: "b", cause: model.LossExpired, want: true},
+		{watched: true, told: "a", cause: model.LossExpired},
+		{watched: true, cause: model.LossEnded},
+		{cause: model.LossExpired},
+	} {
+		rec := &model.Record{Params: model.Params{Traits: model.Traits{Watched: c.watched}}}
+		if c.told != "" {
+			adderTo(rec, c.told)(9000*ms, model.Event{Kind: model.KindTold})
+		}
+		details := []judges.Detail{judges.Overlap{Earlier: "a/1", Later: "b/1", Ending: judges.Ending{Cause: c.cause}}}
+		if c.cause == model.LossExpired {
+			details = append(details, judges.Untold{})
+		}
+		for _, d := range details {
+			hint := Hint(judges.Finding{Judge: model.JudgeLease, Facts: model.Facts{Lock: "l", Thread: "a/1"}, Detail: d}, trace.New(rec))
+			if strings.HasPrefix(hint, "the channel that Lost returned for the hold of a/1 stayed open. ") != c.want {
+				t.Errorf("%+v, %T: the hint is %q", c, d, hint)
+			}
 		}
 	}
 }

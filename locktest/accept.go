@@ -3,10 +3,13 @@ package locktest
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
+	explored "lockstep/explore/failure"
 	"lockstep/internal/nearest"
+	"lockstep/known"
 	"lockstep/linearizability/judges"
 	"lockstep/model"
 	"lockstep/scenarios/story"
@@ -20,8 +23,8 @@ const (
 )
 
 // checkFingerprint returns an error if no failure can have the fingerprint, since it names a judge, a class
-// a story or a call that does not exist. CAUSE of a drawn failure is not checked: a known defect of any list may be
-// the cause.
+// a story or a call that does not exist, or, as the CAUSE of a drawn failure, one that resembles a cause that exists. A
+// known defect of any list may be the cause.
 func checkFingerprint(fingerprint string) error {
 	parts := strings.Split(fingerprint, ".")
 	last := parts[len(parts)-1]
@@ -39,11 +42,25 @@ func checkFingerprint(fingerprint string) error {
 	case slices.Contains([]string{ofStory, ofScenario, ofInput}, parts[0]):
 		return fmt.Errorf("a fingerprint that begins with %s has no further part than NAME and JUDGE", parts[0])
 	}
-	var call error
+	var call, cause error
 	if len(parts) > 3 && parts[0] != model.JudgeWant { // a want names what its author wanted
 		call = knownWord("call", parts[2], fingerprintCalls)
+		if parts[1] == string(judges.ClassBug) {
+			cause = checkCause(strings.Join(parts[3:], "."))
+		}
 	}
-	return errors.Join(knownWord("judge", parts[0], model.Judges), knownWord("class", parts[1], []string{string(judges.ClassBug), string(judges.ClassLimit)}), call)
+	return errors.Join(knownWord("judge", parts[0], model.Judges), knownWord("class", parts[1], []string{string(judges.ClassBug), string(judges.ClassLimit)}), call, cause)
+}
+
+// ofMessages matches a cause with faults of messages, or with several faults. Its words are no closed list.
+var ofMessages = regexp.MustCompile(`\+|^(?:lost|late|refused)-(?:published-message|(?:request|reply)-of-)`)
+
+// checkCause returns an error if a word resembles a known cause, and is neither one nor a known defect.
+func checkCause(word string) error {
+	if near := nearest.Near(word, explored.Causes()); near != "" && near != word && known.Find(word) == nil && !ofMessages.MatchString(word) {
+		return errors.New(nearest.Unknown(fmt.Sprintf("unknown cause %q", word), near))
+	}
+	return nil
 }
 
 // fingerprintCalls are the words for CALL in the fingerprint of a drawn failure, see failure.OpOf.

@@ -16,6 +16,8 @@ type adapter struct {
 	opened chan struct{} // closed when Open is over
 	client Client
 	err    error // of Open
+	// silent is told of a hold whose Lost returned nil.
+	silent func()
 	// panicked says that Open panicked; "": it did not.
 	panicked string
 
@@ -172,10 +174,15 @@ func (l *lock) Extend(ctx context.Context, o lockimpl.Owner) error {
 
 // Lost implements lockimpl.Watched.
 func (l *lock) Lost(o lockimpl.Owner) <-chan struct{} {
-	if h, ok := l.a.known(l.name, o).(Watched); ok {
-		return h.Lost()
+	h, ok := l.a.known(l.name, o).(Watched)
+	if !ok {
+		return nil
 	}
-	return nil
+	lost := h.Lost()
+	if lost == nil {
+		l.a.silent()
+	}
+	return lost
 }
 
 // Token implements lockimpl.Fenced.

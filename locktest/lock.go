@@ -30,8 +30,8 @@ type TryLocker interface {
 type Watched interface {
 	Lock
 	// Lost returns a channel that is closed when the handle learns that its present hold is gone. It is
-	// asked after each grant. From then on its owner does not believe in the hold. A nil channel tells
-	// nothing.
+	// asked once after each grant. From then on its owner does not believe in the hold. It must not be
+	// nil.
 	Lost() <-chan struct{}
 }
 

@@ -11,6 +11,7 @@ import (
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/story"
+	"lockstep/scenarios/subject"
 	"lockstep/sim"
 )
 
@@ -74,6 +75,9 @@ func (r *runner) misfit(v play.Verdict) string {
 		if why := r.unsaid(v.Findings); why != "" {
 			return why
 		}
+		if r.servers().silent.Load() {
+			return "its Lost returns nil for a hold that was granted, and a nil channel can tell nobody that the hold is gone; Lost must return a channel that is closed then, or the lock must have no method Lost"
+		}
 		switch {
 		case returned && !granted && failed != "":
 			return fmt.Sprintf("in the story %s, in which nothing fails, no call was granted the lock; the first error is %q. %s", v.Scenario.Name, failed, mendCalls)
@@ -84,6 +88,19 @@ func (r *runner) misfit(v play.Verdict) string {
 		}
 	}
 	return r.renewsUnsaid(v.Played.Record)
+}
+
+// heldUnasked says that State shows a hold in a world in which nobody has sent anything; "": it shows none.
+func (r *runner) heldUnasked(h *sim.Host) string {
+	servers := r.lock.Servers.New([]string{story.LockName}, subject.ServerOptions{})
+	held := false
+	sim.Run(h, sim.Config{Chooser: sim.NewSeeded(1), Nodes: servers.Nodes, Quiet: time.Second, Settle: time.Second, Drain: time.Second}, func(*sim.World) {
+		held = servers.State != nil && servers.State(0, story.LockName).Held()
+	})
+	if !held {
+		return ""
+	}
+	return fmt.Sprintf("its State shows a hold of %s at 0.000s, before any call asked for the lock; State must return nil for a lock that nobody holds", story.LockName)
 }
 
 // wrongExpires says that a hold of a run, in which nothing fails, was over when it began, or that its end comes nearer as time

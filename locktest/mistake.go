@@ -20,6 +20,11 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 	if text := s.otherOwner(f.Lock, run); text != "" {
 		return text
 	}
+	if _, counted := f.Detail.(judges.Miscount); !counted { // which has a hint of its own
+		if text := s.oneLevel(f.Lock, run); text != "" {
+			return text
+		}
+	}
 	if text := s.otherLease(run, s.slack(f)); text != "" {
 		return text
 	}
@@ -44,16 +49,44 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 	return ""
 }
 
-// endsByItself says that State shows holds without an end, and that a key of one ran out; "": no hold is such.
+// oneLevel says that a thread was granted a lock that it held, by a request that ran, and that no state of the run has more than one
+// level; "": that is not so, or the lock does not promise levels.
+func (s Subject) oneLevel(lock string, run *trace.Run) string {
+	if !s.Reentrant || slices.ContainsFunc(run.Changes(lock), func(c *trace.Change) bool { return c.After.Count > 1 }) {
+		return ""
+	}
+	for _, call := range run.CallsOn(lock) {
+		if !call.Action.Acquires() || call.Outcome != model.Granted {
+			continue
+		}
+		held := run.StateAt(lock, call.AtNs).Owner == call.Caller && run.StateAt(lock, call.ReturnedNs()).Owner == call.Caller
+		ran := slices.ContainsFunc(call.Sent, func(m *trace.Command) bool { return m.Executed != nil })
+		first := slices.ContainsFunc(run.CallsOn(lock), func(o *trace.Call) bool {
+			return o.Caller == call.Caller && o.Action.Acquires() && o.Outcome == model.Granted && o.ReturnedNs() <= call.AtNs
+		})
+		if held && ran && first && !slices.ContainsFunc(call.Changes, (*trace.Change).Started) {
+			return fmt.Sprintf("State shows one level after %s was granted the lock at %s, while it held it; if the lock counts levels, State must return them in Count", call.Caller, model.At(call.ReturnedNs()))
+		}
+	}
+	return ""
+}
+
+// endsByItself says that State shows holds without an end, and that a key of one ran out, or that it shows no hold with an
+// end; "": neither.
 func endsByItself(run *trace.Run) string {
+	some := false // a hold has an end
 	for _, lock := range run.Locks {
 		for _, c := range run.Changes(lock) {
 			if c.Expired && c.Ended() && c.Before.ExpiresMs < 0 {
 				return fmt.Sprintf("State shows holds without an end, and the server ended one at %s when its key ran out; State must return the end of the hold in Expires", model.At(c.AtNs))
 			}
+			some = some || c.After.Held() && c.After.ExpiresMs >= 0
 		}
 	}
-	return ""
+	if some {
+		return ""
+	}
+	return "State shows no hold of this run with an end; if the server ends one by itself, State must return the end in Expires, and if the lock asks for no lease, the subject has no Lease"
 }
 
 // sameKey says that the request that began the hold of a finding began one of another lock, too.
@@ -125,6 +158,9 @@ func (s Subject) laterRenewal(lock string, run *trace.Run) string {
 	return ""
 }
 
+// composed is the least length of a word of a request by which a longer owner is known as a value that a script made out of it.
+const composed = 8
+
 // otherOwner says that State names an owner that no request carried, although the record has all that each carried.
 func (s Subject) otherOwner(lock string, run *trace.Run) string {
 	for _, c := range run.Changes(lock) {
@@ -132,7 +168,10 @@ func (s Subject) otherOwner(lock string, run *trace.Run) string {
 		if !c.Started() || value == "" || c.By == nil || c.By.Executed == nil || c.By.Abridged {
 			continue
 		}
-		if slices.ContainsFunc(c.By.Args, func(arg string) bool { return len(arg) > len(lock)+1 && strings.HasPrefix(value, arg) }) {
+		script := strings.HasPrefix(c.By.Command, "EVAL") || strings.HasPrefix(c.By.Command, "FCALL")
+		if slices.ContainsFunc(c.By.Args, func(arg string) bool {
+			return len(arg) > len(lock)+1 && strings.HasPrefix(value, arg) || script && len(arg) >= composed && !strings.Contains(arg, lock) && strings.Contains(value, arg)
+		}) {
 			return "" // the server has made the value longer than what the request carried
 		}
 		carried := slices.ContainsFunc(run.Commands, func(m *trace.Command) bool {

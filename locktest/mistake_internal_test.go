@@ -93,6 +93,23 @@ func TestAHintAboutTheOwner(t *testing.T) {
 	}
 }
 
+// A script may make the owner out of a word of its request and others. A plain command stores the word as it is.
+func TestAHintAboutAnOwnerOfAScript(t *testing.T) {
+	const want = "which no request of this run carried"
+	for _, c := range []struct{ command, word, value, want string }{
+		{"EVALSHA", "NPKLMAXZ", "1:NPKLMAXZ", ""},
+		{"EVALSHA", "NPKLMAXZ", "1:NPKLMAXY", want},
+		{"EVALSHA", "8000", "1:8000:NPKLMAXZ", want},
+		{"SET", "NPKLMAXZ", "1:NPKLMAXZ", want},
+	} {
+		run := heldFor(c.word, c.value, time.Second)
+		run.Commands[0].Command = c.command
+		if got := (Subject{}).otherOwner("orders", run); !strings.Contains(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}
+
 // A renewal that is sent late after a lost one is a hint to the client's time limit, unless the process could send none.
 func TestAHintAboutALateRenewal(t *testing.T) {
 	s := Subject{Lease: 6 * time.Second, Renewed: true}
@@ -128,17 +145,20 @@ func TestAHintAboutALateRenewal(t *testing.T) {
 func TestAHintAboutAHoldWithoutAnEnd(t *testing.T) {
 	f := judges.Finding{Judge: model.JudgeLease, Facts: model.Facts{Lock: "orders"}, Detail: judges.Endless{}}
 	for _, c := range []struct {
-		end  model.Kind
-		want string
+		end     model.Kind
+		expires int64 // of another hold
+		want    string
 	}{
-		{model.KindExpire, "State shows holds without an end, and the server ended one at 6.000s when its key ran out"},
-		{model.KindCheck, ""},
+		{model.KindExpire, -1, "State shows holds without an end, and the server ended one at 6.000s when its key ran out"},
+		{model.KindCheck, -1, "State shows no hold of this run with an end; if the server ends one by itself"},
+		{model.KindCheck, 9000, ""},
 	} {
 		rec := &model.Record{}
 		for _, e := range []model.Event{
 			{Kind: model.KindState, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: -1}},
 			{AtNs: 6e9, Kind: c.end, Key: "orders"},
 			{AtNs: 6e9, Kind: model.KindState, State: &model.LockState{}},
+			{AtNs: 7e9, Kind: model.KindState, State: &model.LockState{Owner: "b/1", Count: 1, ExpiresMs: c.expires}},
 		} {
 			e.Lock = "orders"
 			rec.Add(e)

@@ -58,6 +58,8 @@ type servers struct {
 	shown bool
 	// astray is an address that a client dialled and at which no server is; nil: there is none.
 	astray atomic.Pointer[string]
+	// silent reports that a Lost returned nil for a hold that was granted.
+	silent atomic.Bool
 }
 
 // dialled remembers an address at which no server is.
@@ -243,7 +245,7 @@ func probe(h *sim.Host, s Subject) (o offers, err error) {
 	}
 	answered := false
 	sim.Run(h, cfg, func(w *sim.World) {
-		client, openErr := s.open(w.Process("probe"), addrs, func(string) {})
+		client, openErr := s.open(w.Process("probe"), addrs, &servers{})
 		if err = openErr; err != nil {
 			return
 		}

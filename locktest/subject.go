@@ -374,7 +374,7 @@ func (s Subject) compile(offers offers) *subject.Subject {
 			return t
 		},
 		Open: func(p *sim.Process, o subject.Options) (lockimpl.Client, error) {
-			return s.open(p, o.Addrs, servers.dialled)
+			return s.open(p, o.Addrs, servers)
 		},
 		Servers:       servers,
 		Keys:          func(string) []string { return []string{"*"} },
@@ -410,11 +410,11 @@ func (s Subject) compile(offers offers) *subject.Subject {
 	return out
 }
 
-// open makes the client of a process. For astray see Process.
-func (s Subject) open(p *sim.Process, addrs []string, astray func(addr string)) (lockimpl.Client, error) {
-	process := &Process{p: p, addrs: addrs, astray: astray, rand: p.Rand()}
-	p.Astray(astray)
-	a := &adapter{opened: make(chan struct{}), handles: map[handleKey]Lock{}}
+// open makes the client of a process. The servers are told of some mistakes in it.
+func (s Subject) open(p *sim.Process, addrs []string, told *servers) (lockimpl.Client, error) {
+	process := &Process{p: p, addrs: addrs, astray: told.dialled, rand: p.Rand()}
+	p.Astray(told.dialled)
+	a := &adapter{opened: make(chan struct{}), handles: map[handleKey]Lock{}, silent: func() { told.silent.Store(true) }}
 	var stack []byte // of a panic; it does not repeat, so calls do without
 	go func() {
 		defer close(a.opened)

@@ -20,6 +20,8 @@ func TestOptionsAreChecked(t *testing.T) {
 		`unknown judge "misdelet"; did you mean "misdelete"?`:                 {Accept: []string{"story.late-unlock.misdelet"}},
 		`unknown judge "leese"; did you mean "lease"?`:                        {Accept: []string{"scenario.mine.leese"}},
 		`unknown call "aquire"; did you mean "acquire"?`:                      {Accept: []string{"tidy.bug.aquire.agreed"}},
+		`unknown cause "agree"; did you mean "agreed"?`:                       {Accept: []string{"traffic.bug.acquire.agree"}},
+		`unknown cause "restart"; did you mean "restart-with`:                 {Accept: []string{"lease.bug.acquire.restart"}},
 		`has "story.late-unlock.a.misdelete": a fingerprint that begins with`: {Accept: []string{"story.late-unlock.a.misdelete"}},
 	} {
 		if _, err := o.plan("lock"); err == nil || !strings.Contains(err.Error(), want) {
@@ -33,6 +35,7 @@ func TestFingerprintsAreTaken(t *testing.T) {
 	for _, fingerprint := range []string{
 		"traffic.bug.acquire.agreed", "hold-count.bug.run.crash-pause", "mutual-exclusion.limit.expiry.lease-ended", "want.bug.use.no-fault",
 		"story.late-unlock.misdelete", "scenario.mine.lease", "fuzz.fifo", "tidy.bug.acquire.REDSYNC-asks-often",
+		"lease.bug.run.left-key", "lease.bug.run.server-clock-step", "lease.bug.run.late-reply-of-acquire+pause", "lease.bug.run.lost-request-of-get", "lease.bug.run.a-defect-of-mine",
 	} {
 		if _, err := (Options{Accept: []string{fingerprint}}).plan("lock"); err != nil {
 			t.Error(err)

@@ -96,6 +96,7 @@ func (x *tested) unjudged() (why []string) {
 	}
 	text := sentence.Denied(x.service)
 	switch {
+	case len(why) > 0: // what follows may be the servers' doing
 	case text == "":
 		for _, k := range x.service.Useless() {
 			why = append(why, sentence.Useless(k)+". What such a call would break was not tried. "+mendCalls)

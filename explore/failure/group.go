@@ -28,9 +28,12 @@ type Group struct {
 // nameMost limits the length of the name of a folder, in bytes.
 const nameMost = 120
 
+// noFault stands for the faults of a failure that needs none.
+const noFault = "no-fault"
+
 // Key returns a readable name of the group that is fit for a folder.
 func (g Group) Key() string {
-	faults := "no-fault"
+	faults := noFault
 	if len(g.Faults) > 0 {
 		faults = strings.Join(g.Faults, "+")
 	}

@@ -6,6 +6,7 @@ import (
 
 	"lockstep/known"
 	"lockstep/linearizability/judges"
+	"lockstep/model"
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 	"lockstep/sim"
@@ -34,6 +35,26 @@ const (
 // Left reports whether the failure is that something is left when everybody has gone.
 func (o Origin) Left() bool {
 	return slices.Contains([]string{leftKey, leftChannel, leftGoroutine, leftElse}, o.Parted)
+}
+
+// Causes returns the words for the cause in the name of a folder, of a bug that is no known defect: the kinds of partings and of
+// faults, and what is left. A fault of messages has further words, which name the messages.
+func Causes() []string {
+	out := []string{leftKey, leftChannel, leftGoroutine, leftElse, noFault, "interrupt", "wall-clocks-apart"}
+	for _, k := range judges.PartingKinds {
+		out = append(out, string(k))
+	}
+	faults := []model.FaultSpec{
+		{Kind: model.FaultCrash}, {Kind: model.FaultPause}, {Kind: model.FaultPartition}, {Kind: model.FaultWallClock},
+		{Kind: model.FaultKey, KeyDo: "delete"}, {Kind: model.FaultKey, KeyDo: "expire"}, {Kind: model.FaultServer, Server: model.ServerRestart, KeepData: true},
+	}
+	for _, s := range []model.ServerFault{model.ServerRestart, model.ServerFailover, model.ServerFlushScripts, model.ServerStall, model.ServerWallClock, model.ServerIsolate, model.ServerMoveSlot} {
+		faults = append(faults, model.FaultSpec{Kind: model.FaultServer, Server: s})
+	}
+	for _, f := range faults {
+		out = append(out, fileName(kindOfFault(f)))
+	}
+	return out
 }
 
 // partedBefore returns the kind of the parting before a finding. If a fault parted server

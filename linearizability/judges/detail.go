@@ -33,12 +33,13 @@ type Overlap struct {
 
 // Ending says how a hold ended on the server while its owner believed in it.
 type Ending struct {
-	Cause  model.LossCause // "": the server never knew of the hold
-	AtNs   int64           // of LossShortened when the fault was
-	Fault  string          // of LossRemoved and LossShortened: the text of the fault
-	Thread string          // of LossForced: the thread that forced the lock open
-	By     Sender          // of LossEnded: of the command that ended the hold
-	Before []Harm          // of LossExpired: the earlier effects of faults on the hold
+	Cause    model.LossCause // "": the server never knew of the hold
+	AtNs     int64           // of LossShortened when the fault was
+	Fault    string          // of LossRemoved and LossShortened: the text of the fault
+	Thread   string          // of LossForced: the thread that forced the lock open
+	By       Sender          // of LossEnded: of the command that ended the hold
+	Before   []Harm          // of LossExpired: the earlier effects of faults on the hold
+	Unleased bool            // of LossExpired: the lock has no lease, so the hold ended with a session
 }
 
 // Sender names the command that changed a hold and the threads for which the client sent it.

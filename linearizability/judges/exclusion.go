@@ -121,7 +121,7 @@ func (r exclusionJudge) howLost(lock string, a belief, at int64) (loss *model.Lo
 	case lost.By != nil && !lost.Overdue():
 		return ended(model.LossEnded, lost), Ending{Cause: model.LossEnded, AtNs: lost.AtNs, By: senderOf(lost.By)}, nil
 	}
-	e = Ending{Cause: model.LossExpired, AtNs: lost.AtNs}
+	e = Ending{Cause: model.LossExpired, AtNs: lost.AtNs, Unleased: r.unleased(lost)}
 	harmed := func(kind HarmKind, t trace.Fault, atNs int64) { e.Before = append(e.Before, Harm{kind, t.Text, atNs}) }
 	excuses = r.whyExpired(lock, a, lost)
 	if s := r.shortened(lock, a, since, lost.AtNs); s != nil && s.After.ExpiresMs < s.Before.ExpiresMs {

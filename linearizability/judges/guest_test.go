@@ -1238,7 +1238,14 @@ func TestAHoldThatEndsWithASession(t *testing.T) {
 			2000  b/1 takes -> b/1 1 endless
 			2100  b/1 releases
 			90000 server leave`,
-			finds: "mutual-exclusion bug: b/1 was granted l at 2.002s while a/1 believed to hold it since 0.002s"},
+			finds: "mutual-exclusion bug: b/1 was granted l at 2.002s while a/1 believed to hold it since 0.002s: its session had ended at 1.001s"},
+		{rule: "a key that ran out had a lease", lock: endless, record: `
+			0     a/1 takes -> a/1 1 endless
+			1001  server expire -> free
+			2000  b/1 takes -> b/1 1 endless
+			2100  b/1 releases
+			90000 server leave`,
+			finds: "mutual-exclusion bug: b/1 was granted l at 2.002s while a/1 believed to hold it since 0.002s: its lease had ended at 1.001s"},
 		{rule: "an unlock finds no hold", lock: endless, record: `
 			0     a/1 takes -> a/1 1 endless
 			1001  server ends -> free

@@ -17,6 +17,8 @@ type Parting struct {
 	Thread string
 	Lock   string
 	Fault  int // the number of the fault, of PartedByFault
+	// Unleased is Ending.Unleased, of PartedExpired.
+	Unleased bool
 }
 
 // PartingKind says how server and clients part.
@@ -39,6 +41,12 @@ const (
 	PartedTold       PartingKind = "told-of-a-hold-that-stays"
 	PartedByLoss     PartingKind = "lost-message"
 )
+
+// PartingKinds are all kinds of partings.
+var PartingKinds = []PartingKind{
+	Agreed, PartedLate, PartedUnheard, PartedClosed, PartedExpired, PartedByFault, PartedBySelf, PartedByClient, PartedByUnlock, PartedByExtend, PartedByAnother, PartedUnreleased, PartedTold,
+	PartedByLoss,
+}
 
 // PartingOf returns the parting of server and clients before a finding. It reports false for a
 // finding about no lock.
@@ -95,7 +103,7 @@ func (r sides) apart(lock string) []disagreement {
 		}
 		if end := r.EndOf(kept[0]); end != nil && end.AtNs < b.to {
 			at := max(end.AtNs, b.from)
-			out = append(out, disagreement{Parting{Kind: r.partedBy(b, end), AtNs: at, Thread: b.who, Lock: lock, Fault: end.Fault}, b.to})
+			out = append(out, disagreement{Parting{Kind: r.partedBy(b, end), AtNs: at, Thread: b.who, Lock: lock, Fault: end.Fault, Unleased: r.unleased(end)}, b.to})
 		}
 	}
 	// The server holds the lock for a thread that does not believe to hold it.

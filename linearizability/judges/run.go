@@ -42,6 +42,10 @@ func (r *run) partitions(thread string) []trace.Fault { return r.Partitions(mode
 // leased reports whether a hold for which the caller asked no lease has one that nothing renews.
 func (r *run) leased() bool { return r.Record.Params.NoWatchdog && !r.Record.Params.Endless }
 
+// unleased reports whether a hold that a change ended by itself ended with the session of its holder: the lock has no
+// lease, and no key ran out.
+func (r *run) unleased(end *trace.Change) bool { return r.Record.Params.Endless && !end.Expired }
+
 // refOf names a call in a finding.
 func refOf(o *trace.Call) OpRef {
 	ref := OpRef{Process: o.Process, Thread: o.Thread, Op: string(o.Action), CallNs: o.AtNs, ReturnNs: -1}

@@ -106,13 +106,17 @@ func init() {
 
 func TestLevelsThatAreWrong(t *testing.T) {
 	for name, want := range map[string][]string{
-		"gives up all levels":         {"gives up all levels breaks hold-count: "},
-		"forgets the levels in State": {"breaks hold-count: ", "hint: State.Count must be the number of levels"},
+		"gives up all levels": {"gives up all levels breaks hold-count: "},
+		"forgets the levels in State": {"breaks hold-count: ", "hint: State.Count must be the number of levels",
+			"hint: State shows one level after a/1 was granted the lock at ", ", while it held it; if the lock counts levels, State must return them in Count\n"},
 	} {
 		text, passed := outcome(t, t.TempDir(), name, nil, fmt.Sprint("-lockstep.runs=", longtest.Size(t, 20, 40)), "-lockstep.profile=full", "-lockstep.faults=none")
 		if passed {
 			t.Errorf("it passed:\n%s", text)
 		}
 		mustContain(t, text, want...)
+		if strings.Contains(text, "State shows one level") != strings.HasPrefix(name, "forgets") {
+			t.Errorf("%s: a hint at State:\n%s", name, text)
+		}
 	}
 }

@@ -138,10 +138,18 @@ type telling struct{ *watched }
 
 func (l telling) Lost() <-chan struct{} { return l.lost }
 
-// mute is one that never tells anything.
-type mute struct{ *watched }
+// mute is one that never tells anything. Its channels are nil, or new ones.
+type mute struct {
+	*watched
+	none bool
+}
 
-func (mute) Lost() <-chan struct{} { return nil }
+func (l mute) Lost() <-chan struct{} {
+	if l.none {
+		return nil
+	}
+	return make(chan struct{})
+}
 
 // timid is one that gives a hold up after half of a lease, although it renews the lease.
 type timid struct{ *watched }
@@ -251,5 +259,6 @@ func TestALockThatSaysThatItTellsAndDoesNot(t *testing.T) {
 	if passed {
 		t.Fatalf("it passed:\n%s", text)
 	}
-	mustContain(t, text, "tells nothing breaks lease: ", "was not told that the hold was gone", "fingerprint: story.hold-that-is-gone.lease")
+	mustContain(t, text, "tells nothing breaks lease: ", "was not told that the hold was gone", "fingerprint: story.hold-that-is-gone.lease",
+		"hint: the channel that Lost returned for the hold of a/1 stayed open. Lost is asked once after each grant")
 }

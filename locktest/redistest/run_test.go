@@ -580,6 +580,9 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"State shows an end":                             {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
 		"State asks through a client":                    {"State asks through a client cannot be judged: the world stood still for ", "its State does not return; State must read the servers that it is given, such as by redistest.Keys, and ask nobody through a client"},
 		"State is Closed when it is free":                {"State is Closed when it is free cannot be judged: its State says Closed at 0.", "s, and nothing had failed; a lock is Closed if nobody can have it for a while because its last holder failed"},
+		"Lost returns nil":                               {"Lost returns nil cannot be judged: its Lost returns nil for a hold that was granted, and a nil channel can tell nobody that the hold is gone"},
+		"State always shows a hold":                      {"State always shows a hold cannot be judged: its State shows a hold of orders at 0.000s, before any call asked for the lock; State must return nil for a lock that nobody holds"},
+		"State says that there is no end":                {"breaks lease: the hold of a/1 on orders has no time to live since 0.000s", "hint: State shows no hold of this run with an end; if the server ends one by itself, State must return the end in Expires"},
 		"State shows no end":                             {"State shows no end cannot be judged: its State shows a hold that begins at 0.", " and has the Expires 0s, which was over then; Expires is the time since the start at which the hold ends, or negative"},
 		"uses an unknown command, and no State fits":     {"cannot be judged: a server of the world met LCS, which it does not simulate and the real one has"},
 		"dials a host name":                              {"dials a host name cannot be judged: its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext"},
@@ -921,7 +924,8 @@ func init() {
 	wrong["never renews and tells"] = renewedSubject("never renews and tells", func(l *watched) locktest.Lock { l.idle = true; return telling{l} })
 	wrong["tells after an error"] = renewedSubject("tells after an error", func(l *watched) locktest.Lock { l.quit = true; return telling{l} })
 	wrong["gives up at half of the lease"] = renewedSubject("gives up at half of the lease", func(l *watched) locktest.Lock { return timid{l} })
-	wrong["tells nothing"] = renewedSubject("tells nothing", func(l *watched) locktest.Lock { return mute{l} })
+	wrong["tells nothing"] = renewedSubject("tells nothing", func(l *watched) locktest.Lock { return mute{watched: l} })
+	wrong["Lost returns nil"] = renewedSubject("Lost returns nil", func(l *watched) locktest.Lock { return mute{l, true} })
 	wrong["draws its token too early"] = fencedSubject("draws its token too early", true, false)
 	wrong["tells no token"] = fencedSubject("tells no token", false, true)
 	wrong["extends nothing"] = extendedSubject("extends nothing", "")
@@ -1101,6 +1105,17 @@ func init() {
 	wrong[chancy.Name] = chancy
 	add("State panics", func(s *locktest.Subject) { s.State = secondServer })
 	add("State shows an end", func(s *locktest.Subject) { s.Lease = 0 })
+	add("State always shows a hold", func(s *locktest.Subject) {
+		s.State = func(locktest.Snapshot, string) *locktest.State { return &locktest.State{Owner: "x", Expires: -1} }
+	})
+	add("State says that there is no end", func(s *locktest.Subject) {
+		s.State = func(at locktest.Snapshot, lock string) *locktest.State {
+			if state := redistest.Value(nil)(at, lock); state != nil {
+				return &locktest.State{Owner: state.Owner, Expires: -1}
+			}
+			return nil
+		}
+	})
 	add("State shows no end", func(s *locktest.Subject) {
 		s.State = func(at locktest.Snapshot, lock string) *locktest.State {
 			if state := redistest.Value(nil)(at, lock); state != nil {

@@ -30,5 +30,9 @@ func Parting(p judges.Parting) string {
 	if p.Kind == judges.Agreed {
 		return "server and clients agreed about who held the lock"
 	}
-	return foreign.Line(model.At(p.AtNs) + ": " + fmt.Sprintf(partings[p.Kind], p.Thread, p.Lock))
+	text := partings[p.Kind]
+	if p.Kind == judges.PartedExpired && p.Unleased {
+		text = "the session with which %[1]s held %[2]s ended while it believed to hold it"
+	}
+	return foreign.Line(model.At(p.AtNs) + ": " + fmt.Sprintf(text, p.Thread, p.Lock))
 }

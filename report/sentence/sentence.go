@@ -365,7 +365,11 @@ func ending(e judges.Ending, whose string) string {
 	case model.LossEnded:
 		return fmt.Sprintf(": %s had ended it at %s", sender(e.By), when)
 	case model.LossExpired:
-		text := ": its lease had ended at " + when
+		what := "lease"
+		if e.Unleased {
+			what = "session"
+		}
+		text := fmt.Sprintf(": its %s had ended at %s", what, when)
 		for _, h := range e.Before {
 			switch h.Kind {
 			case judges.HarmShortened:

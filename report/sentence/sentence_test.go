@@ -97,6 +97,7 @@ func TestAnOverlapSaysWhoseHoldIsMissing(t *testing.T) {
 		{"a/1", judges.Ending{}, ": the server never knew of the hold of a/1"},
 		{"b/1", judges.Ending{}, ": the server never knew of the hold of b/1"},
 		{"a/1", judges.Ending{Cause: model.LossExpired, AtNs: 2e9}, ": its lease had ended at 2.000s"},
+		{"a/1", judges.Ending{Cause: model.LossExpired, AtNs: 2e9, Unleased: true}, ": its session had ended at 2.000s"},
 		{"b/1", judges.Ending{Cause: model.LossExpired, AtNs: 2e9}, "; the hold of b/1 was over by then: its lease had ended at 2.000s"},
 	} {
 		got := sentence.Finding(judges.Finding{Facts: model.Facts{Lock: "orders", Thread: c.loser}, AtNs: 3e9,

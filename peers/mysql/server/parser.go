@@ -91,14 +91,17 @@ func (p parser) note(query string, statement ast.Statement, err error) {
 	if err == nil && !locks(statement) || errors.Is(err, ast.ErrEmpty) {
 		return
 	}
-	p.server.refuse(query)
+	p.server.refuse("the statement " + withoutLiterals(query))
 }
 
-// refuse notes a statement that the server does not simulate.
-func (s *Server) refuse(query string) {
+// withoutLiterals returns a statement without its literals.
+func withoutLiterals(query string) string { return literal.ReplaceAllString(query, "?") }
+
+// refuse notes what the server does not simulate.
+func (s *Server) refuse(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused = append(s.refused, "the statement "+literal.ReplaceAllString(query, "?"))
+	s.refused = append(s.refused, what)
 }
 
 // locks reports whether a statement locks tables, or has a SELECT that locks its rows, such as FOR UPDATE.

@@ -69,7 +69,7 @@ type Server struct {
 	now   *life                  // the present start
 	holds map[string]hold        // by the name of a lock, when it was read last
 	ends  map[string]*time.Timer // by the name of a lock, at the end of its lease
-	// refused are the statements that the parser refused since the world asked, without their literals.
+	// refused is what the server met since the world asked, and does not simulate.
 	refused []string
 
 	// shown, if not nil, has the locks of a real server, which this one stands for in a live run.
@@ -474,7 +474,7 @@ type statements struct {
 	locks   *sql.LockSubsystem
 	instant func() sim.Instant
 
-	refuse func(query string) // notes a statement that the server does not simulate
+	refuse func(what string) // notes what the server does not simulate
 
 	mu   sync.Mutex // held for moments only
 	last map[uint32]*statement
@@ -494,7 +494,7 @@ var ends = regexp.MustCompile(`(?i)^\s*(?:COMMIT|ROLLBACK|BEGIN|START\s+TRANSACT
 // writes all of them back with the commit.
 type transaction struct {
 	seen  map[string]bool // the tables that it named
-	wrote bool            // whether it wrote to any
+	wrote map[string]bool // those to which it wrote
 	stale bool            // whether another session has written to one since
 }
 
@@ -508,11 +508,11 @@ func (p *statements) isolates(ctx *sql.Context, query string) {
 	inside := ctx.GetIgnoreAutoCommit() || on != nil && fmt.Sprint(on) != "1" && fmt.Sprint(on) != "true"
 	own := p.open[id]
 	over := !inside || ends.MatchString(query)
-	if !inside || over && own != nil && !own.wrote {
+	if !inside || over && own != nil && len(own.wrote) == 0 {
 		ctx.SetTransaction(nil)
 	}
 	if over || own == nil {
-		own = &transaction{seen: map[string]bool{}}
+		own = &transaction{seen: map[string]bool{}, wrote: map[string]bool{}}
 	}
 	p.open[id] = own
 	if !inside {
@@ -525,15 +525,19 @@ func (p *statements) isolates(ctx *sql.Context, query string) {
 	if m == nil {
 		return
 	}
-	undoes := own.stale
-	own.wrote = true
+	table := strings.ToLower(m[1])
+	undoes, waits := own.stale, false
+	own.wrote[table] = true
 	for other, t := range p.open {
-		if other != id && t.seen[strings.ToLower(m[1])] {
-			t.stale, undoes = true, undoes || t.wrote
+		if other != id && t.seen[table] {
+			t.stale, undoes, waits = true, undoes || len(t.wrote) > 0, waits || t.wrote[table]
 		}
 	}
-	if undoes {
-		p.refuse(query)
+	switch {
+	case waits:
+		p.refuse("a possible wait of the statement " + withoutLiterals(query) + " for rows of another transaction")
+	case undoes:
+		p.refuse("the statement " + withoutLiterals(query) + " beside another transaction on the same tables")
 	}
 }
 

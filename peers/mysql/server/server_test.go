@@ -163,16 +163,16 @@ func TestAStatementThatWouldWaitForARowIsRefused(t *testing.T) {
 		for _, c := range []struct {
 			rule, statements, want string // each statement with its session; in capitals in a transaction
 		}{
-			{"two transactions", "A INSERT IGNORE INTO locks VALUES (1)|B INSERT IGNORE INTO locks VALUES (1)", "the statement INSERT IGNORE INTO locks VALUES (1)"},
-			{"one transaction", "A delete from `locks`|b UPDATE locks SET owner = 'b'", "the statement UPDATE locks SET owner = ?"},
+			{"two transactions", "A INSERT IGNORE INTO locks VALUES (1)|B INSERT IGNORE INTO locks VALUES (1)", "a possible wait of the statement INSERT IGNORE INTO locks VALUES (1) for rows of another transaction"},
+			{"one transaction", "A delete from `locks`|b UPDATE locks SET owner = 'b'", "a possible wait of the statement UPDATE locks SET owner = ? for rows of another transaction"},
 			{"two tables", "A UPDATE stock SET n = 1|b UPDATE locks SET owner = 'b'", ""},
 			{"one session", "A UPDATE locks SET owner = 'a'|A DELETE FROM locks", ""},
 			{"one after the other", "A UPDATE locks SET owner = 'a'|a SELECT 1|B UPDATE locks SET owner = 'b'", ""},
 			{"no transaction", "a UPDATE locks SET owner = 'a'|b UPDATE locks SET owner = 'b'", ""},
 			{"a look", "A UPDATE locks SET owner = 'a'|b SELECT owner FROM locks", ""},
 			{"a transaction that looks", "A SELECT owner FROM locks|b UPDATE locks SET owner = 'b'", ""},
-			{"and writes then", "A SELECT owner FROM locks|b UPDATE locks SET owner = 'b'|A UPDATE stock SET n = 1", "the statement UPDATE stock SET n = 1"},
-			{"or wrote before", "A UPDATE stock SET n = 1|A SELECT owner FROM locks|b UPDATE locks SET owner = 'b'", "the statement UPDATE locks SET owner = ?"},
+			{"and writes then", "A SELECT owner FROM locks|b UPDATE locks SET owner = 'b'|A UPDATE stock SET n = 1", "the statement UPDATE stock SET n = 1 beside another transaction on the same tables"},
+			{"or wrote before", "A UPDATE stock SET n = 1|A SELECT owner FROM locks|b UPDATE locks SET owner = 'b'", "the statement UPDATE locks SET owner = ? beside another transaction on the same tables"},
 			{"and writes in the next one", "A SELECT owner FROM locks|b UPDATE locks SET owner = 'b'|A COMMIT|A UPDATE stock SET n = 1", ""},
 		} {
 			for _, statement := range strings.Split(c.statements, "|") {
