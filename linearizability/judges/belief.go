@@ -286,14 +286,31 @@ func (r *run) tick(lock string) time.Duration {
 
 // extensionSent returns when the first renewal that ran during an extension left its process, or one whose script the server did
 // not know. It may be in no call, since it prolongs what the holds of a process have in common. Of several servers, any may be
-// the one whose lease ends first.
+// the one whose lease ends first. An earlier request of the extension may have set the end.
 func (r *run) extensionSent(o *trace.Call) int64 {
 	for _, m := range r.CommandsFrom(o.Process) {
 		if m.AtNs >= o.AtNs && m.AtNs <= o.ReturnedNs() && (m.Executed != nil || m.UnknownScript()) && m.Script == model.RoleRenew && (m.Call == o || m.SpeaksFor(o.Caller)) {
+			for _, c := range m.Changes {
+				if began := counted(o, c, int64(r.Record.Params.Watchdog)); c.Lock == o.Lock && began != nil {
+					return began.AtNs
+				}
+			}
 			return m.AtNs
 		}
 	}
 	return o.AtNs
+}
+
+// counted returns the request of a call from which a later one counted the lease that it wrote in a change: the hold
+// ends one lease after the earlier one ran. It returns nil if there is none.
+func counted(o *trace.Call, c *trace.Change, lease int64) *trace.Command {
+	set := c.After.ExpiresMs*millisecond - lease
+	for _, m := range o.Sent {
+		if m.Executed != nil && m.Executed.AtNs-millisecond < set && set <= m.Executed.AtNs && m.Executed.AtNs < c.AtNs-millisecond {
+			return m
+		}
+	}
+	return nil
 }
 
 // leaseOf returns the lease that an acquire asks for, 0: none.
@@ -309,11 +326,8 @@ func (r *run) leaseOf(o *trace.Call) int64 {
 // the call ran, that one set its end, and the holder counts from there.
 func (r *run) attemptSent(o *trace.Call) int64 {
 	if c := r.answered(o); c != nil && c.By != nil {
-		set := c.After.ExpiresMs*millisecond - r.leaseOf(o)
-		for _, m := range o.Sent {
-			if m.Executed != nil && m.Executed.AtNs-millisecond < set && set <= m.Executed.AtNs && m.Executed.AtNs < c.AtNs-millisecond {
-				return m.AtNs
-			}
+		if m := counted(o, c, r.leaseOf(o)); m != nil {
+			return m.AtNs
 		}
 		return max(o.AtNs, c.By.AtNs)
 	}

@@ -34,6 +34,8 @@ func (r countJudge) miscounts(lock string) []Finding {
 			t.open, t.last = true, r.Call(e.Op)
 		case model.KindReturn:
 			w.answer(r.Call(e.Op))
+		case model.KindTold:
+			w.of(e.ThreadName()).doubt()
 		}
 	}
 	return w.found
@@ -55,8 +57,8 @@ type tally struct {
 	// own counts the levels as if no failover had happened. A lock that writes the number of its levels, and does
 	// not count up or down on the server, undoes with its next call what a failover did.
 	own int
-	// unheard is how many of the levels its owner need not know of, after calls of unknown outcome. Where
-	// threads know holds only by their grants, its unlocks may count these levels or not.
+	// unheard is how many of the levels its owner need not know of, after calls of unknown outcome, or because it takes them for
+	// gone. Where threads know holds only by their grants, its unlocks may count these levels or not.
 	unheard int
 	open    bool
 	wrong   bool
@@ -70,6 +72,9 @@ func (w *counting) of(who string) *tally {
 	}
 	return w.tallies[who]
 }
+
+// doubt notes that the thread takes its levels for gone. Its client may give back what is left of them.
+func (t *tally) doubt() { t.unheard = t.levels }
 
 // counts reports whether the tally allows a number of levels. Where threads know holds by their grants, it may be the
 // number that a failover undid.
@@ -91,8 +96,7 @@ func (w *counting) look(who string, at int64) {
 // change updates the levels when the state of the lock has changed.
 func (w *counting) change(c *trace.Change) {
 	w.state = c.After
-	givenBack := c.Call() == nil && w.toldOf(w.lock, c.Before.Owner, c.AtNs) != nil // by the client, when the thread knew that it was gone
-	if c.Ended() && (forced(c) || !c.MadeFor(c.Before.Owner) || givenBack) {
+	if c.Ended() && (forced(c) || !c.MadeFor(c.Before.Owner)) {
 		t := w.of(c.Before.Owner) // it expired, or somebody removed it or took it away
 		t.levels, t.own, t.unheard = 0, 0, 0
 	}
@@ -144,6 +148,9 @@ func (w *counting) answer(o *trace.Call) {
 		t.unheard++
 	}
 	t.unheard = min(t.unheard, t.levels)
+	if o.Action == model.ActExtend && o.Outcome != model.Extended || w.Record.Params.PerGrant && o.Outcome == model.NotHeld {
+		t.doubt()
+	}
 	w.look(o.Caller, o.ReturnedNs())
 }
 

@@ -715,10 +715,35 @@ func TestLevelsAreGoneWithTheHold(t *testing.T) {
 			29100 a/1 send renew call=n for=a/1
 			29101 a/1 exec renew -> free
 			60000 server leave`
+	twice := func(then string) string {
+		return `
+			0     a/1 takes
+			100   a/1 takes -> a/1 2 30101
+			` + then + `
+			29100 a/1 releases -> free
+			60000 server leave`
+	}
+	within := func(answer string) string {
+		return `
+			0     a/1 takes
+			100   a/1 takes -> a/1 2 30101
+			29000 a/1 invoke unlock
+			29100 a/1 send renew call=n for=a/1
+			29101 a/1 exec renew -> free
+			29102 a/1 return ` + answer + `
+			60000 server leave`
+	}
 	testJudged(t, []judged{
 		{rule: "given back", lock: counted, record: record},
 		{rule: "and nobody was told", lock: counted, record: strings.Replace(record, "29000 a/1 told", "", 1),
 			finds: "hold-count bug: at 29.101s, after its lock, the server counts 0 for a/1 on l, and its calls add up to 1\nlease bug: a/1 believed to hold l until 60.000s"},
+		{rule: "by an unlock of the thread", lock: counted, record: twice("29000 a/1 told")},
+		{rule: "which could not extend it", lock: counted, record: twice("29000 a/1 invoke extend\n29001 a/1 return unknown")},
+		{rule: "while an unlock waits that then finds nothing", lock: counted, record: within("not_held")},
+		{rule: "but not if the unlock says that it left a level", lock: counted, record: within("still_held"),
+			finds: "hold-count bug: at 29.102s, after its unlock, the server counts 0 for a/1 on l, and its calls add up to 1\nlease bug: a/1 believed to hold l until 60.000s"},
+		{rule: "nor of one that extended it", lock: counted, record: twice("29000 a/1 invoke extend\n29001 a/1 send renew\n29002 a/1 exec renew -> a/1 2 59002\n29003 a/1 return extended"),
+			finds: "hold-count bug: at 29.102s, after its unlock, the server counts 0 for a/1 on l, and its calls add up to 1\nlease bug: a/1 believed to hold l until 60.000s"},
 	})
 }
 
@@ -786,6 +811,21 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 			20007 a/1 return extended
 			45000 a/1 releases
 			60000 server leave`
+	// The extension has a lease granted at 20.001 s, and gives it to the hold at 20.008 s.
+	granted := func(end string) string {
+		return `
+			0     a/1 takes
+			20000 a/1 invoke extend
+			20000 a/1 send grant
+			20001 a/1 exec grant
+			20002 a/1 deliver grant
+			20007 a/1 send renew
+			20008 a/1 exec renew -> a/1 1 ` + end + `
+			20009 a/1 deliver renew
+			20009 a/1 return extended
+			45000 a/1 releases
+			60000 server leave`
+	}
 	sentAgain := func(end string) string {
 		return `
 			0     a/1 takes
@@ -874,6 +914,19 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 		{rule: "and that is a second short", lock: extendable, record: strings.NewReplacer("0     a/1 takes", "999 a/1 takes", "50001", "48000").Replace(extends("extended")) + `
 			45000 a/1 releases
 			60000 server leave`, finds: "lease bug: a/1 extended its hold on l from 20.000s on, and the hold ends at 48.000s; a lease is 30s"},
+		{rule: "its lease counts from the request that began it", lock: extendable, record: granted("50001")},
+		{rule: "and not from between two requests", lock: extendable, record: granted("50004"),
+			finds: "lease bug: a/1 extended its hold on l from 20.007s on, and the hold ends at 50.004s; a lease is 30s"},
+		{rule: "an unlock of what was not extended may say that there is no hold", lock: extendable, record: refused + `unknown
+			20100 a/1 invoke unlock
+			20100 a/1 return not_held
+			30002 server expire -> free
+			60000 server leave`},
+		{rule: "and of what was extended it may not", lock: extendable, record: extends("extended") + `
+			20100 a/1 invoke unlock
+			20100 a/1 return not_held
+			50002 server expire -> free
+			60000 server leave`, finds: "linearizable bug: l: a/1 release (20.100s..20.100s) answered not_held, but the lock was held by a/1"},
 		{rule: "its lease counts from the renewal that ran for it in no call", lock: extendable, record: looks},
 		{rule: "but not from one that was sent before it", lock: extendable, record: strings.NewReplacer("20000 a/1 invoke extend", "", "20005 a/1", "20005 a/1 invoke extend\n20005 a/1").Replace(looks),
 			finds: "lease bug: a/1 extended its hold on l from 20.005s on, and the hold ends at 50.001s; a lease is 30s"},

@@ -53,7 +53,7 @@ func (r answerJudge) splits(o *trace.Call) bool {
 
 // knowsNoHold reports whether the caller may answer not_held although the server holds the
 // lock for it: a thread that knows a hold by its grant alone did not hear of this one, was
-// told that it is gone, or has given it up.
+// told that it is gone, could not extend it, or has given it up.
 func (r *run) knowsNoHold(o *trace.Call) bool {
 	return r.Record.Params.PerGrant && (r.holdsUnknowingly(o) || r.toldOf(o.Lock, o.Caller, o.ReturnedNs()) != nil || r.letGo(o) || r.leaseOver(o))
 }
@@ -102,20 +102,17 @@ func (r *run) holdsUnknowingly(o *trace.Call) bool {
 	return unheard && known <= 0
 }
 
-// letGo reports whether the caller has called an unlock of unknown outcome since its last grant.
-// Such an unlock gives the hold up, whatever its effect on the server, unless the hold had several
+// letGo reports whether the caller has called an unlock of unknown outcome since its last grant, or unlocks what it could
+// not extend. Such an unlock gives the hold up, whatever its effect on the server, unless the hold had several
 // levels.
 func (r *run) letGo(o *trace.Call) bool {
-	if !r.Record.Params.Uncounted {
-		return false
-	}
 	gone := false
 	for _, x := range r.CallsOn(o.Lock) {
 		switch {
 		case x.Caller != o.Caller || x.AtNs >= o.AtNs:
-		case x.Outcome == model.Granted:
+		case x.Outcome == model.Granted || x.Outcome == model.Extended:
 			gone = false
-		case x.Action == model.ActUnlock && x.Outcome == model.Unknown:
+		case x.Action == model.ActExtend && o.Action == model.ActUnlock, x.Action == model.ActUnlock && x.Outcome == model.Unknown && r.Record.Params.Uncounted:
 			gone = true
 		}
 	}

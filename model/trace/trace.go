@@ -240,6 +240,7 @@ func (r *Run) add(e *model.Event, i int, now *instant) {
 	case model.KindTold:
 		l := r.lock(e.Lock)
 		l.told = append(l.told, e)
+		l.events = append(l.events, e)
 	case model.KindLeave:
 		r.LeaveNs = e.AtNs
 	}
@@ -402,7 +403,7 @@ func (r *Run) CommandsFrom(process string) []*Command {
 	return nil
 }
 
-// EventsOf returns the calls, the returns, the sends of commands and the changes
+// EventsOf returns the calls, the returns, the sends of commands, the changes and the events of [Run.Told]
 // of one lock, in order.
 func (r *Run) EventsOf(lock string) []*model.Event { return r.known(lock).events }
 
