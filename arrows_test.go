@@ -123,7 +123,7 @@ var rooms = map[string]room{
 		"explain", "explore", "explore/draw", "explore/failure", "internal", "internal/counted", "known", "linearizability/judges", "lockimpl", "model", "model/trace", "report",
 		"report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim", "internal/foreign"}, words: []*regexp.Regexp{locks, roles}},
 	"locktest/redistest": {imports: []string{"locktest", "scenarios/subject/builtin", "sim", "sim/goredis", "sim/redis"}, words: []*regexp.Regexp{locks, apart}},
-	"locktest/drawntest": {imports: []string{"explore", "explore/draw", "internal", "linearizability/judges", "locktest", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
+	"locktest/drawntest": {imports: []string{"explore", "explore/draw", "internal", "linearizability/judges", "locktest", "model", "scenarios", "scenarios/play", "scenarios/subject", "sim"}, modules: none, words: []*regexp.Regexp{locks, roles, apart}},
 	"locktest/strangers": {imports: []string{
 		"explore", "explore/draw", "internal/counted", "linearizability/judges", "locktest", "locktest/redistest", "report/sentence", "scenarios", "scenarios/play", "scenarios/subject", "sim"}},
 	"peers": {imports: []string{

@@ -29,6 +29,9 @@ func Hint(f judges.Finding, run *trace.Run) string {
 	case judges.LateReturn:
 		return "the context of this call ended when its wait was over, and the call must return then; does each of its waits and requests end with the context?"
 	case judges.LateRenewal:
+		if run != nil && ofSession(run, f) {
+			return "the client renews its session by itself, and with the session what the call has left on the server; a call that cannot remove it must end the session before it returns, so that the server removes it"
+		}
 		return "the renewals must have stopped when the call returns; let it stop the goroutine that sends them, and wait for its end"
 	case judges.ToldLate:
 		return "the channel of Lost must be closed before the lease is over that the holder knows. Count the lease from the instant before the request is sent, not from its answer, and let a timer close the channel, whatever the requests do"
@@ -71,6 +74,13 @@ func Hint(f judges.Finding, run *trace.Run) string {
 		}
 	}
 	return ""
+}
+
+// ofSession reports whether the renewal of a finding names nothing, as a ping of a client does. Such a renewal is of the client's session.
+func ofSession(run *trace.Run, f judges.Finding) bool {
+	return slices.ContainsFunc(run.CommandsOn(f.Lock), func(m *trace.Command) bool {
+		return m.AtNs == f.AtNs && m.Script == model.RoleRenew && m.Process == model.ProcessOf(f.Thread) && len(m.Args) == 0
+	})
 }
 
 // hintOfLeftover is about a goroutine that the adapter did not end.

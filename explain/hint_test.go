@@ -238,6 +238,24 @@ func TestHintsOfCallsAndRenewalsThatGoOn(t *testing.T) {
 	}
 }
 
+// A renewal that names a key is one of the lock. One that names nothing is a ping of the client, which keeps a session alive.
+func TestTheHintOfALateRenewalOfASession(t *testing.T) {
+	for command, args := range map[string][]string{"PEXPIRE": {"l", "5000"}, "PING": nil} {
+		rec := &model.Record{}
+		at := adderTo(rec, "a")
+		at(0, model.Event{Kind: model.KindInvoke, Op: 1, Action: model.ActLock, WaitNs: -1})
+		at(2, model.Event{Kind: model.KindReturn, Op: 1, Action: model.ActLock, Outcome: model.Granted})
+		at(3, model.Event{Kind: model.KindInvoke, Op: 2, Action: model.ActUnlock})
+		at(4, model.Event{Kind: model.KindReturn, Op: 2, Action: model.ActUnlock, Outcome: model.Unknown})
+		at(9, model.Event{Kind: model.KindSend, Msg: 1, Command: command, Args: args, Script: model.RoleRenew, Locks: []string{"l"}, Owners: []string{"a/1"}})
+		f := judges.Finding{AtNs: 9, Facts: model.Facts{Lock: "l", Thread: "a/1"}, Detail: judges.LateRenewal{Call: model.ActUnlock, Outcome: model.Unknown, ReturnNs: 4}}
+		got := Hint(f, trace.New(rec))
+		if session := strings.Contains(got, "must end the session"); session != (args == nil) || strings.Contains(got, "goroutine") == session {
+			t.Errorf("after a %s the hint is %q", command, got)
+		}
+	}
+}
+
 // A lock that asks often may be meant to, and the subject can say so.
 func TestTheHintOfTrafficNamesTheBoundAndThePromise(t *testing.T) {
 	got := Hint(judges.Finding{Judge: model.JudgeTraffic, Detail: judges.Traffic{Sent: 63, Most: 60}}, nil)

@@ -1,6 +1,7 @@
 package explore
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -78,7 +79,11 @@ func (r Repetition) each(l *subject.Subject, f func(Repeatable, *scenarios.Scena
 // Play plays each run once and returns the runs with their digests.
 func (r Repetition) Play(h *sim.Host, l *subject.Subject) (all []Repeatable, err error) {
 	err = r.each(l, func(one Repeatable, sc *scenarios.Scenario) error {
-		one.Digest = play.Play(h, sc, l, sim.NewSeeded(one.Seed)).Record.Digest()
+		rec := play.Play(h, sc, l, sim.NewSeeded(one.Seed)).Record
+		if why := rec.Unstarted(); why != "" {
+			return errors.New(why)
+		}
+		one.Digest = rec.Digest()
 		all = append(all, one)
 		return nil
 	})

@@ -222,6 +222,9 @@ func (r *runner) again(h *sim.Host, g explore.Found, small explore.Shrunk) (fail
 	}
 	v, _ := play.Replay(h, rec, sc, lock)
 	f, found := explored.First(v, g.Judge)
+	if !found && v.Played.Record.Unstarted() != "" {
+		return failure{}, fmt.Errorf("a failure of %s cannot be played again: %s", g.Judge, v.Why)
+	}
 	if !found {
 		where := rec.Explain(h, sc, lock, v.Played.Result)
 		if where == "" {

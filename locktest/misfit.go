@@ -25,7 +25,7 @@ func (r *runner) misfit(v play.Verdict) string {
 	} else if s.ends != 0 {
 		return fmt.Sprintf("it has no Lease, and its State shows a hold that ends at %v; give it the Lease, or return a negative Expires", s.ends)
 	}
-	if v.Played.Record == nil {
+	if v.Played.Record == nil || v.Played.Record.Unstarted() != "" {
 		return ""
 	}
 	sent, returned, granted, held, token := false, false, false, false, false

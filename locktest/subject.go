@@ -158,6 +158,15 @@ func checkServer(i, n int) {
 // Now returns the simulated time since the start.
 func (s Snapshot) Now() time.Duration { return time.Duration(s.nowNs) }
 
+// Start returns the wall clock of the start. If a lock writes the end of a hold by a wall clock, Expires is the
+// time from Start to that end.
+func (s Snapshot) Start() time.Time {
+	if r, ok := s.Server(0).(interface{ StartMs() int64 }); ok { // a server that also shows instants before the present one
+		return time.UnixMilli(r.StartMs())
+	}
+	return time.Now().Add(-s.Now())
+}
+
 // Promises are the judges that a lock does not answer to, each with the reason, such as
 //
 //	Promises{NotTraffic: "a waiter asks every 20 ms, so that it gets the lock soon"}

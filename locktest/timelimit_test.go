@@ -78,9 +78,9 @@ func TestARunStopsBeforeItsTimeout(t *testing.T) {
 		passed      bool
 		want, not   []string
 	}{
-		{"a right lock", "220s right", 3000, false, []string{" of 3000 schedules" + late("3m40s") + ", or ask for fewer schedules with -lockstep.runs\n"}, []string{" breaks ", unmet, "not played"}},
-		{"a wrong lock", "220s blind", 3000, false, []string{" of 3000 schedules" + late("3m40s"), "fingerprint: misdelete.bug.unlock.", "schedules do, the first is number "}, []string{unmet, "not played"}},
-		{"time enough", "270s right", 20, true, []string{"20 schedules of right with the profile simple: ", unmet}, []string{"-timeout", "not played"}},
+		{"a right lock", "300s right", 3000, false, []string{" of 3000 schedules" + late("5m0s") + ", or ask for fewer schedules with -lockstep.runs\n"}, []string{" breaks ", unmet, "not played"}},
+		{"a wrong lock", "300s blind", 3000, false, []string{" of 3000 schedules" + late("5m0s"), "fingerprint: misdelete.bug.unlock.", "schedules do, the first is number "}, []string{unmet, "not played"}},
+		{"time enough", "400s right", 20, true, []string{"20 schedules of right with the profile simple: ", unmet}, []string{"-timeout", "not played"}},
 		{"no time for stories", "8s right", 20, false, []string{"played 0 of 20 schedules" + late("8s"), " of the recordings, stories and scenarios of right were not played" + late("8s") + "\n"}, []string{unmet}},
 	} {
 		t.Run(c.what, func(t *testing.T) {

@@ -107,7 +107,9 @@ type Event struct {
 	Says     string    `json:"-"` // of KindSend and KindExec: the request and its key, or those in a segment, as the server reads them; "": unknown
 	Guessed  bool      `json:"-"` // of KindSend: Op and Owners are those of the only call of the process that was under way, not those of the goroutine that wrote the command
 
-	Removed []string `json:"-"` // of KindFault: the words that the values of keys lost by it, on servers that tell
+	Removed []int `json:"-"` // of KindFault: the numbers of the requests with words that the values of keys lost by it
+
+	Unstarted bool `json:"-"` // of KindDefect: a server did not start, and Text says why
 
 	Limit int `json:"-"` // of KindDefect: the number of events after which the world ended the run; 0: the harness or the lock failed
 
@@ -309,6 +311,16 @@ func (r *Record) Unsimulated() (list []string) {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// Unstarted returns why a server did not start; "": each did. A run without a server says nothing about the lock.
+func (r *Record) Unstarted() string {
+	for i := range r.Events {
+		if e := &r.Events[i]; e.Unstarted {
+			return e.Text
+		}
+	}
+	return ""
 }
 
 // Digest returns the hex SHA-256 of the events as JSON lines. The same seed in the

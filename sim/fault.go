@@ -25,6 +25,7 @@ type rule struct {
 // plan puts the faults on the schedule. In the record, faults have numbers from 1, in the order of
 // the list.
 func (w *World) plan(faults []model.FaultSpec) {
+	w.forgets = slices.ContainsFunc(faults, model.FaultSpec.MayRemoveKeys)
 	for i, f := range faults {
 		n := i + 1
 		if f.Kind == model.FaultRule {
@@ -175,7 +176,7 @@ func (n *node) strike(f model.FaultSpec, at int) {
 		} else {
 			n.parts.Strike(nowNs, f, out)
 			if e := &w.rec.Events[at]; !w.over {
-				e.Removed = append(e.Removed, out.removed...)
+				e.Removed = append(e.Removed, w.carriers(out.removed)...)
 			}
 		}
 	})
@@ -187,6 +188,16 @@ func (n *node) strike(f model.FaultSpec, at int) {
 		}
 	}
 	n.look(nil)
+}
+
+// carriers returns the numbers of the executed requests that carried one of these words.
+func (w *World) carriers(words []string) (numbers []int) {
+	for _, m := range w.ran {
+		if slices.ContainsFunc(words, m.request.carries) {
+			numbers = append(numbers, m.id)
+		}
+	}
+	return numbers
 }
 
 // partitioned reports whether no message passes between the ends of c.

@@ -307,6 +307,9 @@ func (w *World) arrive(m *message, again bool) {
 // state of locks may have changed.
 func (w *World) executed(m *message, reply Reply, changed bool) {
 	c := m.conn
+	if w.forgets {
+		w.ran = append(w.ran, m)
+	}
 	m.reply, m.gathered = reply.Shown, reply.Gathered
 	w.record(&model.Event{Kind: model.KindExec, Process: c.p.cfg.Name, Op: m.op, Msg: m.id, Conn: c.id,
 		Command: m.request.Name, Script: m.cmd.Script, Args: m.request.Shown, Owners: m.cmd.Owners, Locks: m.cmd.Locks, Reply: reply.Shown, Answer: reply.Answer,

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"slices"
+	"strings"
 	"time"
 
 	"lockstep/model"
@@ -219,7 +220,7 @@ type Request struct {
 	Counts int
 	// Shown are the arguments for the record.
 	Shown []string
-	// Abridged says that Shown lacks some words of the request, besides its program.
+	// Abridged says that Shown lacks some words of the request, besides its program. The last of Words is its bytes.
 	Abridged bool
 	// Says is a short text for people: the name of the request and its key, or those of the requests in a segment;
 	// "": the name is enough, or unknown.
@@ -260,6 +261,11 @@ func (r *Request) Own() []string {
 		return r.Words
 	}
 	return slices.Concat(r.Words[:r.Counts], r.Words[r.Counts+1:])
+}
+
+// carries reports whether a word is in the request.
+func (r *Request) carries(word string) bool {
+	return slices.Contains(r.Shown, word) || r.Abridged && strings.Contains(r.Words[len(r.Words)-1], word)
 }
 
 // Reply is what a server answers.
@@ -391,7 +397,8 @@ func (e *Effects) Read(object string) { e.reads = append(e.reads, object) }
 // Write notes that the call changed an object of the server.
 func (e *Effects) Write(object string) { e.writes = append(e.writes, object) }
 
-// Remove notes that a call of Strike removed words from the values of keys.
+// Remove notes that a call of Strike removed words from the values of keys. Of a request whose Shown lacks words, a word
+// is any part of its bytes.
 func (e *Effects) Remove(words ...string) { e.removed = append(e.removed, words...) }
 
 // The objects that every server has. Each request reads ObjectServer, and a server writes it if it

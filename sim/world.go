@@ -97,7 +97,9 @@ type World struct {
 	threads   [threadDone + 1]int // of the processes that live, by state
 	nodes     []*node
 	rules     []*rule
-	waiting   []*rule // the rules that wait for something that has not happened
+	waiting   []*rule    // the rules that wait for something that has not happened
+	forgets   bool       // a fault may remove keys
+	ran       []*message // the requests that servers executed, if a fault may remove keys
 	resources *Resources
 	msgs      int
 	conns     []*conn // those with a number, in its order
@@ -233,7 +235,7 @@ func (w *World) begin(noShortcuts bool) {
 	w.setClocks()
 	for _, n := range w.nodes {
 		if n.stream != nil && n.stream.failed != nil {
-			w.record(&model.Event{Kind: model.KindDefect, Text: fmt.Sprintf("the server at %s did not start: %v", n.Addr, n.stream.failed)})
+			w.record(&model.Event{Kind: model.KindDefect, Unstarted: true, Text: fmt.Sprintf("the server at %s did not start: %v", n.Addr, n.stream.failed)})
 		}
 		n.Server.Start(w.setupOf(n, noShortcuts))
 	}

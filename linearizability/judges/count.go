@@ -91,7 +91,8 @@ func (w *counting) look(who string, at int64) {
 // change updates the levels when the state of the lock has changed.
 func (w *counting) change(c *trace.Change) {
 	w.state = c.After
-	if c.Ended() && (forced(c) || !c.MadeFor(c.Before.Owner)) {
+	givenBack := c.Call() == nil && w.toldOf(w.lock, c.Before.Owner, c.AtNs) != nil // by the client, when the thread knew that it was gone
+	if c.Ended() && (forced(c) || !c.MadeFor(c.Before.Owner) || givenBack) {
 		t := w.of(c.Before.Owner) // it expired, or somebody removed it or took it away
 		t.levels, t.own, t.unheard = 0, 0, 0
 	}

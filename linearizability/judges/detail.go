@@ -137,8 +137,12 @@ type Unasked struct {
 	SentNs, OverNs   int64
 }
 
-// UndoneGrant is a detail of lease: an acquire itself ended the hold with which it returned.
-type UndoneGrant struct{ GrantNs, EndNs, SentNs int64 }
+// UndoneGrant is a detail of lease: an acquire itself ended the hold with which it returned, or its client did, which was being
+// closed.
+type UndoneGrant struct {
+	GrantNs, EndNs, SentNs int64
+	ClosedNs               int64 `json:",omitempty"` // when the close began, before the command was sent; 0: it was not closed
+}
 
 // ShortExtension is a detail of lease: an extension left the hold less than another lease.
 type ShortExtension struct {

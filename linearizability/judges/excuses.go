@@ -49,14 +49,15 @@ func (r *run) partsLost(fromNs, toNs int64) []trace.Fault {
 	return lost
 }
 
-// removedDuring returns the faults that removed a word from a server while a call was under way, after a command of the
-// call that carried the word had run. A hold of several keys is not there before the last of them is.
+// removedDuring returns the faults that removed a word from a server while a call was under way whose command had
+// carried the word there. A hold of several keys is not there before the last of them is. A place in the queue is there: a call
+// that lost its place has to notice.
 func (r *run) removedDuring(o *trace.Call) []trace.Fault {
 	var out []trace.Fault
 	for _, t := range r.Faults {
-		if t.FromNs <= o.ReturnedNs() && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool {
-			return m.Executed != nil && m.Executed.AtNs <= t.FromNs && slices.ContainsFunc(m.Args, func(word string) bool { return slices.Contains(t.Removed, word) })
-		}) {
+		if t.FromNs <= o.ReturnedNs() && !slices.ContainsFunc(r.Changes(o.Lock), func(c *trace.Change) bool {
+			return c.Fault == t.Number && slices.Contains(c.Before.Queue, o.Caller)
+		}) && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return slices.Contains(t.Removed, m.Msg) }) {
 			out = append(out, t)
 		}
 	}

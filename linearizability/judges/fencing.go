@@ -19,9 +19,9 @@ func (r fencingJudge) judge() []Finding {
 			if c.By == nil {
 				continue // a hold that a failover brings back is not new
 			}
-			if c.Started() && c.After.Token > 0 && c.After.Token <= greatest {
+			if token := r.tokenOf(c); c.Started() && token > 0 && token <= greatest {
 				f := Finding{Judge: model.JudgeFencing, Verdict: Broken, AtNs: c.AtNs, Excuses: r.countLost(since, c.AtNs), Facts: model.Facts{Lock: lock, Thread: c.After.Owner},
-					Detail: RepeatedToken{Token: c.After.Token, Greatest: greatest}}
+					Detail: RepeatedToken{Token: token, Greatest: greatest}}
 				if g := r.holderOp(lock, c.After.Owner, c.AtNs); g != nil {
 					f.Ops = []OpRef{refOf(g)}
 				}
@@ -34,6 +34,16 @@ func (r fencingJudge) judge() []Finding {
 		out = append(out, r.staleTokens(lock)...)
 	}
 	return out
+}
+
+// tokenOf returns the token of the hold that a change began. The call may draw it after that, before it returns.
+func (r fencingJudge) tokenOf(c *trace.Change) int64 {
+	if o := c.Call(); o != nil {
+		if s := r.StateAt(c.Lock, o.ReturnedNs()); s.Owner == c.After.Owner {
+			return s.Token
+		}
+	}
+	return c.After.Token
 }
 
 // token returns the token that is not greater than an earlier one, of a finding of the judge of

@@ -10,6 +10,20 @@ import (
 func TestFencing(t *testing.T) {
 	fenced := plainLock
 	fenced.Fenced = true
+	drawnLater := func(token string) string {
+		return `
+			0    a/1 takes lease=3000 -> a/1 1 3001 token=1
+			1000 a/1 releases -> free token=1
+			1100 b/1 invoke lock lease=3000
+			1100 b/1 send acquire
+			1101 b/1 exec acquire -> b/1 1 4101 token=1
+			1102 b/1 deliver acquire
+			1102 b/1 send acquire
+			1103 b/1 exec acquire nth=2 -> b/1 1 4101 ` + token + `
+			1104 b/1 deliver acquire nth=2
+			1104 b/1 return granted
+			9000 server leave`
+	}
 	testJudged(t, []judged{
 		{rule: "every token is greater", lock: fenced, record: `
 			0    a/1 takes lease=3000 -> a/1 1 3001 token=1
@@ -46,6 +60,8 @@ func TestFencing(t *testing.T) {
 			0    a/1 takes lease=3000 -> a/1 1 3001 token=7
 			500  a/1 takes lease=3000 -> a/1 2 3501 token=7
 			9000 server leave`},
+		{rule: "it may be drawn when the hold has begun", lock: fenced, record: drawnLater("token=2")},
+		{rule: "and must be drawn", lock: fenced, finds: "fencing bug: the hold of b/1 on l since 1.101s has the token 1, and there was a token 1 before", record: drawnLater("token=1")},
 		{rule: "each lock counts for itself", lock: fenced, record: `
 			0    a/1 takes lease=3000 -> a/1 1 3001 token=7
 			1100 b/1 takes lease=3000 lock=m -> b/1 1 4101 token=1

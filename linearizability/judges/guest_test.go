@@ -705,6 +705,23 @@ func TestAGrantThatGrows(t *testing.T) {
 	})
 }
 
+// A client may give back what is left of a hold of which its owner knows that it is gone.
+func TestLevelsAreGoneWithTheHold(t *testing.T) {
+	counted := anybodys
+	counted.Watched, counted.Uncounted, counted.Promises = true, false, nil
+	const record = `
+			0     a/1 takes
+			29000 a/1 told
+			29100 a/1 send renew call=n for=a/1
+			29101 a/1 exec renew -> free
+			60000 server leave`
+	testJudged(t, []judged{
+		{rule: "given back", lock: counted, record: record},
+		{rule: "and nobody was told", lock: counted, record: strings.Replace(record, "29000 a/1 told", "", 1),
+			finds: "hold-count bug: at 29.101s, after its lock, the server counts 0 for a/1 on l, and its calls add up to 1\nlease bug: a/1 believed to hold l until 60.000s"},
+	})
+}
+
 // A holder counts on a tick less than its lease, since a server or a lock that counts in ticks may end its hold sooner.
 func TestAHoldEndsATickEarly(t *testing.T) {
 	ticking := anybodys
@@ -1358,6 +1375,24 @@ func TestAnAcquireMayCleanUpAfterItself(t *testing.T) {
 			11    b/1 return not_held
 			40000 server leave`,
 			finds: "lease bug: b/1 was granted l at 0.004s, and the same call ended that hold at 0.006s with a command that it had sent at 0.002s"},
+		{rule: "nor that of a client that is closed before the call returns", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 30002
+			3     b close
+			4     b/1 send acquire
+			5     b/1 exec acquire -> free
+			6     b/1 return granted
+			40000 server leave`, finds: "lease bug: b/1 was granted l at 0.002s, and its client, which was closed at 0.003s, ended that hold at 0.005s with a command that it had sent at 0.004s"},
+		{rule: "nor that of a call after which the client is closed", lock: anybodys, record: `
+			0     b/1 invoke lock
+			1     b/1 send acquire
+			2     b/1 exec acquire -> b/1 1 30002
+			4     b/1 send acquire
+			5     b/1 exec acquire -> free
+			5     b close
+			6     b/1 return granted
+			40000 server leave`, finds: "lease bug: b/1 was granted l at 0.002s, and the same call ended that hold at 0.005s with a command that it had sent at 0.004s"},
 		{rule: "nor before the call returns with it", lock: anybodys, record: `
 			0     b/1 invoke lock
 			1     b/1 send acquire
@@ -1979,6 +2014,9 @@ func TestAKeyOfAHoldThatIsBeingTakenIsRemoved(t *testing.T) {
 		{rule: "by nobody", lock: anybodys, record: strings.NewReplacer("3    server fault 1 delete of key l removed=v\n", "", "100", both).Replace(record),
 			finds: "mutual-exclusion bug: b/1 was granted l at 0.022s while a/1 believed to hold it since 0.006s\n" + fmt.Sprintf(finds, "bug")},
 		{rule: "not if it is one of another", lock: anybodys, record: strings.Replace(record, "removed=v", "removed=w", 1), finds: fmt.Sprintf(finds, "bug")},
+		{rule: "nor if it is its place in the queue", lock: anybodys, record: strings.NewReplacer("1    a/1 exec acquire", "1    a/1 exec acquire -> c/1 1 3 queue=a/1 deadlines=none",
+			"removed=v", "removed=v -> c/1 1 3", "4    a/1 send", "4    server expire -> free\n4    a/1 send").Replace(record),
+			finds: fmt.Sprintf(finds, "bug")},
 		{rule: "nor if the call wrote it later", lock: anybodys, record: strings.NewReplacer("1    a/1 exec", "4    a/1 exec", "2    a/1 deliver", "4    a/1 deliver").Replace(record), finds: fmt.Sprintf(finds, "bug")},
 		{rule: "nor after the call", lock: anybodys, record: strings.Replace(record, "3    server", "50   server", 1), finds: fmt.Sprintf(finds, "bug")},
 	})

@@ -218,9 +218,13 @@ func (r leaseJudge) undoneGrants(lock string) []Finding {
 			continue
 		}
 		if end := r.EndOf(c); end != nil && end.Call() == o {
+			d := UndoneGrant{GrantNs: c.AtNs, EndNs: end.AtNs, SentNs: end.By.AtNs}
+			if closed := r.ClosedNs(o.Process); closed <= d.SentNs {
+				d.ClosedNs = closed
+			}
 			out = append(out, Finding{Judge: model.JudgeLease, Verdict: Broken, AtNs: max(end.AtNs, o.ReturnedNs()), Ops: []OpRef{refOf(o)},
 				Facts:  model.Facts{Form: model.FormUndone, Lock: lock, Thread: o.Caller},
-				Detail: UndoneGrant{GrantNs: c.AtNs, EndNs: end.AtNs, SentNs: end.By.AtNs}})
+				Detail: d})
 		}
 	}
 	return out

@@ -35,7 +35,7 @@ import (
 // that it is an EVAL.
 // Of the rest:
 //
-//	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free; removed=v,w: these words
+//	5    server fault 1 pause of a for 6s     # also: crash of a, partition of a, b for 6s, delete of key l -> free; removed=v,w: these words, of commands before
 //	5    server fault 1 wall clock of the server steps by 10s -> free
 //	6005 server heal 1
 //	7    a/1 hit 1 renew                      # fault 1 met that command; hit 1 renew delay: and put it off; hit 1 renew reply: its answer
@@ -416,7 +416,12 @@ func (b *recorder) add(l recordLine) {
 			break
 		}
 		if v, ok := l.opts["removed"]; ok {
-			e.Removed = strings.Split(v, ",")
+			for _, sent := range b.rec.Events {
+				if sent.Kind == model.KindSend && slices.ContainsFunc(strings.Split(v, ","), func(word string) bool { return slices.Contains(sent.Args, word) }) &&
+					slices.ContainsFunc(b.rec.Events, func(ran model.Event) bool { return ran.Kind == model.KindExec && ran.Msg == sent.Msg }) {
+					e.Removed = append(e.Removed, sent.Msg)
+				}
+			}
 		}
 		spec := faultOf(b.t, e.Text)
 		for len(b.rec.Params.Faults) < e.Fault {

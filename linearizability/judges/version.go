@@ -4,9 +4,9 @@ import "lockstep/model"
 
 // Version is the version of the judges. It is raised by hand whenever they find something else in
 // the same record. Results name the version that wrote them.
-const Version = 22
+const Version = 23
 
 // VersionOf returns the oldest version of the judges that find the same as these ones in the records
-// of a lock with those traits. Version 22 lets a thread wait behind another of its process that a fault holds up, for every lock.
+// of a lock with those traits. Version 23 lets a holder count on a tick less than its lease, for every lock.
 // A new version belongs here, with the locks to which it matters.
-func VersionOf(model.Traits) int { return 22 }
+func VersionOf(model.Traits) int { return 23 }

@@ -98,12 +98,20 @@ func (r waitBoundJudge) greetings(o *trace.Call) (n int) {
 
 // roundTrip returns the longest time that a command of a process took without meeting a
 // fault. A command does not count if the server keeps its answer back, for as long as the client asks; WAIT
-// does, which is about an earlier command.
+// does, which is about an earlier command. A client that sends commands together keeps the first one of a call for a
+// while, up to collecting.
 func (r waitBoundJudge) roundTrip(process string) (ns int64) {
 	for _, m := range r.CommandsFrom(process) {
 		if m.RepliedNs >= 0 && len(m.Hits) == 0 && (!m.Blocks || m.WaitOf != nil) {
-			ns = max(ns, m.RepliedNs-m.AtNs)
+			trip := m.RepliedNs - m.AtNs
+			if m.Call != nil && m.Call.Sent[0] == m {
+				trip += min(m.AtNs-m.Call.AtNs, int64(collecting))
+			}
+			ns = max(ns, trip)
 		}
 	}
 	return ns
 }
+
+// collecting is the longest time for which a client keeps a command back, to send others with it.
+const collecting = 10 * time.Millisecond

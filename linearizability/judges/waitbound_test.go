@@ -1,6 +1,7 @@
 package judges
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,16 @@ func TestWaitBound(t *testing.T) {
 			` + strings.Join(more, "\n") + `
 			9000 server leave`
 	}
+	collects := func(forMs int, returned string) string {
+		return fmt.Sprintf(`
+			0    a/1 takes lease=9000
+			100  b/1 invoke try_lock_timed wait=500
+			%d   b/1 send acquire
+			%d   b/1 exec acquire
+			%d   b/1 deliver acquire
+			%s   b/1 return busy
+			9000 server leave`, 100+forMs, 101+forMs, 102+forMs, returned)
+	}
 	threeKeys := plainLock
 	threeKeys.Parts = 3
 	skewed := plainLock
@@ -27,6 +38,9 @@ func TestWaitBound(t *testing.T) {
 		{rule: "and no more",
 			finds:  "wait-bound bug: b/1 tried for l from 0.100s on, for 500ms, and returned at 0.604s, which is 1ms later than its wait and 1 round trip of at most 2ms",
 			record: tries("604")},
+		{rule: "a client sends together what comes within 3 ms", record: collects(3, "606")},
+		{rule: "and its round trip is 5 ms", finds: "wait-bound bug: which is 1ms later than its wait and 1 round trip of at most 5ms", record: collects(3, "607")},
+		{rule: "no client keeps a command for longer", finds: "wait-bound bug: and 1 round trip of at most 12ms", record: collects(100, "614")},
 		{rule: "two on the fair lock, where it leaves the queue", lock: fairLock, record: tries("605")},
 		{rule: "and no more there", lock: fairLock, finds: "wait-bound bug: and 2 round trips", record: tries("606")},
 		{rule: "one for each key, which are asked one after another", lock: threeKeys, record: tries("607")},

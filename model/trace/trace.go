@@ -454,7 +454,7 @@ type Fault struct {
 	Text         string // for people
 	Process      string // "" for a fault of several processes or of none
 	FromNs, ToNs int64
-	Removed      []string // the words that it removed from the values of keys, see model.Event
+	Removed      []int // the requests that had written what it removed, see model.Event
 }
 
 // Fault returns the fault with that number. A rule has no beginning of its own: its

@@ -59,8 +59,8 @@ func Row(name func(lock string) string) func(locktest.Snapshot, string) *locktes
 }
 
 // Select returns the State of a lock that is a row of a table of yours. query has a question mark in the
-// place of the name of the lock. It selects the owner and the expiry of the row, and the fencing token if
-// the lock has one. The expiry is a DATETIME or TIMESTAMP by the wall clock of the server, or a BIGINT of
+// place of the name of the lock. It selects the owner and the expiry of the row, the fencing token if
+// the lock has one, and behind it the levels if it is Reentrant (NULL: no token). The expiry is a DATETIME or TIMESTAMP by the wall clock of the server, or a BIGINT of
 // milliseconds since 1970 (of seconds if it is below 1e11); NULL: the lock has no lease. The lock is free if
 // there is no row, if the owner is NULL or empty, or if the expiry is over.
 func Select(query string) func(locktest.Snapshot, string) *locktest.State {
@@ -79,9 +79,9 @@ func held(s locktest.Snapshot, r *server.Row) *locktest.State {
 	case r == nil || r.Owner == "" || !r.Endless && r.Expires <= 0:
 		return nil
 	case r.Endless:
-		return &locktest.State{Owner: r.Owner, Expires: -1, Token: int64(r.Token)}
+		return &locktest.State{Owner: r.Owner, Expires: -1, Token: int64(r.Token), Count: r.Levels}
 	}
-	return &locktest.State{Owner: r.Owner, Expires: s.Now() + r.Expires, Token: int64(r.Token)}
+	return &locktest.State{Owner: r.Owner, Expires: s.Now() + r.Expires, Token: int64(r.Token), Count: r.Levels}
 }
 
 // orSame returns name, or a function that leaves a name as it is.

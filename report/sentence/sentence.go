@@ -125,8 +125,12 @@ func detail(f judges.Finding) string {
 	case judges.Unrenewed:
 		return unrenewed(f, d)
 	case judges.UndoneGrant:
-		return fmt.Sprintf("%s was granted %s at %s, and the same call ended that hold at %s with a command that it had sent at %s",
-			who, lock, at(d.GrantNs), at(d.EndNs), at(d.SentNs))
+		by := "the same call"
+		if d.ClosedNs > 0 {
+			by = "its client, which was closed at " + at(d.ClosedNs) + ","
+		}
+		return fmt.Sprintf("%s was granted %s at %s, and %s ended that hold at %s with a command that it had sent at %s",
+			who, lock, at(d.GrantNs), by, at(d.EndNs), at(d.SentNs))
 	case judges.ShortExtension:
 		return fmt.Sprintf("%s extended its hold on %s from %s on, and the hold ends at %s; a lease is %v", who, lock, at(d.SentNs), at(d.EndNs), rounded(d.Lease))
 	case judges.Untold:

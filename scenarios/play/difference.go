@@ -30,7 +30,7 @@ const explainTries = 10
 // Explain plays a schedule again until two records differ, and says in a few lines where they do and
 // whose code made the difference. chooser makes the decisions anew. played are earlier plays of the
 // schedule: if all new records are the same, an earlier one may differ from them, or from another earlier
-// one. Explain returns "" if all records are the same.
+// one. A run without a server is none of them. Explain returns "" if all records are the same.
 func Explain(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, chooser func() sim.Chooser, played ...sim.Result) string {
 	return explain(h, func(traced *sim.Host) Played { return Play(traced, sc, l, chooser()) }, played)
 }
@@ -56,6 +56,12 @@ func explain(h *sim.Host, play func(*sim.Host) Played, played []sim.Result) stri
 		}
 	}
 	for other := range others {
+		if other.Record.Unstarted() != "" {
+			continue
+		}
+		if first.Record.Unstarted() != "" {
+			first = other
+		}
 		if d, ok := differenceOf(first, other); ok {
 			return d.String()
 		}

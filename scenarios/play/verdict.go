@@ -137,13 +137,17 @@ func NotApplicable(sc *scenarios.Scenario, l *subject.Subject, seed uint64, reas
 	return v
 }
 
-// RunTwice runs twice. If the digests differ, the verdict is nondeterministic.
+// RunTwice runs twice. If the digests differ, the verdict is nondeterministic. If a server did not start, it is undecided.
 func RunTwice(h *sim.Host, sc *scenarios.Scenario, l *subject.Subject, seed uint64) Verdict {
 	v := Run(h, sc, l, seed)
-	if v.Word == VerdictNotApplicable || h.Stopped() {
+	if v.Word == VerdictNotApplicable || h.Stopped() || v.Played.Record.Unstarted() != "" {
 		return v
 	}
 	second := Play(h, sc, l, sim.NewSeeded(seed)).Result
+	if why := second.Record.Unstarted(); why != "" {
+		v.Word, v.AsExpected, v.Why = VerdictUndecided, false, notLocks(why)
+		return v
+	}
 	if once, again := v.Digest(), second.Record.Digest(); again != once && !h.Stopped() {
 		v.Word, v.AsExpected = VerdictNondeterministic, false
 		v.Why = fmt.Sprintf("two runs of seed %d gave different records: %.12s and %.12s", seed, once, again)
@@ -199,6 +203,10 @@ func Decide(sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played, j
 		Scenario: sc, Lock: l, Seed: seed, Expected: e.String(), Findings: j.Findings, Reached: j.Reached, Waits: j.Waits,
 		Service: serviceOf(p.Trace), Unsimulated: p.Record.Unsimulated(), Played: p,
 	}
+	if why := p.Record.Unstarted(); why != "" {
+		v.Word, v.Why = VerdictUndecided, notLocks(why)
+		return v
+	}
 	v.Word = word(j)
 	if v.Word != VerdictBug && len(v.Unsimulated) > 0 {
 		v.Word = VerdictUndecided
@@ -209,6 +217,11 @@ func Decide(sc *scenarios.Scenario, l *subject.Subject, seed uint64, p Played, j
 	}
 	v.AsExpected = v.Word != VerdictUndecided && met(e, v.Word, j)
 	return v
+}
+
+// notLocks says that a server did not start.
+func notLocks(why string) string {
+	return why + ". This is of the machine, and not of the lock; run it again"
 }
 
 func word(j judges.Judgement) Word {

@@ -284,23 +284,36 @@ var plainest = []Story{
   - {at: {0.1}, crash: a}`,
 	},
 	{
-		Name:  "hold-that-is-gone",
-		About: "The servers lose their data while the lock is held for the second time, and nobody else asks for it. The holder must be told.",
-		applies: func(l Lock) string {
-			switch {
-			case !l.Watched:
-				return "the lock has no Lost, by which its holder would be told"
-			case !l.Renewed:
-				return "the lock does not renew its lease, so that it does not learn of the end before the lease is over"
-			}
-			return ""
-		},
+		Name:      "hold-that-is-gone",
+		About:     "The servers lose their data while the lock is held for the second time, and nobody else asks for it. The holder must be told.",
+		applies:   tellsInTime,
 		processes: "{a: {}}",
 		steps: `
   a/1: [{lock: orders}, {unlock: orders}, {lock: orders}, {sleep: {3}}, {sleep: 10s}, {unlock: orders}]`,
 		faults: `
   - {at: {0.2}, server: restart}`,
 	},
+	{
+		Name: "second-hold-that-is-gone", applies: tellsInTime,
+		About:     "The servers lose their data twice, in two holds of the same thread, and nobody else asks for the lock. The holder must be told each time.",
+		processes: "{a: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {2}}, {unlock: orders}, {at: {2.1}}, {lock: orders}, {sleep: {3}}, {sleep: 10s}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.2}, server: restart}
+  - {at: {2.3}, server: restart}`,
+	},
+}
+
+// tellsInTime is true of locks that learn of the end of a hold before its lease is over.
+func tellsInTime(l Lock) string {
+	switch {
+	case !l.Watched:
+		return "the lock has no Lost, by which its holder would be told"
+	case !l.Renewed:
+		return "the lock does not renew its lease, so that it does not learn of the end before the lease is over"
+	}
+	return ""
 }
 
 // LongHold shows whether a lock renews its lease. It is none of the stories by which locks are judged.

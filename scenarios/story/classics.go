@@ -54,6 +54,16 @@ var classics = slices.Concat([]Story{
   - {at: {0.8}, partition: [a], for: {4}}`,
 	},
 	{
+		Name: "late-answer-to-an-extension", applies: both(extends, unrenewed),
+		About:     "The answer to the second extension of a hold is late. The hold lasts for a lease from the request on, and the holder must not believe in it until a lease from the answer on is over.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {at: {0.05}}, {extend: orders}, {at: {0.2}}, {extend: orders}, {sleep: {1.5}}, {unlock: orders}]
+  b/1: [{at: {0.6}}, {lock: orders}, {sleep: {0.8}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, script: renew}, from: {0.15}, do: delay, for: {0.2<1500ms}}`,
+	},
+	{
 		Name: "two-threads-of-one-process-at-once", applies: always,
 		About:     "Two threads of a process want the lock at the same time, and one of another process. Each gets it in turn.",
 		processes: "{a: {threads: 2}, b: {}}",

@@ -28,7 +28,12 @@ type Keyspace interface {
 }
 
 // StartMs implements Keyspace.
-func (s *Server) StartMs() int64 { return sim.EpochMs }
+func (s *Server) StartMs() int64 {
+	if s.shown != nil {
+		return s.shown.StartMs()
+	}
+	return sim.EpochMs
+}
 
 // String implements Keyspace.
 func (s *Server) String(key string) (string, bool) {

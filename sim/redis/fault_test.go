@@ -622,19 +622,19 @@ func TestAnOperatorDeletesOrExpiresKeys(t *testing.T) {
 	}
 }
 
-// The event of a fault has the words that the fault removed.
+// The event of a fault has the requests that had written what the fault removed.
 func TestAFaultTellsWhatItRemoves(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fault model.FaultSpec
 		want  string
 	}{
-		{"one key", model.FaultSpec{Kind: model.FaultKey, Key: "h", KeyDo: "delete"}, "[f w]"},
-		{"all keys", model.FaultSpec{Kind: model.FaultKey, Key: "*", KeyDo: "expire"}, "[f w m v n]"},
+		{"one key", model.FaultSpec{Kind: model.FaultKey, Key: "h", KeyDo: "delete"}, "[2]"},
+		{"all keys", model.FaultSpec{Kind: model.FaultKey, Key: "*", KeyDo: "expire"}, "[1 2 3 4]"},
 		{"no key", model.FaultSpec{Kind: model.FaultKey, Key: "nothing", KeyDo: "delete"}, "[]"},
-		{"all data", model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart}, "[f w m v n]"},
+		{"all data", model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart}, "[1 2 3 4]"},
 		{"no data", model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart, KeepData: true}, "[]"},
-		{"the last writes", model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFailover, LoseLast: 2}, "[m n]"},
+		{"the last writes", model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFailover, LoseLast: 2}, "[3 4]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.fault.At = time.Second

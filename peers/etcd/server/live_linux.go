@@ -91,7 +91,19 @@ func (o *observer) Look([]string) (views []view, err error) {
 }
 
 // Left implements embedded.Reader.
-func (o *observer) Left() ([]string, error) { return o.m.keys() }
+func (o *observer) Left() (keys []string, err error) {
+	all, err := o.m.matching("*")
+	for _, kv := range all {
+		keys = append(keys, string(kv.Key))
+	}
+	return keys, err
+}
 
 // Delete implements embedded.Deleter.
-func (o *observer) Delete(glob string) error { return o.m.delete(glob) }
+func (o *observer) Delete(glob string) error {
+	found, err := o.m.matching(glob)
+	if err != nil {
+		return err
+	}
+	return o.m.delete(found)
+}

@@ -21,6 +21,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/client/pkg/v3/types"
 	"go.etcd.io/etcd/server/v3/config"
 	"go.etcd.io/etcd/server/v3/etcdserver"
@@ -31,6 +32,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"lockstep/locktest"
 	"lockstep/model"
@@ -73,6 +75,7 @@ type member struct {
 // Entry is a key under a prefix.
 type Entry struct {
 	Key            string // without the prefix
+	Value          string
 	CreateRevision int64
 	Leased         bool
 	Expires        time.Duration // from now until the lease of the key is over, if it has one; the server notices up to 0.5 s later
@@ -222,13 +225,18 @@ func (*Server) Lacks(f model.FaultSpec) string {
 // Strike is sim.Parts.Strike: a crash, after which the server starts again with
 // what it had written to its directory, or an operator who deletes keys. A server that is down has nobody
 // who could delete them.
-func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
+func (s *Server) Strike(_ int64, f model.FaultSpec, out *sim.Effects) {
 	s.mu.Lock()
 	old := s.now
 	if f.Kind == model.FaultKey {
 		s.mu.Unlock()
 		if old != nil {
-			go func() { _ = old.delete(f.Key) }() // it fails if the server is stopped meanwhile
+			found, _ := old.matching(f.Key)
+			for _, kv := range found {
+				put, _ := proto.MarshalOptions{Deterministic: true}.Marshal(&etcdserverpb.PutRequest{Key: kv.Key, Value: kv.Value, Lease: kv.Lease})
+				out.Remove(string(put))
+			}
+			go func() { _ = old.delete(found) }() // it fails if the server is stopped meanwhile
 		}
 		return
 	}
@@ -287,7 +295,7 @@ func (m *member) entries(prefix string, revision int64) ([]Entry, error) {
 	lessor := m.lessor()
 	var list []Entry
 	for _, kv := range found.KVs {
-		e := Entry{Key: strings.TrimPrefix(string(kv.Key), prefix), CreateRevision: kv.CreateRevision}
+		e := Entry{Key: strings.TrimPrefix(string(kv.Key), prefix), Value: string(kv.Value), CreateRevision: kv.CreateRevision}
 		if l := lessor.Lookup(lease.LeaseID(kv.Lease)); l != nil {
 			e.Expires, e.Leased = l.Remaining(), true
 		}
@@ -320,44 +328,41 @@ func (s *Server) Leftovers(out *sim.Effects) {
 	if s.now == nil {
 		return
 	}
-	keys, err := s.now.keys()
+	all, err := s.now.matching("*")
 	if err != nil {
 		return
 	}
-	for _, key := range keys {
-		out.Record(model.Event{Kind: model.KindLeft, Key: key})
+	for _, kv := range all {
+		out.Record(model.Event{Kind: model.KindLeft, Key: string(kv.Key)})
 	}
 }
 
-// delete deletes the keys that match a glob, all in one transaction.
-func (m *member) delete(glob string) error {
-	keys, err := m.keys()
-	if err != nil {
-		return err
-	}
-	txn := &etcdserverpb.TxnRequest{}
-	for _, key := range keys {
-		if sim.Match(glob, key) {
-			op := &etcdserverpb.RequestOp_RequestDeleteRange{RequestDeleteRange: &etcdserverpb.DeleteRangeRequest{Key: []byte(key)}}
-			txn.Success = append(txn.Success, &etcdserverpb.RequestOp{Request: op})
-		}
-	}
-	if len(txn.Success) == 0 {
-		return nil
-	}
-	_, err = m.etcd.Txn(context.Background(), txn)
-	return err
-}
-
-// keys returns all keys, in order.
-func (m *member) keys() (keys []string, err error) {
+// matching returns the keys that match a glob, with their values, in order.
+func (m *member) matching(glob string) ([]*mvccpb.KeyValue, error) {
 	first, end := rangeOf("")
 	found, err := m.etcd.KV().Range(context.Background(), first, end, mvcc.RangeOptions{})
 	if err != nil {
 		return nil, err
 	}
+	var list []*mvccpb.KeyValue
 	for _, kv := range found.KVs {
-		keys = append(keys, string(kv.Key))
+		if sim.Match(glob, string(kv.Key)) {
+			list = append(list, kv)
+		}
 	}
-	return keys, nil
+	return list, nil
+}
+
+// delete deletes keys, all in one transaction.
+func (m *member) delete(keys []*mvccpb.KeyValue) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	txn := &etcdserverpb.TxnRequest{}
+	for _, kv := range keys {
+		op := &etcdserverpb.RequestOp_RequestDeleteRange{RequestDeleteRange: &etcdserverpb.DeleteRangeRequest{Key: kv.Key}}
+		txn.Success = append(txn.Success, &etcdserverpb.RequestOp{Request: op})
+	}
+	_, err := m.etcd.Txn(context.Background(), txn)
+	return err
 }

@@ -105,6 +105,7 @@ func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 			if !sim.Match(f.Key, key) {
 				continue
 			}
+			out.Remove(string(s.items[key].data))
 			delete(s.items, key)
 			if f.KeyDo == "expire" {
 				out.Record(model.Event{Kind: model.KindExpire, Key: key})
@@ -116,6 +117,9 @@ func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	case model.ServerStall:
 		s.clock.stall(nowNs, nowNs+int64(f.For))
 	case model.ServerRestart:
+		for _, key := range s.keys() {
+			out.Remove(string(s.items[key].data))
+		}
 		s.boot(nowNs)
 	default:
 		panic("memcached: a server fault of unknown kind " + string(f.Server))

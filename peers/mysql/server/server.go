@@ -106,6 +106,7 @@ type Row struct {
 	Expires time.Duration // from now, by the wall clock of the server; negative: it is over
 	Endless bool          // it has no expiry
 	Token   uint64
+	Levels  int // 0: the table has none
 }
 
 // Parts implements sim.StreamServer. The locks of a subject are read with Holder and Row.
@@ -259,13 +260,14 @@ func (s *Server) Lacks(f model.FaultSpec) string {
 // Strike is sim.Parts.Strike. After a restart all sessions are over, and with them the user
 // locks. The fault that deletes a key is an operator who deletes the row of that name, and kills
 // the session that has the user lock of that name.
-func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
+func (s *Server) Strike(_ int64, f model.FaultSpec, out *sim.Effects) {
 	s.mu.Lock()
 	l, data := s.now, s.data
 	s.mu.Unlock()
 	if f.Kind == model.FaultKey {
 		for _, r := range s.table() {
 			if name := r[0].(string); sim.Match(f.Key, name) {
+				out.Remove(written(r[1])...)
 				s.must(l.run("DELETE FROM locks WHERE name = '" + strings.ReplaceAll(name, "'", "''") + "'"))
 			}
 		}
@@ -276,9 +278,29 @@ func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
 	}
 	go l.end()
 	if !f.KeepData {
+		for _, t := range data.Tables() {
+			t := t.(*memory.Table)
+			for _, r := range t.GetPartition("0") {
+				for i, c := range t.Schema() {
+					if !c.PrimaryKey {
+						out.Remove(written(r[i])...)
+					}
+				}
+			}
+		}
 		data = nil
 	}
 	s.must(s.begin(data))
+}
+
+// written returns the bytes by which a request that wrote a text, such as the owner of a row, is known: in a statement or
+// for one that was prepared. A free row has no owner.
+func written(value any) []string {
+	text, _ := value.(string)
+	if text == "" || len(text) >= 0x80 {
+		return nil
+	}
+	return []string{"'" + text + "'", string(rune(len(text))) + text}
 }
 
 // must panics if the server cannot carry a fault out.
@@ -351,7 +373,7 @@ func (s *Server) until(lock string, end time.Time) time.Duration {
 }
 
 // Select returns the row of a lock in any table, or nil if it has none. query has a question mark in the
-// place of the lock. It selects the owner, the expiry, and the token if there is one. Like Row it makes
+// place of the lock. It selects the owner, the expiry, and the token and the levels if there are any. Like Row it makes
 // the world read the state again when the lease ends.
 func (s *Server) Select(query, lock string) (*Row, error) {
 	s.mu.Lock()
@@ -365,8 +387,8 @@ func (s *Server) Select(query, lock string) (*Row, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
-	if len(rows) > 1 || len(rows[0]) < 2 || len(rows[0]) > 3 {
-		return nil, fmt.Errorf("mysql: %s returns %d rows of %d columns; want one row: the owner, the expiry and, if there is one, the token", query, len(rows), len(rows[0]))
+	if len(rows) > 1 || len(rows[0]) < 2 || len(rows[0]) > 4 {
+		return nil, fmt.Errorf("mysql: %s returns %d rows of %d columns; want one row: the owner, the expiry and, if there are any, the token and the levels", query, len(rows), len(rows[0]))
 	}
 	r, out := rows[0], &Row{}
 	if r[0] != nil {
@@ -385,9 +407,14 @@ func (s *Server) Select(query, lock string) (*Row, error) {
 	default:
 		return nil, fmt.Errorf("mysql: %s: the expiry is %v, a %T, and neither a DATETIME, such as CAST(... AS DATETIME(6)), nor a BIGINT", query, end, end)
 	}
-	if len(r) == 3 && r[2] != nil {
+	if len(r) > 2 && r[2] != nil {
 		if out.Token, err = strconv.ParseUint(fmt.Sprint(r[2]), 10, 64); err != nil {
 			return nil, fmt.Errorf("mysql: %s: the token: %w", query, err)
+		}
+	}
+	if len(r) > 3 && r[3] != nil {
+		if out.Levels, err = strconv.Atoi(fmt.Sprint(r[3])); err != nil {
+			return nil, fmt.Errorf("mysql: %s: the levels: %w", query, err)
 		}
 	}
 	return out, nil

@@ -118,6 +118,8 @@ func TestSelectReadsAnyTable(t *testing.T) {
 			{"SELECT holder, CAST(UNIX_TIMESTAMP(NOW()) + 3 AS SIGNED), fence FROM leases WHERE resource = ?", "it's", &Row{Owner: "a", Expires: 3 * time.Second, Token: 7}, ""},
 			{"SELECT holder, holder FROM leases WHERE resource = ?", "it's", nil, "neither a DATETIME, such as CAST(... AS DATETIME(6)), nor a BIGINT"},
 			{"SELECT holder, until, holder FROM leases WHERE resource = ?", "it's", nil, "the token"},
+			{"SELECT holder, until, NULL, 3 FROM leases WHERE resource = ?", "it's", &Row{Owner: "a", Expires: 2 * time.Second, Levels: 3}, ""},
+			{"SELECT holder, until, fence, holder FROM leases WHERE resource = ?", "it's", nil, "the levels"},
 			{"SELECT owner, until FROM leases WHERE resource = ?", "it's", nil, "owner"},
 		} {
 			got, err := s.Select(c.query, c.lock)

@@ -269,7 +269,7 @@ func (*Server) Lacks(f model.FaultSpec) string {
 
 // Strike is sim.Parts.Strike: a crash, after which the server starts again with
 // what it had written to its directory, or with an empty directory.
-func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
+func (s *Server) Strike(_ int64, f model.FaultSpec, out *sim.Effects) {
 	s.mu.Lock()
 	old := s.now
 	s.now = nil
@@ -279,6 +279,12 @@ func (s *Server) Strike(_ int64, f model.FaultSpec, _ *sim.Effects) {
 	s.mu.Unlock()
 	if old == nil {
 		return // it is starting again already
+	}
+	if !f.KeepData {
+		for _, key := range old.keys(s.bucket) {
+			e, _ := old.entry(s.bucket, key)
+			out.Remove(published(s.bucket.Bucket, key, e.Value))
+		}
 	}
 	disk.Crash("nats", old.dir, f.KeepData, old.end, s.begin)
 }
@@ -303,6 +309,15 @@ func (s *Server) Entry(key string) (Entry, bool) {
 
 // subject returns the subject of a key.
 func subject(bucket, key string) string { return "$KV." + bucket + "." + key }
+
+// published returns the bytes by which a request that publishes the value of a key is known: the value, or the subject if
+// the value is empty.
+func published(bucket, key, value string) string {
+	if value == "" {
+		return " " + subject(bucket, key) + " "
+	}
+	return "\r\n" + value + "\r\n"
+}
 
 func (r *run) entry(bucket Bucket, key string) (Entry, bool) {
 	m, err := r.store.LoadLastMsg(subject(bucket.Bucket, key), nil)

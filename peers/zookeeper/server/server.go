@@ -135,8 +135,11 @@ func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	if f.Kind == model.FaultKey {
 		for _, path := range slices.Backward(s.tree.paths()) { // children before their parents
 			if sim.Match(f.Key, path) || sim.Match("/"+f.Key, path) {
+				n := s.tree.nodes[path]
 				t := s.tree.begin(s.wallMs(nowNs), 0)
-				t.delete(path, anyVersion)
+				if t.delete(path, anyVersion) == codeOK {
+					out.Remove(written(path, n.data)...)
+				}
 				s.notify(t.changes)
 			}
 		}
@@ -146,10 +149,31 @@ func (s *Server) Strike(nowNs int64, f model.FaultSpec, out *sim.Effects) {
 	case model.ServerStall:
 		s.stalledNs = max(s.stalledNs, nowNs+int64(f.For))
 	case model.ServerRestart:
+		for _, path := range s.tree.paths() {
+			if !f.KeepData {
+				out.Remove(written(path, s.tree.nodes[path].data)...)
+			}
+		}
 		s.boot(nowNs, f.KeepData)
 	default:
 		panic("zookeeper: a server fault of unknown kind " + string(f.Server))
 	}
+}
+
+// written returns the bytes by which a request that wrote the data of a node is known. The path of a node whose name
+// ends with a number may have got the number from the server.
+func written(path string, data []byte) (words []string) {
+	asked := path
+	if len(path) > sequenceDigits {
+		asked = path[:len(path)-sequenceDigits]
+	}
+	for _, path := range []string{path, asked} {
+		var w writer
+		w.text(path)
+		w.buffer(data)
+		words = append(words, string(w))
+	}
+	return words
 }
 
 // StepClock is sim.Parts.StepClock. Sessions end by another clock, which does not step. Only the

@@ -193,6 +193,9 @@ func validPath(path string) bool {
 	})
 }
 
+// sequenceDigits is the length of the number that the server appends to the path of a sequential node.
+const sequenceDigits = 10
+
 // The create modes of a request.
 const (
 	modePersistent = iota
@@ -278,7 +281,7 @@ func (t *transaction) create(path string, data []byte, list []acl, mode int32, c
 		return "", codeNoAuth
 	}
 	if mode == modeSequential || mode == modeEphemeralSequential {
-		path += fmt.Sprintf("%010d", parent.created)
+		path += fmt.Sprintf("%0*d", sequenceDigits, parent.created)
 	}
 	switch {
 	case !validPath(path):
