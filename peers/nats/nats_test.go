@@ -31,6 +31,7 @@ var endless = []string{
 	"story.other-holder-before-request-3-of-an-unlock.lease", "story.other-holder-before-request-4-of-an-unlock.lease", "story.other-holder-before-request-1-of-a-renewal.lease",
 	"story.other-holder-before-request-2-of-a-renewal.lease", "story.other-holder-before-request-3-of-a-renewal.lease",
 	"story.late-request-1-of-a-renewal.lease", "story.late-request-2-of-a-renewal.lease", "story.late-request-3-of-a-renewal.lease",
+	"story.last-holder-before-request-2-of-a-waiter.lease", "story.last-holder-before-request-3-of-a-waiter.lease", "story.last-holder-before-request-4-of-a-waiter.lease", "story.last-holder-before-request-5-of-a-waiter.lease",
 	"story.other-holder-after-request-1-of-an-acquire.lease", "story.other-holder-after-request-2-of-an-acquire.lease", "story.other-holder-after-request-3-of-an-acquire.lease",
 	"story.try-of-the-holder.lease", "story.names-that-begin-alike.lease", "story.unlock-of-another-thread-during-renewals.lease", "story.unlock-beside-a-renewal-of-two-holds.lease", "story.first-waiter-late-at-request-2.lease",
 	"story.first-waiter-late-at-request-3.lease", "lease.bug.renew.agreed",
