@@ -25,6 +25,9 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 			return text
 		}
 	}
+	if tick := run.Record.Params.Tick; tick > 0 && leaseEnded(f) {
+		return fmt.Sprintf("the servers end a hold up to %v before its Lease of %v is over, and the holder relied on all of it; let a method Lost tell the holder so much earlier", tick, s.Lease)
+	}
 	if text := s.otherLease(run, s.slack(f)); text != "" {
 		return text
 	}

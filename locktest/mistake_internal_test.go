@@ -73,6 +73,20 @@ func TestAHintAboutTheLease(t *testing.T) {
 	}
 }
 
+// The end of a lease in which a server that counts in ticks ends holds early has a hint of its own.
+func TestAHintAboutTicks(t *testing.T) {
+	for _, tick := range []time.Duration{0, time.Second} {
+		run := heldFor("v", "v", 8*time.Second)
+		run.Record.Params.Tick = tick
+		f := judges.Finding{Judge: model.JudgeMutualExclusion, Detail: judges.Overlap{Ending: judges.Ending{Cause: model.LossExpired}}}
+		f.Lock = "orders"
+		got := Subject{Lease: 8 * time.Second}.mistake(f, run)
+		if want := "the servers end a hold up to 1s before its Lease of 8s is over"; strings.Contains(got, want) != (tick > 0) {
+			t.Errorf("a tick of %v: %q", tick, got)
+		}
+	}
+}
+
 // A server may make the owner out of a word of the request, as ZooKeeper numbers a node, or out of one that
 // the record lacks.
 func TestAHintAboutTheOwner(t *testing.T) {
