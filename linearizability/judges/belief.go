@@ -189,7 +189,7 @@ func (w *believing) answer(o *trace.Call) {
 	switch {
 	case o.Action.Acquires() && o.Outcome == model.Granted:
 		lease := w.leaseOf(o)
-		to := w.believedUntil(o, w.attemptSent(o), lease, w.grantedState(o))
+		to := w.believedUntil(o, w.attemptSent(o), lease, w.StateAt(o.Lock, o.ReturnedNs()))
 		if h == nil {
 			h = w.begin(o, nil)
 		}
@@ -267,14 +267,6 @@ func (r *run) believedUntil(o *trace.Call, sentNs, lease int64, set *model.LockS
 	return min(gone, until)
 }
 
-// grantedState returns the state of the lock with which a call was granted it, or of a free lock if the record does not show it.
-func (r *run) grantedState(o *trace.Call) *model.LockState {
-	if c := r.answered(o); c != nil {
-		return c.After
-	}
-	return new(model.LockState)
-}
-
 // tick returns the time between two instants at which holds of a lock may end; 0: at any. It is a second if all holds
 // end at whole seconds, as those do whose ends a lock writes in seconds.
 func (r *run) tick(lock string) time.Duration {
@@ -290,8 +282,8 @@ func (r *run) tick(lock string) time.Duration {
 func (r *run) extensionSent(o *trace.Call) int64 {
 	for _, m := range r.CommandsFrom(o.Process) {
 		if m.AtNs >= o.AtNs && m.AtNs <= o.ReturnedNs() && (m.Executed != nil || m.UnknownScript()) && m.Script == model.RoleRenew && (m.Call == o || m.SpeaksFor(o.Caller)) {
-			for _, c := range m.Changes {
-				if began := counted(o, c, int64(r.Record.Params.Watchdog)); c.Lock == o.Lock && began != nil {
+			if m.Executed != nil {
+				if began := r.counted(o, r.StateAt(o.Lock, m.Executed.AtNs), m.Executed.AtNs, int64(r.Record.Params.Watchdog)); began != nil {
 					return began.AtNs
 				}
 			}
@@ -301,12 +293,15 @@ func (r *run) extensionSent(o *trace.Call) int64 {
 	return o.AtNs
 }
 
-// counted returns the request of a call from which a later one counted the lease that it wrote in a change: the hold
-// ends one lease after the earlier one ran. It returns nil if there is none.
-func counted(o *trace.Call, c *trace.Change, lease int64) *trace.Command {
-	set := c.After.ExpiresMs*millisecond - lease
-	for _, m := range o.Sent {
-		if m.Executed != nil && m.Executed.AtNs-millisecond < set && set <= m.Executed.AtNs && m.Executed.AtNs < c.AtNs-millisecond {
+// counted returns the request of a call, or of its process in no call, from which a later one counted the lease that it gave
+// the hold at an instant: the hold ends one lease after the earlier one ran. It returns nil if there is none.
+func (r *run) counted(o *trace.Call, hold *model.LockState, atNs, lease int64) *trace.Command {
+	set := hold.ExpiresMs*millisecond - lease
+	for _, m := range r.CommandsFrom(o.Process) {
+		if m.AtNs > atNs {
+			break
+		}
+		if (m.Call == o || m.Call == nil && m.AtNs >= o.AtNs) && m.Executed != nil && m.Executed.AtNs-millisecond < set && set <= m.Executed.AtNs && set <= atNs-millisecond {
 			return m
 		}
 	}
@@ -326,7 +321,7 @@ func (r *run) leaseOf(o *trace.Call) int64 {
 // the call ran, that one set its end, and the holder counts from there.
 func (r *run) attemptSent(o *trace.Call) int64 {
 	if c := r.answered(o); c != nil && c.By != nil {
-		if m := counted(o, c, r.leaseOf(o)); m != nil {
+		if m := r.counted(o, c.After, c.AtNs, r.leaseOf(o)); m != nil {
 			return m.AtNs
 		}
 		return max(o.AtNs, c.By.AtNs)

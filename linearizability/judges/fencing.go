@@ -36,9 +36,12 @@ func (r fencingJudge) judge() []Finding {
 	return out
 }
 
-// tokenOf returns the token of the hold that a change began. The call may draw it after that, before it returns.
+// tokenOf returns the token of the hold that a change began; 0: none. The call may draw it after that, before it is granted.
 func (r fencingJudge) tokenOf(c *trace.Change) int64 {
 	if o := c.Call(); o != nil {
+		if o.Outcome != model.Granted {
+			return 0 // its caller does not know the token
+		}
 		if s := r.StateAt(c.Lock, o.ReturnedNs()); s.Owner == c.After.Owner {
 			return s.Token
 		}

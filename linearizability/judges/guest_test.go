@@ -922,6 +922,14 @@ func TestAHolderExtendsItsHold(t *testing.T) {
 			20100 a/1 return not_held
 			30002 server expire -> free
 			60000 server leave`},
+		{rule: "but not by the answer of a server", lock: extendable, record: refused + `unknown
+			20100 a/1 invoke unlock
+			20100 a/1 send unlock
+			20101 a/1 exec unlock
+			20102 a/1 deliver unlock
+			20102 a/1 return not_held
+			30002 server expire -> free
+			60000 server leave`, finds: "linearizable bug: l: a/1 release (20.100s..20.102s) answered not_held, but the lock was held by a/1"},
 		{rule: "and of what was extended it may not", lock: extendable, record: extends("extended") + `
 			20100 a/1 invoke unlock
 			20100 a/1 return not_held
@@ -1241,6 +1249,9 @@ func TestAnUnlockThatShortensItsLease(t *testing.T) {
 			500   b/1 releases
 			9000  server leave`
 	const found = `300   a/1 invoke unlock
+			300   a/1 send unlock
+			301   a/1 exec unlock
+			301   a/1 deliver unlock
 			301   a/1 return not_held
 			`
 	testJudged(t, []judged{

@@ -102,9 +102,9 @@ func (r *run) holdsUnknowingly(o *trace.Call) bool {
 	return unheard && known <= 0
 }
 
-// letGo reports whether the caller has called an unlock of unknown outcome since its last grant, or unlocks what it could
-// not extend. Such an unlock gives the hold up, whatever its effect on the server, unless the hold had several
-// levels.
+// letGo reports whether the caller has called an unlock of unknown outcome since its last grant, or speaks, without a
+// request, of what it could not extend. An unlock of unknown outcome gives the hold up, whatever its effect on the server, unless
+// the hold had several levels.
 func (r *run) letGo(o *trace.Call) bool {
 	gone := false
 	for _, x := range r.CallsOn(o.Lock) {
@@ -112,7 +112,7 @@ func (r *run) letGo(o *trace.Call) bool {
 		case x.Caller != o.Caller || x.AtNs >= o.AtNs:
 		case x.Outcome == model.Granted || x.Outcome == model.Extended:
 			gone = false
-		case x.Action == model.ActExtend && o.Action == model.ActUnlock, x.Action == model.ActUnlock && x.Outcome == model.Unknown && r.Record.Params.Uncounted:
+		case x.Action == model.ActExtend && len(o.Sent) == 0, x.Action == model.ActUnlock && x.Outcome == model.Unknown && r.Record.Params.Uncounted:
 			gone = true
 		}
 	}
