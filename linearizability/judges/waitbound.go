@@ -99,12 +99,16 @@ func (r waitBoundJudge) greetings(o *trace.Call) (n int) {
 // roundTrip returns the longest time that a command of a process took without meeting a
 // fault. A command does not count if the server keeps its answer back, for as long as the client asks; WAIT
 // does, which is about an earlier command. A client that sends commands together keeps the first one of a call for a
-// while, up to collecting.
+// while, up to collecting, before it writes it on a connection that it has.
 func (r waitBoundJudge) roundTrip(process string) (ns int64) {
+	began := map[int]int64{} // by connection, when its first command was sent
 	for _, m := range r.CommandsFrom(process) {
+		if _, ok := began[m.Conn]; !ok {
+			began[m.Conn] = m.AtNs
+		}
 		if m.RepliedNs >= 0 && len(m.Hits) == 0 && (!m.Blocks || m.WaitOf != nil) {
 			trip := m.RepliedNs - m.AtNs
-			if m.Call != nil && m.Call.Sent[0] == m {
+			if m.Call != nil && m.Call.Sent[0] == m && began[m.Conn] < m.Call.AtNs {
 				trip += min(m.AtNs-m.Call.AtNs, int64(collecting))
 			}
 			ns = max(ns, trip)

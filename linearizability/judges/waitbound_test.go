@@ -22,6 +22,9 @@ func TestWaitBound(t *testing.T) {
 	collects := func(forMs int, returned string) string {
 		return fmt.Sprintf(`
 			0    a/1 takes lease=9000
+			50   b/1 send greeting greets=y nobody=y
+			51   b/1 exec greeting
+			52   b/1 deliver greeting
 			100  b/1 invoke try_lock_timed wait=500
 			%d   b/1 send acquire
 			%d   b/1 exec acquire
@@ -40,6 +43,7 @@ func TestWaitBound(t *testing.T) {
 			record: tries("604")},
 		{rule: "a client sends together what comes within 3 ms", record: collects(3, "606")},
 		{rule: "and its round trip is 5 ms", finds: "wait-bound bug: which is 1ms later than its wait and 1 round trip of at most 5ms", record: collects(3, "607")},
+		{rule: "a client that connects collects nothing", finds: "wait-bound bug: and 1 round trip of at most 2ms", record: strings.Replace(collects(3, "607"), "greets=y nobody=y", "greets=y nobody=y conn=2", 1)},
 		{rule: "no client keeps a command for longer", finds: "wait-bound bug: and 1 round trip of at most 12ms", record: collects(100, "614")},
 		{rule: "two on the fair lock, where it leaves the queue", lock: fairLock, record: tries("605")},
 		{rule: "and no more there", lock: fairLock, finds: "wait-bound bug: and 2 round trips", record: tries("606")},

@@ -28,6 +28,7 @@ func TestValkeyrieZooKeeper(t *testing.T) {
 	locktest.Run(t, ValkeyrieZooKeeper, locktest.Options{Runs: 7, Accept: append([]string{
 		"story.late-answers-to-an-acquire.lease",   // told late, too
 		"story.hold-that-is-gone.lease",            // the session of a server that lost its data never ends for the client
+		"story.second-hold-that-is-gone.lease",     // so it is the second time
 		"story.queue-that-is-deleted.linearizable", // the library does not look for its own node
 	}, toldLate...)})
 }
