@@ -196,7 +196,7 @@ func (c Claim) holds(t *trace.Run) bool {
 		return state(func(s *model.LockState) bool { return slices.Contains(s.Queue, c.Thread) })
 	case ClaimBegan:
 		return slices.ContainsFunc(changes, func(x *trace.Change) bool {
-			return x.Started() && x.After.Owner == c.Thread && (c.Token == 0 || x.After.Token == c.Token)
+			return x.Started() && x.After.Owner == c.Thread && (c.Token == 0 || (fencingJudge{newRun(t)}).tokenOf(x) == c.Token)
 		})
 	case ClaimEnded:
 		return slices.ContainsFunc(changes, func(x *trace.Change) bool { return x.Ended() && x.Before.Owner == c.Thread })

@@ -63,6 +63,11 @@ func TestFencing(t *testing.T) {
 		{rule: "it may be drawn when the hold has begun", lock: fenced, record: drawnLater("token=2")},
 		{rule: "and must be drawn", lock: fenced, finds: "fencing bug: the hold of b/1 on l since 1.101s has the token 1, and there was a token 1 before", record: drawnLater("token=1")},
 		{rule: "nobody knows it if the acquire fails before", lock: fenced, record: strings.Replace(drawnLater("token=1"), "return granted", "return unknown", 1)},
+		{rule: "a request that runs when its call is over draws another", lock: fenced, finds: "hold-count bug: at 1.400s", record: strings.Replace(drawnLater("token=2"), "1104 b/1 return granted\n\t\t\t9000 server", `1103 b/1 send acquire
+			1104 b/1 return granted
+			1300 server expire -> free token=2
+			1400 b/1 exec acquire nth=3 -> b/1 1 4400 token=3
+			9000 server`, 1)},
 		{rule: "each lock counts for itself", lock: fenced, record: `
 			0    a/1 takes lease=3000 -> a/1 1 3001 token=7
 			1100 b/1 takes lease=3000 lock=m -> b/1 1 4101 token=1
