@@ -126,7 +126,7 @@ func (r answerJudge) refusable(o *trace.Call) bool {
 		self = o.Caller // its owner enters again
 	}
 	but := func(h *trace.Hold) bool { return h.Owner == self || r.leftKnowingly(o, h) }
-	if len(o.Sent) == 0 && r.heldByItsProcess(o) || r.HeldWithinBut(o.Lock, from, to, but) || r.Record.Params.Parts > 1 && (r.splits(o) || livenessJudge{r.run}.partsLeftWithin(o.Lock, from, to)) {
+	if len(o.Sent) == 0 && r.heldByItsProcess(o) || r.HeldWithinBut(o.Lock, from, to, but) || r.Record.Params.Parts > 1 && (r.splits(o) || livenessJudge(r).partsLeftWithin(o.Lock, from, to)) {
 		return true
 	}
 	return r.Record.Params.Fair && (r.behindGhost(o) || slices.ContainsFunc(r.CallsOn(o.Lock), func(x *trace.Call) bool {

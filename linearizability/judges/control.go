@@ -97,7 +97,7 @@ func (r stakes) atStake(f Finding) bool {
 		})
 	case model.JudgeWaitBound:
 		return slices.ContainsFunc(r.Calls, func(o *trace.Call) bool {
-			return o.Action == model.ActTryLockTimed && o.Return != nil && o.Outcome == model.Busy && !waitBoundJudge{r.run}.heldUp(o) &&
+			return o.Action == model.ActTryLockTimed && o.Return != nil && o.Outcome == model.Busy && !waitBoundJudge(r).heldUp(o) &&
 				met(r.clockSteps(o.AtNs, min(o.ReturnedNs(), o.WaitsUntilNs())))
 		})
 	}
@@ -120,7 +120,7 @@ func (r stakes) leftInTime(lock string, met func([]model.Excuse) bool) bool {
 			if b.who == a.who || b.from <= a.from || b.from >= left {
 				continue
 			}
-			if loss, _, excuses := (exclusionJudge{r.run}).howLost(lock, a, b.from); loss != nil && a.to <= loss.AtNs && met(excuses) {
+			if loss, _, excuses := exclusionJudge(r).howLost(lock, a, b.from); loss != nil && a.to <= loss.AtNs && met(excuses) {
 				return true
 			}
 		}

@@ -64,7 +64,7 @@ func (r livenessJudge) deadInFront(lock string, at int64) []model.Excuse {
 // their place.
 func (r livenessJudge) ghostsInFront(lock string, from, to, bound int64) []model.Excuse {
 	var out []model.Excuse
-	for _, g := range (tidyJudge{r.run}).lingering(lock) {
+	for _, g := range tidyJudge(r).lingering(lock) {
 		if len(g.Ops) == 0 {
 			continue
 		}

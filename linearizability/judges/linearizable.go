@@ -17,7 +17,7 @@ func (r answerJudge) outOfOrder(lock string, until int64) []model.Excuse {
 			out = append(out, r.byHand(c)...)
 		}
 	}
-	for _, g := range slices.Concat(fifoJudge{r.run}.outrun(lock), tidyJudge{r.run}.lingering(lock)) {
+	for _, g := range slices.Concat(fifoJudge(r).outrun(lock), tidyJudge(r).lingering(lock)) {
 		if g.AtNs <= until {
 			out = append(out, g.Excuses...)
 		}
