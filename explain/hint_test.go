@@ -23,7 +23,7 @@ func adderTo(rec *model.Record, process string) func(ns int64, e model.Event) {
 
 // twoThreads is the record of a run in which a/1 takes and gives up the lock l, and b/1 then tries to take
 // it for 100 ms. unlock and try are the events of these calls between the invocation and the return.
-// late are those of the unlock after its return.
+// late are the events of the unlock after its return.
 func twoThreads(unlock, try []model.Event, unlocked model.Outcome, late ...model.Event) *trace.Run {
 	rec := &model.Record{Params: model.Params{Traits: model.Traits{Uncounted: true, PerGrant: true, NoWatchdog: true}, Timing: model.Timing{Watchdog: 5 * time.Second}}}
 	at := func(e model.Event, ns int64, process string) {

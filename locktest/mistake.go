@@ -25,8 +25,8 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 			return text
 		}
 	}
-	if tick := run.Record.Params.Tick; tick > 0 && leaseEnded(f) {
-		return fmt.Sprintf("the servers end a hold up to %v before its Lease of %v is over, and the holder relied on all of it; let a method Lost tell the holder so much earlier", tick, s.Lease)
+	if s.endedEarly(f, run) {
+		return fmt.Sprintf("the servers end a hold up to %v before its Lease of %v is over, and the holder relied on all of it; let a method Lost tell the holder so much earlier", run.Record.Params.Tick, s.Lease)
 	}
 	if text := s.otherLease(run, s.slack(f)); text != "" {
 		return text
@@ -205,6 +205,13 @@ func (s Subject) slack(f judges.Finding) time.Duration {
 func leaseEnded(f judges.Finding) bool {
 	d, ok := f.Detail.(judges.Overlap)
 	return ok && d.Ending.Cause == model.LossExpired && len(d.Ending.Before) == 0
+}
+
+// endedEarly reports whether a finding is about the end of a hold that servers with ticks ended before its Lease was over.
+func (s Subject) endedEarly(f judges.Finding, run *trace.Run) bool {
+	return run.Record.Params.Tick > 0 && leaseEnded(f) && slices.ContainsFunc(run.Holds(f.Lock), func(h *trace.Hold) bool {
+		return h.ToNs() == f.Detail.(judges.Overlap).Ending.AtNs && time.Duration(h.ToNs()-h.FromNs()) < s.Lease
+	})
 }
 
 // otherLease says that holds last for another time than the Lease, by more than the slack. If they last for

@@ -73,16 +73,23 @@ func TestAHintAboutTheLease(t *testing.T) {
 	}
 }
 
-// The end of a lease in which a server that counts in ticks ends holds early has a hint of its own.
+// A hold that servers with ticks ended before its Lease was over has a hint of its own.
 func TestAHintAboutTicks(t *testing.T) {
-	for _, tick := range []time.Duration{0, time.Second} {
-		run := heldFor("v", "v", 8*time.Second)
-		run.Record.Params.Tick = tick
-		f := judges.Finding{Judge: model.JudgeMutualExclusion, Detail: judges.Overlap{Ending: judges.Ending{Cause: model.LossExpired}}}
+	for _, c := range []struct {
+		tick, length time.Duration
+		want         bool
+	}{
+		{time.Second, 7400 * time.Millisecond, true},
+		{time.Second, 8100 * time.Millisecond, false}, // something prolonged it
+		{0, 7400 * time.Millisecond, false},
+	} {
+		run := heldFor("v", "v", c.length)
+		run.Record.Params.Tick = c.tick
+		f := judges.Finding{Judge: model.JudgeMutualExclusion, Detail: judges.Overlap{Ending: judges.Ending{Cause: model.LossExpired, AtNs: run.Holds("orders")[0].ToNs()}}}
 		f.Lock = "orders"
 		got := Subject{Lease: 8 * time.Second}.mistake(f, run)
-		if want := "the servers end a hold up to 1s before its Lease of 8s is over"; strings.Contains(got, want) != (tick > 0) {
-			t.Errorf("a tick of %v: %q", tick, got)
+		if strings.Contains(got, "the servers end a hold up to 1s before its Lease of 8s is over") != c.want {
+			t.Errorf("a tick of %v, and a hold of %v: %q", c.tick, c.length, got)
 		}
 	}
 }

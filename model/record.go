@@ -107,7 +107,7 @@ type Event struct {
 	Says     string    `json:"-"` // of KindSend and KindExec: the request and its key, or those in a segment, as the server reads them; "": unknown
 	Guessed  bool      `json:"-"` // of KindSend: Op and Owners are those of the only call of the process that was under way, not those of the goroutine that wrote the command
 
-	Removed []int `json:"-"` // of KindFault: the numbers of the requests with words that the values of keys lost by it
+	Removed []int `json:"-"` // of KindFault: the numbers of the requests that had written what the fault removed
 
 	Unstarted bool `json:"-"` // of KindDefect: a server did not start, and Text says why
 

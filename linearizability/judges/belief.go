@@ -250,9 +250,9 @@ func (r *run) givenUpAt(o *trace.Call) int64 {
 }
 
 // believedUntil returns when a belief after a call ends that nothing else ends before: when the process of the thread is
-// gone, or one lease after the request for it was sent, unless the lock tells the thread. A holder knows that a lock which
-// writes its ends in whole seconds may end the hold up to a second before, as its state set says; what a server with ticks
-// does is for the lock to know. Lease 0 means none.
+// gone, or one lease after the request for it was sent, unless the lock tells the thread. If the lock writes its
+// ends in whole seconds, the hold may end up to a second before, as its state set says, and the holder knows that. A lock on a
+// server with ticks must itself allow for them. Lease 0 means none.
 func (r *run) believedUntil(o *trace.Call, sentNs, lease int64, set *model.LockState) int64 {
 	gone := r.goneAt(o.Caller)
 	if lease == 0 || r.Record.Params.Watched {

@@ -49,9 +49,9 @@ func (r *run) partsLost(fromNs, toNs int64) []trace.Fault {
 	return lost
 }
 
-// removedDuring returns the faults that removed a word from a server while a call was under way whose command had
-// carried the word there. A hold of several keys is not there before the last of them is. A place in the queue is there: a call
-// that lost its place has to notice.
+// removedDuring returns the faults that removed what a call had written while it was under way. The State of a lock with several
+// keys shows no hold before the last key is written. It shows a place in the queue at once, so a call must notice the loss of
+// its place, which is no excuse.
 func (r *run) removedDuring(o *trace.Call) []trace.Fault {
 	var out []trace.Fault
 	for _, t := range r.Faults {

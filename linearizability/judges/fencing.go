@@ -38,7 +38,7 @@ func (r fencingJudge) judge() []Finding {
 
 // tokenOf returns the token of the hold that a change began; 0: none. The call may draw it after that, before it is granted.
 func (r fencingJudge) tokenOf(c *trace.Change) int64 {
-	if o := c.Call(); o != nil && c.AtNs <= o.ReturnedNs() {
+	if o := c.Call(); o != nil && o.Action.Acquires() && c.AtNs <= o.ReturnedNs() {
 		if o.Outcome != model.Granted {
 			return 0 // its caller does not know the token
 		}

@@ -68,6 +68,12 @@ func TestFencing(t *testing.T) {
 			1300 server expire -> free token=2
 			1400 b/1 exec acquire nth=3 -> b/1 1 4400 token=3
 			9000 server`, 1)},
+		{rule: "an unlock that hands the lock on gives a token, too", lock: fenced, finds: "fencing bug: the hold of b/1 on l since 1.001s has the token 1, and there was a token 1 before", record: `
+			0    a/1 takes lease=3000 -> a/1 1 3001 token=1
+			500  b/1 waits lock lease=3000
+			1000 a/1 releases -> b/1 1 4001 token=1
+			1003 b/1 return granted
+			9000 server leave`},
 		{rule: "each lock counts for itself", lock: fenced, record: `
 			0    a/1 takes lease=3000 -> a/1 1 3001 token=7
 			1100 b/1 takes lease=3000 lock=m -> b/1 1 4101 token=1

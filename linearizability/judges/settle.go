@@ -102,8 +102,8 @@ func (r *run) holdsUnknowingly(o *trace.Call) bool {
 	return unheard && known <= 0
 }
 
-// letGo reports whether the caller has called an unlock of unknown outcome since its last grant, or speaks, without a
-// request, of what it could not extend. An unlock of unknown outcome gives the hold up, whatever its effect on the server, unless
+// letGo reports whether the caller has called an unlock of unknown outcome since its last grant, or answers without a
+// request after it could not extend the hold. An unlock of unknown outcome gives the hold up, whatever its effect on the server, unless
 // the hold had several levels.
 func (r *run) letGo(o *trace.Call) bool {
 	gone := false

@@ -25,7 +25,8 @@ type Pairs struct {
 
 // PairClient writes keys.
 type PairClient interface {
-	ForLock(name string) func(ctx context.Context, key, value string) error // writes a key of a lock
+	// ForLock returns a function that writes a value to a key of the lock.
+	ForLock(name string) func(ctx context.Context, key, value string) error
 	Close() error
 }
 

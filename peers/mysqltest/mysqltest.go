@@ -60,9 +60,10 @@ func Row(name func(lock string) string) func(locktest.Snapshot, string) *locktes
 
 // Select returns the State of a lock that is a row of a table of yours. query has a question mark in the
 // place of the name of the lock. It selects the owner and the expiry of the row, the fencing token if
-// the lock has one, and behind it the levels if it is Reentrant (NULL: no token). The expiry is a DATETIME or TIMESTAMP by the wall clock of the server, or a BIGINT of
-// milliseconds since 1970 (of seconds if it is below 1e11); NULL: the lock has no lease. The lock is free if
-// there is no row, if the owner is NULL or empty, or if the expiry is over.
+// the lock has one, and behind it the levels if it is Reentrant (NULL: no token). The expiry is a DATETIME or
+// TIMESTAMP by the wall clock of the server, or a BIGINT of milliseconds since 1970 (of seconds if it is below
+// 1e11); NULL: the lock has no lease. The lock is free if there is no row, if the owner is NULL or empty, or if
+// the expiry is over.
 func Select(query string) func(locktest.Snapshot, string) *locktest.State {
 	return func(s locktest.Snapshot, lock string) *locktest.State {
 		r, err := serverOf(s).Select(query, lock)

@@ -197,7 +197,8 @@ func holdsAt(holds []held, o *trace.Call) bool {
 }
 
 // shouldWork reports whether a call worked. It reports ok if the call should have: a single try of a free lock is
-// granted, unless it races with other acquires, so is a lock that its holder takes again if it may, and an unlock or an extension of a hold of its thread has an effect, whatever it answers.
+// granted, unless it races with other acquires. A holder that may take its lock again is granted it. An unlock or an extension
+// of a hold of its thread has an effect, whatever it answers.
 // The effect is a change that a request of its process made: a lease may also end during a call that does nothing.
 func shouldWork(r *trace.Run, o *trace.Call, holds []held) (worked, ok bool) {
 	if p := r.Record.Params; o.Action.Acquires() && !p.NonReentrant && (!p.Uncounted || p.Idempotent) && holdsAt(holds, o) {

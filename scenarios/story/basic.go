@@ -305,7 +305,8 @@ var plainest = []Story{
 	},
 }
 
-// tellsInTime is true of locks that learn of the end of a hold before its lease is over.
+// tellsInTime returns why a story in which a holder must learn of the end of its hold before its lease is over does not apply to
+// a lock; "": it applies.
 func tellsInTime(l Lock) string {
 	switch {
 	case !l.Watched:

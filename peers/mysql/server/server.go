@@ -69,7 +69,7 @@ type Server struct {
 	now   *life                  // the present start
 	holds map[string]hold        // by the name of a lock, when it was read last
 	ends  map[string]*time.Timer // by the name of a lock, at the end of its lease
-	// refused is what the server met since the world asked, and does not simulate.
+	// refused has the statements and waits that the server met since the world asked, and that it does not simulate.
 	refused []string
 
 	// shown, if not nil, has the locks of a real server, which this one stands for in a live run.
