@@ -119,7 +119,10 @@ func (r exclusionJudge) howLost(lock string, a belief, at int64) (loss *model.Lo
 		return ended(model.LossForced, lost), Ending{Cause: model.LossForced, AtNs: lost.AtNs, Thread: who},
 			[]model.Excuse{{Circumstance: model.HoldRemoved, Cause: model.Cause{Kind: model.CauseForced, Thread: who, AtNs: lost.AtNs}}}
 	case lost.By != nil && !lost.Overdue():
-		return ended(model.LossEnded, lost), Ending{Cause: model.LossEnded, AtNs: lost.AtNs, By: senderOf(lost.By)}, nil
+		for _, f := range r.removedUntil(a.first, lost.AtNs) { // a part of the hold that its State does not read
+			excuses = append(excuses, takenBy(f, model.HoldRemoved, faultAt(f.Text, f.FromNs)))
+		}
+		return ended(model.LossEnded, lost), Ending{Cause: model.LossEnded, AtNs: lost.AtNs, By: senderOf(lost.By)}, excuses
 	}
 	e = Ending{Cause: model.LossExpired, AtNs: lost.AtNs, Unleased: r.unleased(lost)}
 	harmed := func(kind HarmKind, t trace.Fault, atNs int64) { e.Before = append(e.Before, Harm{kind, t.Text, atNs}) }
@@ -248,15 +251,12 @@ func (r exclusionJudge) whyExpired(lock string, a belief, lost *trace.Change) []
 }
 
 // metRenewals returns the faults that met a holder's renewals within [from, to], or
-// kept them from leaving. Each ends at the last instant at which it did so. A renewal that never ran, and whose words
-// name no lock, may have been one of this lock. A client that has heard nothing for a lease may give up.
+// kept them from leaving. Each ends at the last instant at which it did so. A process may renew all its holds one after
+// another, so a fault that met any of these renewals may have. A client that has heard nothing for a lease may give up.
 func (r *run) metRenewals(lock, who string, from, to int64) []trace.Fault {
 	last, heard := map[int]int64{}, from // when the last request that prolonged the hold left, of those with an answer
 	for _, m := range r.CommandsFrom(model.ProcessOf(who)) {
-		if !m.SpeaksFor(who) || len(m.Locks) > 0 && !slices.Contains(m.Locks, lock) {
-			continue
-		}
-		if 0 <= m.RepliedNs && m.RepliedNs <= to && slices.ContainsFunc(m.Changes, func(c *trace.Change) bool { return c.Lock == lock && c.After.Owner == who }) {
+		if m.SpeaksFor(who) && 0 <= m.RepliedNs && m.RepliedNs <= to && slices.ContainsFunc(m.Changes, func(c *trace.Change) bool { return c.Lock == lock && c.After.Owner == who }) {
 			heard = max(heard, m.AtNs)
 		}
 		if m.Script != model.RoleRenew {

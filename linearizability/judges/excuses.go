@@ -53,11 +53,18 @@ func (r *run) partsLost(fromNs, toNs int64) []trace.Fault {
 // keys shows no hold before the last key is written. It shows a place in the queue at once, so a call must notice the loss of
 // its place, which is no excuse.
 func (r *run) removedDuring(o *trace.Call) []trace.Fault {
+	return slices.DeleteFunc(r.removedUntil(o, o.ReturnedNs()), func(t trace.Fault) bool {
+		return slices.ContainsFunc(r.Changes(o.Lock), func(c *trace.Change) bool {
+			return c.Fault == t.Number && slices.Contains(c.Before.Queue, o.Caller)
+		})
+	})
+}
+
+// removedUntil returns the faults up to an instant that removed what a call had written.
+func (r *run) removedUntil(o *trace.Call, toNs int64) []trace.Fault {
 	var out []trace.Fault
 	for _, t := range r.Faults {
-		if t.FromNs <= o.ReturnedNs() && !slices.ContainsFunc(r.Changes(o.Lock), func(c *trace.Change) bool {
-			return c.Fault == t.Number && slices.Contains(c.Before.Queue, o.Caller)
-		}) && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return slices.Contains(t.Removed, m.Msg) }) {
+		if t.FromNs <= toNs && slices.ContainsFunc(o.Sent, func(m *trace.Command) bool { return slices.Contains(t.Removed, m.Msg) }) {
 			out = append(out, t)
 		}
 	}

@@ -36,17 +36,18 @@ func (r fencingJudge) judge() []Finding {
 	return out
 }
 
-// tokenOf returns the token of the hold that a change began; 0: none. The call may draw it after that, before it is granted.
+// tokenOf returns the token of the hold that a change began; 0: none that its caller knows. The call may draw the token after
+// that, before it is granted. It may also begin a later hold, if its first request had no answer.
 func (r fencingJudge) tokenOf(c *trace.Change) int64 {
-	if o := c.Call(); o != nil && o.Action.Acquires() && c.AtNs <= o.ReturnedNs() {
-		if o.Outcome != model.Granted {
-			return 0 // its caller does not know the token
-		}
-		if s := r.StateAt(c.Lock, o.ReturnedNs()); s.Owner == c.After.Owner {
-			return s.Token
-		}
+	o := c.Call()
+	if o == nil || !o.Action.Acquires() || c.AtNs > o.ReturnedNs() {
+		return c.After.Token
 	}
-	return c.After.Token
+	holds := r.HoldsOf(c.Lock, c.After.Owner, o.ReturnedNs(), o.ReturnedNs())
+	if o.Outcome != model.Granted || len(holds) == 0 || holds[0].Began != c {
+		return 0
+	}
+	return r.StateAt(c.Lock, o.ReturnedNs()).Token
 }
 
 // token returns the token that is not greater than an earlier one, of a finding of the judge of

@@ -24,6 +24,24 @@ func TestFencing(t *testing.T) {
 			1104 b/1 return granted
 			9000 server leave`
 	}
+	// twice is a call whose first hold, which has the token 1 until the second request of the call draws one, ends before it returns.
+	twice := func(token, fault string) string {
+		return `
+			0    a/1 takes lease=3000 -> a/1 1 3001 token=1
+			1000 a/1 releases -> free token=1
+			1100 b/1 invoke lock lease=3000
+			1100 b/1 send acquire
+			1101 b/1 exec acquire -> b/1 1 4101 token=1
+			1102 b/1 lost acquire reply dropped
+			4102 server expire -> free token=2
+			` + fault + `
+			4200 b/1 send acquire
+			4201 b/1 exec acquire nth=2 -> b/1 1 7201 token=` + token + `
+			4202 b/1 deliver acquire nth=2
+			4202 b/1 return granted
+			5000 b/1 releases -> free
+			9000 server leave`
+	}
 	testJudged(t, []judged{
 		{rule: "every token is greater", lock: fenced, record: `
 			0    a/1 takes lease=3000 -> a/1 1 3001 token=1
@@ -68,6 +86,10 @@ func TestFencing(t *testing.T) {
 			1300 server expire -> free token=2
 			1400 b/1 exec acquire nth=3 -> b/1 1 4400 token=3
 			9000 server`, 1)},
+		{rule: "the hold of a request without an answer, which ends before the call returns with a later hold, gives nobody a token", lock: fenced, record: twice("2", "")},
+		{rule: "but the later hold does", lock: fenced, finds: "fencing bug: the hold of b/1 on l since 4.201s has the token 1, and there was a token 1 before", record: twice("1", "")},
+		{rule: "unless its count was taken away", lock: fenced, finds: "fencing limit (hold removed by another hand): the hold of b/1 on l since 4.201s has the token 1, and there was a token 1 before",
+			record: twice("1", "4150 server fault 1 delete of key token")},
 		{rule: "an unlock that hands the lock on gives a token, too", lock: fenced, finds: "fencing bug: the hold of b/1 on l since 1.001s has the token 1, and there was a token 1 before", record: `
 			0    a/1 takes lease=3000 -> a/1 1 3001 token=1
 			500  b/1 waits lock lease=3000

@@ -2093,6 +2093,28 @@ func TestAKeyOfAHoldThatIsBeingTakenIsRemoved(t *testing.T) {
 	})
 }
 
+// A fault may remove a part of a hold that its State does not read, and with it what keeps others away.
+func TestAPartOfAHoldThatItsStateDoesNotReadIsRemoved(t *testing.T) {
+	const record = `
+		0    a/1 invoke try_lock lease=8000
+		0    a/1 send acquire args=l,v
+		1    a/1 exec acquire -> a/1 1 8001
+		2    a/1 deliver acquire
+		2    a/1 return granted
+		1000 server fault 1 delete of key k removed=v
+		2000 b/1 takes lease=8000 args=l,w
+		3000 b/1 releases
+		9000 server leave`
+	const finds = "mutual-exclusion %s: b/1 was granted l at 2.002s while a/1 believed to hold it since 0.002s: acquire of b/1 had ended it"
+	bug := fmt.Sprintf(finds, "bug") + "\nmisdelete bug: acquire of b/1"
+	testJudged(t, []judged{
+		{rule: "by an operator", lock: anybodys, record: record, finds: fmt.Sprintf(finds, "limit (hold removed by another hand)")},
+		{rule: "by nobody", lock: anybodys, record: strings.Replace(record, "1000 server fault 1 delete of key k removed=v\n", "", 1), finds: bug},
+		{rule: "not if it is a part of another", lock: anybodys, record: strings.Replace(record, "removed=v", "removed=w", 1), finds: bug},
+		{rule: "nor after another has it", lock: anybodys, record: strings.Replace(record, "1000 server", "2500 server", 1), finds: bug},
+	})
+}
+
 // A process that holds a lock may refuse its other threads without asking a server.
 func TestAProcessRefusesItsOwnThreads(t *testing.T) {
 	const record = `

@@ -1603,6 +1603,29 @@ func TestAPlaceThatCouldNotBeGivenUp(t *testing.T) {
 }
 
 func TestLease(t *testing.T) {
+	// oneAfterAnother is a watchdog with two holds, of which a fault meets the renewal of the one, and at an instant that of the other.
+	oneAfterAnother := func(ms string) string {
+		return `
+			0     a/2 takes lease=60000 lock=m
+			0     a/1 takes
+			10000 a/1 renews -> a/1 1 40001
+			20000 a/1 send renew
+			20000 a/1 hit 1 renew hold
+			` + ms + ` a/2 send renew lock=m conn=2
+			` + ms + ` a/2 hit 1 renew hold
+			40002 server expire -> free
+			49000 server leave`
+	}
+	// broughtBack is a hold, the second of its thread, after which a failover brings back the value of a hold.
+	broughtBack := func(value string) string {
+		return `
+			0     a/1 takes -> a/1 1 30001 value=first
+			5000  a/1 releases -> free
+			8000  a/1 takes -> a/1 1 38001 value=second
+			9000  server fault 1 failover that loses the last 2 writes -> a/1 1 38000 value=` + value + `
+			38001 server expire -> free
+			49000 server leave`
+	}
 	const unheard = `
 			0     a/1 takes
 			1000  server fault 1 delete of key l -> free
@@ -1727,6 +1750,12 @@ func TestLease(t *testing.T) {
 			20001 a/1 deliver hello
 			40002 server expire -> free
 			49000 server leave`},
+		{rule: "a watchdog may renew one hold after another, so what meets the renewal of another hold keeps it", record: oneAfterAnother("35000")},
+		{rule: "but not for longer than a period", finds: "lease bug: the hold of a/1 on l ended with its lease at 40.002s while a/1 believed to hold it and its watchdog should have renewed it; " +
+			"the last fault that met its messages was hold of renew at 25.000s", record: oneAfterAnother("25000")},
+		{rule: "a failover that brings back an earlier hold of the thread, which nobody renews", record: broughtBack("first")},
+		{rule: "but if it is the same hold, the watchdog renews it", finds: "lease bug: the hold of a/1 on l ended with its lease at 38.001s while a/1 believed to hold it and its watchdog should have renewed it",
+			record: broughtBack("second")},
 		{rule: "a watchdog that renews nothing", finds: "lease bug: the hold of a/1 on l ended with its lease at 30.002s while a/1 believed to hold it and its watchdog should have renewed it; no fault met its messages", record: `
 			0     a/1 takes
 			30002 server expire -> free

@@ -164,10 +164,11 @@ func (r leaseJudge) heard(lock, who string, at int64) bool {
 }
 
 // replaced reports whether a failover had replaced the hold in which the believer believes by an
-// earlier one of its holds, with another token. Nobody renews the earlier one.
+// earlier one of its holds, with another token or value. Nobody renews the earlier one.
 func (r leaseJudge) replaced(lock string, b belief, at int64) bool {
 	return slices.ContainsFunc(r.Changes(lock), func(c *trace.Change) bool {
-		return c.Fault > 0 && b.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == b.who && c.After.Owner == b.who && c.Before.Token != c.After.Token
+		return c.Fault > 0 && b.from <= c.AtNs && c.AtNs <= at && c.Before.Owner == b.who && c.After.Owner == b.who &&
+			(c.Before.Token != c.After.Token || c.Before.Value != c.After.Value)
 	})
 }
 

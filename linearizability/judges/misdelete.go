@@ -9,7 +9,7 @@ import (
 
 // misdeleteJudge finds commands of one owner that ended, shortened or prolonged another
 // owner's hold on the server. If the thread of a command is unknown, it is judged by its process. Anybody may
-// end a hold whose end has come.
+// end a hold whose end has come, or of which a fault has removed a part.
 type misdeleteJudge struct{ *run }
 
 func (r misdeleteJudge) judge() []Finding {
@@ -39,6 +39,10 @@ func (r misdeleteJudge) judge() []Finding {
 			default:
 				continue // only the queue moved, or nobody knows by whom the hold was prolonged
 			}
+			g := r.holderOp(lock, c.Before.Owner, c.AtNs)
+			if g != nil && len(r.removedUntil(g, c.AtNs)) > 0 {
+				continue
+			}
 			f := Finding{Judge: model.JudgeMisdelete, Verdict: Broken, AtNs: c.AtNs, Facts: model.Facts{Lock: lock}, Detail: d}
 			if len(by.Threads) > 0 {
 				f.Thread = by.Threads[0]
@@ -47,7 +51,7 @@ func (r misdeleteJudge) judge() []Finding {
 				f.Thread = call.Caller
 				f.Ops = append(f.Ops, refOf(call))
 			}
-			if g := r.holderOp(lock, c.Before.Owner, c.AtNs); g != nil {
+			if g != nil {
 				f.Ops = append(f.Ops, refOf(g))
 			}
 			out = append(out, f)

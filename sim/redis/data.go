@@ -81,7 +81,7 @@ func (s *Server) SortedSet(key string) map[string]float64 {
 	return maps.Clone(z) // miniredis returns its own map, which later commands change
 }
 
-// words returns the words of a key's value: fields and members, too, but not what a stream has.
+// words returns the words of a key's value: fields, members and entries, too.
 func (s *Server) words(key string) (words []string) {
 	switch s.m.Type(key) {
 	case "string":
@@ -97,6 +97,11 @@ func (s *Server) words(key string) (words []string) {
 		words = s.Set(key)
 	case "zset":
 		words = slices.Collect(maps.Keys(s.SortedSet(key)))
+	case "stream":
+		entries, _ := s.m.Stream(key)
+		for _, e := range entries {
+			words = append(words, e.Values...)
+		}
 	}
 	slices.Sort(words)
 	return words

@@ -630,11 +630,11 @@ func TestAFaultTellsWhatItRemoves(t *testing.T) {
 		want  string
 	}{
 		{"one key", model.FaultSpec{Kind: model.FaultKey, Key: "h", KeyDo: "delete"}, "[2]"},
-		{"all keys", model.FaultSpec{Kind: model.FaultKey, Key: "*", KeyDo: "expire"}, "[1 2 3 4]"},
+		{"all keys", model.FaultSpec{Kind: model.FaultKey, Key: "*", KeyDo: "expire"}, "[1 2 3 4 5]"},
 		{"no key", model.FaultSpec{Kind: model.FaultKey, Key: "nothing", KeyDo: "delete"}, "[]"},
-		{"all data", model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart}, "[1 2 3 4]"},
+		{"all data", model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart}, "[1 2 3 4 5]"},
 		{"no data", model.FaultSpec{Kind: model.FaultServer, Server: model.ServerRestart, KeepData: true}, "[]"},
-		{"the last writes", model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFailover, LoseLast: 2}, "[3 4]"},
+		{"the last writes", model.FaultSpec{Kind: model.FaultServer, Server: model.ServerFailover, LoseLast: 2}, "[4 5]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.fault.At = time.Second
@@ -644,6 +644,7 @@ func TestAFaultTellsWhatItRemoves(t *testing.T) {
 				client.HSet(ctx, "h", "f", "w")
 				client.RPush(ctx, "l", "m")
 				client.SAdd(ctx, "t", "n")
+				client.XAdd(ctx, &redis.XAddArgs{Stream: "x", Values: []string{"f2", "e"}})
 			}).run(sim.NewHost(t))
 			equal(t, "removed", fmt.Sprint(pick(r, ofKind(model.KindFault))[0].Removed), c.want)
 		})
