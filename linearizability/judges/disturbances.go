@@ -14,7 +14,6 @@ import (
 type disturbance struct {
 	from  int64
 	at    int64 // when it last had an effect, not before from
-	lasts bool  // it may still have an effect at any time
 	what  Disturbance
 	extra time.Duration // the time that it may cost; 0: a lease
 	most  time.Duration // a bound, if that ends earlier than a lease would; 0: none
@@ -273,9 +272,8 @@ func (r livenessJudge) ownDisturbances(o *trace.Call) []disturbance {
 		out = append(out, disturbance{from: t.ToNs, at: t.ToNs, what: byFaultNamed(t.Text), extra: r.Record.Params.Resend})
 	}
 	for _, t := range r.Faults {
-		// Each client finds its connections dead when it uses one again.
 		if t.Spec.EndsConnections() {
-			out = append(out, disturbance{from: t.ToNs, at: t.ToNs, lasts: true, what: byFaultNamed(t.Text), extra: reconnect})
+			out = append(out, disturbance{from: t.ToNs, at: t.ToNs, what: byFaultNamed(t.Text), extra: reconnect})
 		}
 	}
 	for _, x := range r.heldConnections(o.Process) {

@@ -219,7 +219,7 @@ func TestAThreadIsNotToldOfAnEndThatIsNone(t *testing.T) {
 	const rest = `
 			40001 server expire -> free
 			90000 server leave`
-	const without = "lease bug: a/1 was told at 29.999s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it; the lease that it knows of lasts until 40.000s"
+	const without = "lease bug: a/1 was told at 29.999s that its hold on l is gone, and the server held it since 0.001s, and nothing had disturbed it for a lease; the lease that it knows of lasts until 40.000s"
 	disturbed := strings.Replace(renewed, "10000", "1000  server fault 1 partition of a for 1s\n\t\t\t2000  server heal 1\n\t\t\t10000", 1) + `
 			20000 a/1 send renew
 			20001 a/1 exec renew -> a/1 1 50001
@@ -260,15 +260,21 @@ func TestAThreadIsNotToldOfAnEndThatIsNone(t *testing.T) {
 		{rule: "in the last third of a lease that its caller asked for", lock: watchedLock, record: strings.Replace(renewed, "takes", "takes lease=30000", 1) + `
 			30000 a/1 told` + rest},
 		{rule: "in the last third of a lease that the lock renews", lock: watchedLock, record: renewed + `
-			30000 a/1 told` + rest, finds: "lease bug: a/1 was told at 30.000s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it; the lease that it knows of lasts until 40.000s"},
-		{rule: "in the last third of a lease, in a hold that was disturbed", lock: watchedLock, record: disturbed + `
+			30000 a/1 told` + rest, finds: "lease bug: a/1 was told at 30.000s that its hold on l is gone, and the server held it since 0.001s, and nothing had disturbed it for a lease; the lease that it knows of lasts until 40.000s"},
+		{rule: "in the last third of a lease, in a hold that was disturbed since its last renewal", lock: watchedLock, record: disturbed + `
+			21000 server fault 2 partition of a for 1s
+			22000 server heal 2
 			40000 a/1 told
 			50001 server expire -> free
 			90000 server leave`},
+		{rule: "but not before", lock: watchedLock, record: disturbed + `
+			40000 a/1 told
+			50001 server expire -> free
+			90000 server leave`, finds: "lease bug: a/1 was told at 40.000s that its hold on l is gone, and the server held it since 0.001s, and nothing had disturbed it for a lease; the lease that it knows of lasts until 50.000s"},
 		{rule: "before, in a hold that was disturbed", lock: watchedLock, record: disturbed + `
 			39999 a/1 told
 			50001 server expire -> free
-			90000 server leave`, finds: "lease bug: a/1 was told at 39.999s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it; the lease that it knows of lasts until 50.000s"},
+			90000 server leave`, finds: "lease bug: a/1 was told at 39.999s that its hold on l is gone, and the server held it since 0.001s, and nothing had disturbed it for a lease; the lease that it knows of lasts until 50.000s"},
 		{rule: "while a renewal is under way", lock: watchedLock, record: renewed + `
 			20000 a/1 send renew
 			30000 a/1 told
@@ -346,7 +352,7 @@ func TestAThreadIsNotToldOfAnEndThatIsNone(t *testing.T) {
 			2     a/1 return granted
 			50000 a/1 told
 			90000 server leave`,
-			finds: "lease bug: a/1 was told at 50.000s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it"},
+			finds: "lease bug: a/1 was told at 50.000s that its hold on l is gone, and the server held it since 0.001s, and nothing had disturbed it for a lease"},
 	})
 }
 

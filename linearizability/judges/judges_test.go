@@ -2204,6 +2204,14 @@ func TestLiveness(t *testing.T) {
 			0     b close
 			41000 b/1 invoke lock
 			60000 server leave`},
+		{rule: "also if it had asked for nothing before", record: `
+			40900 b/1 invoke lock
+			41000 b close
+			60000 server leave`},
+		{rule: "but not before all clients close", finds: "liveness bug: b/1 waited for l from 40.900s to 60.000s", record: `
+			40900 b/1 invoke lock
+			60000 server leave
+			60000 b close`},
 		{rule: "a call that asks for nothing on an open client is forgotten", finds: "liveness bug: b/1 waited for l from 41.000s to 60.000s", record: `
 			0     a close
 			41000 b/1 invoke lock
@@ -2298,6 +2306,16 @@ func TestLiveness(t *testing.T) {
 			500  server fault 1 failover
 			9502 b/1 gets
 			9900 server leave`},
+		{rule: "a request that is lost on a connection which ended long ago is a reason of its own", record: idle + `
+			500  server fault 1 server restart with its data
+			1700 b/1 send acquire
+			1700 b/1 lost acquire request connection reset nth=2
+			9902 b/1 gets
+			9990 server leave`},
+		{rule: "and without one the restart costs nothing long after", finds: "liveness bug: the bound is 1s", record: strings.NewReplacer("1000 a/1 releases", "20000 a/1 releases").Replace(idle) + `
+			500   server fault 1 server restart with its data
+			22000 b/1 gets
+			29900 server leave`},
 		{rule: "a second and a lease after a lost wake-up", record: idle + `
 			1002  b push lost dropped
 			32001 b/1 gets

@@ -24,7 +24,7 @@ func TestALeaseEndsWhereItWasSet(t *testing.T) {
 		{rule: "told at the end", lock: lock, record: record},
 		{rule: "told at the end of a lease that the unlock set anew", lock: lock,
 			record: strings.NewReplacer("-> a/1 1 30001", "-> a/1 1 55001", "30002 server", "55002 server").Replace(record),
-			finds:  "lease bug: a/1 was told at 30.001s that its hold on l is gone, and the server held it since 0.001s, and nothing disturbed it"},
+			finds:  "lease bug: a/1 was told at 30.001s that its hold on l is gone, and the server held it since 0.001s, and nothing had disturbed it for a lease"},
 	})
 }
 

@@ -361,8 +361,8 @@ func (r leaseJudge) dueBy(b belief, endNs, sentNs int64) int64 {
 // misled finds threads that were told that their hold is gone although the server held it and
 // nothing had happened to it. A client that cannot know whether it holds the lock may give the hold
 // up to be safe: for a watchdog timeout after a disturbance of the process or its server, and in
-// the last third of the lease that it knows of. But a lock that renews a hold which nothing has ever
-// disturbed must not let that lease run out.
+// the last third of the lease that it knows of. But a lock that renews must not let that lease run out if
+// nothing has disturbed it since its last renewal.
 func (r leaseJudge) misled(lock string) []Finding {
 	p := r.Record.Params
 	var out []Finding
@@ -398,7 +398,7 @@ func (r leaseJudge) misled(lock string) []Finding {
 			return slices.ContainsFunc(r.disturbing(model.ProcessOf(b.who)), func(x span) bool { return x.from <= at && since <= x.to })
 		}
 		if b.lease == 0 && !p.NoWatchdog {
-			soon = soon && (r.renewing(b.who, at) || disturbed(r.attemptBegan(b.grant)-int64(p.Watchdog+p.Recovery)))
+			soon = soon && (r.renewing(b.who, at) || disturbed(sent-int64(p.Recovery)))
 		}
 		if touched || soon || disturbed(at-int64(p.Watchdog)) {
 			continue
@@ -448,7 +448,10 @@ func (r *run) disturbing(process string) []span {
 			continue
 		}
 		to := m.RepliedNs
-		if to < 0 {
+		switch {
+		case m.Lost != nil && (m.Lost.Why == model.LostClosed || m.Lost.Why == model.LostUnwanted):
+			to = m.Lost.AtNs // the client had given it up
+		case to < 0:
 			to = m.AtNs + int64(r.Record.Params.GiveUp)
 		}
 		out = append(out, span{m.AtNs, to})

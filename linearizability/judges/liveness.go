@@ -62,8 +62,8 @@ func (r livenessJudge) stuck(lock string, o *trace.Call) (Finding, bool) {
 
 // forgotten finds a time in which a waiter waited without a reason.
 func (r livenessJudge) forgotten(lock string, o *trace.Call, occupied spans, disturbed []disturbance) (Finding, bool) {
-	if o.AtNs >= r.ClosedNs(o.Process) && len(o.Sent) == 0 {
-		return Finding{}, false // it asks for nothing, since its own process has closed its client
+	if len(o.Sent) == 0 && r.ClosedNs(o.Process) < min(o.ReturnedNs(), r.LeaveNs) {
+		return Finding{}, false // it asks for nothing until its own process closes its client, and cannot after that
 	}
 	until := min(o.ReturnedNs(), o.WaitsUntilNs(), o.InterruptedNs, r.diedAt(o.Caller), r.LeaveNs)
 	busy, reach := occupied.since(o.AtNs)
@@ -151,9 +151,6 @@ func (r livenessJudge) bound(lock string, disturbed []disturbance, from, to int6
 	for _, d := range disturbed {
 		if d.from > from+b.Ns+int64(r.Record.Params.Uncertainty) {
 			break
-		}
-		if d.lasts {
-			d.at = max(d.from, from)
 		}
 		cost := d.extra
 		switch {

@@ -216,7 +216,7 @@ func TestALockThatTellsOfAnEndThatIsNone(t *testing.T) {
 	if passed {
 		t.Fatalf("it passed:\n%s", text)
 	}
-	mustContain(t, text, "gives up at half of the lease breaks lease: ", "and the server held it since", "nothing disturbed it", "told-of-a-hold-that-stays")
+	mustContain(t, text, "gives up at half of the lease breaks lease: ", "and the server held it since", "nothing had disturbed it", "told-of-a-hold-that-stays")
 }
 
 // A lock is wrong if it never renews a hold, and tells its holder in time that it has none.
@@ -225,7 +225,7 @@ func TestALockThatNeverRenewsAndTells(t *testing.T) {
 	if passed {
 		t.Fatalf("it passed:\n%s", text)
 	}
-	mustContain(t, text, "never renews and tells breaks lease: ", "and the server held it since", "nothing disturbed it", "fingerprint: story.hold-of-three-leases.lease")
+	mustContain(t, text, "never renews and tells breaks lease: ", "and the server held it since", "nothing had disturbed it", "fingerprint: story.hold-of-three-leases.lease")
 }
 
 // So is one that gives its hold up after one renewal that failed, while the server keeps the hold,

@@ -141,7 +141,7 @@ func TestAPassSaysWhatItDidNotTry(t *testing.T) {
 			"not tried: several threads in one process: drawn schedules had one thread per process, as the profile simple has; Options.Profile orderly and full draw more\n",
 			"not tried: faults of the class watchdog: the lock renews nothing\n",
 			"not tried: these faults of servers, which the servers of the lock do not have: isolation\n",
-			"extended-hold, late-extension, late-answer-to-an-extension, unlock-after-an-extension-without-an-answer, other-holder-before-request-1-of-an-extension, ", "other-holder-before-request-3-of-an-extension: the lock has no Extend\n",
+			"extended-hold, late-extension, extension-by-less-than-a-majority, late-answer-to-an-extension, unlock-after-an-extension-without-an-answer, other-holder-before-request-1-of-an-extension, ", "other-holder-before-request-3-of-an-extension: the lock has no Extend\n",
 		},
 		"says why it has no State": {"not tried: what the servers hold: there is no State (nobody can read the server), so these judges were not asked: misdelete, ", "mutual-exclusion\n"},
 		"never says that it freed": {"not tried: what the calls of unlock say: ", " worked, and none returned nil; the first error is \"outcome unknown: unlock: %!w(<nil>)\", after which no judge asks what the call did\n"},

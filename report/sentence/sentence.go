@@ -140,7 +140,7 @@ func detail(f judges.Finding) string {
 		return fmt.Sprintf("%s believed to hold %s until %s; the hold had ended at %s%s", who, lock, at(d.BelievedNs), at(d.EndedNs),
 			ifAt(fmt.Sprintf(", and the lease that %s knew of, counted from the request that it sent at %s, at ", who, at(d.SentNs)), d.LeaseNs))
 	case judges.Misled:
-		return fmt.Sprintf("%s was told at %s that its hold on %s is gone, and the server held it since %s, and nothing disturbed it%s",
+		return fmt.Sprintf("%s was told at %s that its hold on %s is gone, and the server held it since %s, and nothing had disturbed it for a lease%s",
 			who, when, lock, at(d.HeldNs), ifAt("; the lease that it knows of lasts until ", d.LeaseNs))
 	case judges.LateRenewal:
 		return lateRenewal(f, d)

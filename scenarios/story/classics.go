@@ -22,6 +22,26 @@ var classics = slices.Concat([]Story{
   - {at: {0.25}, partition: [a], for: {2.5}}`,
 	},
 	{
+		Name: "holder-that-is-cut-off-from-a-majority", applies: both(leased, several),
+		About:     "The holder reaches fewer than half of the servers until its lease is over and another has the lock. What these servers answer must not prolong its hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {4}}, {unlock: orders}]
+  b/1: [{at: {0.3}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.25}, partition: [a], for: {2.5}, servers: {majority}}`,
+	},
+	{
+		Name: "extension-by-less-than-a-majority", applies: both(extends, several),
+		About:     "The holder reaches fewer than half of the servers when it extends its hold, until its lease is over and another has the lock. What these servers answer must not prolong its hold.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.6}}, {extend: orders}, {sleep: {0.8}}, {unlock: orders}]
+  b/1: [{at: {0.3}}, {lock: orders}, {sleep: {0.7}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.25}, partition: [a], for: {2.5}, servers: {majority}}`,
+	},
+	{
 		Name: "client-closed-after-the-lease", applies: leased,
 		About:     "The holder is cut off until its lease is over and another has the lock. Then its client is shut down, which must not end that hold.",
 		processes: "{a: {}, b: {}}",
@@ -62,6 +82,37 @@ var classics = slices.Concat([]Story{
   b/1: [{at: {0.6}}, {lock: orders}, {sleep: {0.8}}, {unlock: orders}]`,
 		faults: `
   - {when: {process: a, direction: reply, script: renew}, from: {0.15}, do: delay, for: {0.2<1500ms}}`,
+	},
+	{
+		Name: "long-hold-beside-another-thread", applies: both(renewed, alone),
+		About:     "A thread has the lock for three leases, while another of its process waits for the same lock, as one of another process does. The hold must be renewed as without them.",
+		processes: "{a: {threads: 2}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {3}}, {unlock: orders}]
+  a/2: [{at: {0.1}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+	},
+	{
+		Name: "wake-up-long-after-the-connections-ended", applies: always,
+		// Each process uses the lock again before, so that its clients find their connections ended.
+		About:     "The servers end all connections. Long after that, when both processes have used the lock again, one waits for the other. The waiter must get the lock as if nothing had happened.",
+		processes: "{a: {}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {sleep: {0.1}}, {unlock: orders}, {at: {0.5}}, {sleep: 20s}, {repeat: {times: 10, steps: [{lock: orders}, {unlock: orders}, {sleep: {0.1}}]}}, {at: {10}}, {sleep: 40s}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]
+  b/1: [{at: {0.05}}, {lock: orders}, {unlock: orders}, {at: {0.55}}, {sleep: 20s}, {repeat: {times: 10, steps: [{lock: orders}, {unlock: orders}, {sleep: {0.1}}]}}, {at: {10.05}}, {sleep: 40s}, {lock: orders}, {sleep: {0.05}}, {unlock: orders}]`,
+		faults: `
+  - {at: {0.3}, server: restart, keep_data: true}`,
+	},
+	{
+		Name: "unlock-again-in-the-hold-of-another-thread", applies: both(renewed, alone),
+		About:     "The answer to an unlock is late, and another thread of the process takes the lock. The unlock is called again, after which the hold of the other must be renewed as before.",
+		processes: "{a: {threads: 2}, b: {}}",
+		steps: `
+  a/1: [{lock: orders}, {unlock: orders}, {at: {0.1}}, {lock: orders}, {at: {0.2}}, {unlock: orders}, {at: {0.9}}, {unlock: orders}]
+  a/2: [{at: {0.25}}, {lock: orders}, {sleep: {4}}, {unlock: orders}]
+  b/1: [{at: {2.2}}, {lock: orders}, {sleep: {0.1}}, {unlock: orders}]`,
+		faults: `
+  - {when: {process: a, direction: reply, script: unlock}, from: {0.15}, until: {0.3}, do: delay, for: {0.5}}`,
 	},
 	{
 		Name: "two-threads-of-one-process-at-once", applies: always,

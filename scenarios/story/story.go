@@ -17,7 +17,7 @@ import (
 
 // Version is the version of the stories. It is raised by hand whenever All, or what a campaign draws for
 // a story, changes. The same seeds tell other schedules then.
-const Version = 17
+const Version = 18
 
 // Story is a schedule of the literature.
 type Story struct {
@@ -26,8 +26,8 @@ type Story struct {
 	// applies returns why the story does not apply to a lock; "": it does.
 	applies func(Lock) string
 	// steps and faults are parts of a scenario file. In them {N} is the lease times N,
-	// rounded to milliseconds, {N<D} is the same but at most D, {key} is a key of the lock, and {loss} is a fault that takes all data
-	// from the servers: a restart, or an operator who deletes them. eachServer is a fault that each server has:
+	// rounded to milliseconds, {N<D} is the same but at most D, {key} is a key of the lock, {loss} is a fault that takes all data
+	// from the servers: a restart, or an operator who deletes them, and {majority} are the numbers of a majority of the servers. eachServer is a fault that each server has:
 	// {server} is its number.
 	processes, steps, faults, eachServer string
 }
@@ -120,6 +120,14 @@ func alone(l Lock) string {
 	return ""
 }
 
+// several returns why a story about some of the servers of a lock does not apply to one; "": it applies.
+func several(l Lock) string {
+	if l.Servers < 2 {
+		return "the lock has one server"
+	}
+	return ""
+}
+
 // extends lets a story, in which the holder extends its hold by a call, apply to locks that have Extend.
 func extends(l Lock) string {
 	if !l.Extends {
@@ -187,7 +195,11 @@ func (s Story) text(l Lock) string {
 	if l.Durable {
 		loss = `key: "*", do: delete`
 	}
-	return leases(strings.NewReplacer("{key}", l.Key, "{loss}", loss).Replace(b.String()), lease)
+	majority := make([]string, l.Servers/2+1)
+	for i := range majority {
+		majority[i] = strconv.Itoa(i + 1)
+	}
+	return leases(strings.NewReplacer("{key}", l.Key, "{loss}", loss, "{majority}", "["+strings.Join(majority, ", ")+"]").Replace(b.String()), lease)
 }
 
 // leases replaces each {N}, where N is a decimal number, by the lease times N, and each {N<D} by that but at

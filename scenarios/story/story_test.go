@@ -12,6 +12,7 @@ func TestEachStoryIsAScenario(t *testing.T) {
 	locks := []Lock{
 		{Name: "bare", Servers: 1, Key: "orders"},
 		{Name: "all", Lease: 30 * time.Second, Renewed: true, RenewEvery: 10 * time.Second, Servers: 3, Key: "orders:*", Reentrant: true, Leases: true, Watched: true, Extends: true, Tries: true, Forces: true},
+		{Name: "renewed", Lease: 9 * time.Second, Renewed: true, RenewEvery: 3 * time.Second, Servers: 1, Key: "orders", Watched: true},
 		{Name: "by hand", Lease: 3 * time.Second, Servers: 1, Key: "orders", Extends: true, Tries: true, Fenced: true, Durable: true},
 	}
 	seen := map[string]bool{}
