@@ -131,6 +131,7 @@ type saved struct {
 	expiresMs int64 // by the server's wall clock, since the start
 	str       string
 	hash      map[string]string
+	ends      map[string]int64 // of the fields that run out before the key, as expiresMs
 	list      []string
 	zset      map[string]float64
 	stream    []miniredis.StreamEntry
@@ -159,7 +160,12 @@ func (s *Server) copyKey(k string) (v saved, ok bool) {
 	case "string":
 		v.str, _ = s.String(k)
 	case "hash":
-		v.hash = s.Hash(k)
+		v.hash, v.ends = s.Hash(k), map[string]int64{}
+		for f := range v.hash {
+			if ttl := s.m.HTTL(k, f); ttl > 0 {
+				v.ends[f] = s.nowMs() + int64(ttl/time.Millisecond) + s.ahead.Milliseconds()
+			}
+		}
 	case "list":
 		v.list = s.List(k)
 	case "zset":
@@ -182,7 +188,7 @@ func (a snapshot) equal(b snapshot) bool {
 
 func (a saved) equal(b saved) bool {
 	return a.key == b.key && a.kind == b.kind && a.expires == b.expires && a.expiresMs == b.expiresMs && a.str == b.str &&
-		maps.Equal(a.hash, b.hash) && slices.Equal(a.list, b.list) && maps.Equal(a.zset, b.zset) &&
+		maps.Equal(a.hash, b.hash) && maps.Equal(a.ends, b.ends) && slices.Equal(a.list, b.list) && maps.Equal(a.zset, b.zset) &&
 		slices.EqualFunc(a.stream, b.stream, func(x, y miniredis.StreamEntry) bool { return x.ID == y.ID && slices.Equal(x.Values, y.Values) })
 }
 
@@ -217,12 +223,13 @@ func (s *Server) failover(n int) {
 	s.flushScripts()
 }
 
-// restore makes the data that of a snapshot, without the keys that have run out since.
+// restore makes the data that of a snapshot, without the keys and fields that have run out since.
 func (s *Server) restore(data snapshot) {
 	s.m.FlushAll()
 	s.libraries, s.notify = data.libraries, notificationsOf(s.cfg.Notify) // a replica has the functions, and settings of its own
+	until := func(ms int64) time.Duration { return time.Duration(ms-s.nowMs())*time.Millisecond - s.ahead }
 	for _, v := range data.keys {
-		left := time.Duration(v.expiresMs-s.nowMs())*time.Millisecond - s.ahead
+		left := until(v.expiresMs)
 		if v.expires && left < 0 {
 			continue
 		}
@@ -231,7 +238,14 @@ func (s *Server) restore(data snapshot) {
 			_ = s.m.Set(v.key, v.str)
 		case "hash":
 			for f, x := range v.hash {
+				end, ends := v.ends[f]
+				if ends && until(end) < 0 {
+					continue
+				}
 				s.m.HSet(v.key, f, x)
+				if ends {
+					s.m.HExpire(v.key, f, until(end)+time.Millisecond/2)
+				}
 			}
 		case "list":
 			_, _ = s.m.RPush(v.key, v.list...)

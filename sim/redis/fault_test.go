@@ -678,6 +678,31 @@ func TestAFailoverOfAStream(t *testing.T) {
 	}
 }
 
+// A failover brings a field of a hash back with its end, unless that is over, and loses an end that was set last.
+func TestAFailoverOfAFieldThatRunsOut(t *testing.T) {
+	for at, late := range map[time.Duration]map[string]string{
+		500 * time.Millisecond: {"third": "3", "fourth": "4"},
+		2 * time.Second:        {"fourth": "4"}, // what it loses is that the first field ran out
+	} {
+		var left [2]map[string]string
+		newStage(model.FaultSpec{Kind: model.FaultServer, At: at, Server: "failover", LoseLast: 1}).
+			does("a/1", func(th *sim.Thread, client *redis.Client) {
+				ctx := context.Background()
+				client.HSet(ctx, "h", "first", "1", "second", "2", "third", "3", "fourth", "4")
+				client.HExpire(ctx, "h", time.Second, "first")
+				client.HExpire(ctx, "h", 4*time.Second, "second")
+				client.HExpire(ctx, "h", 4*time.Second, "third")
+				th.At(3 * time.Second)
+				client.Ping(ctx) // the connection is dead
+				for i := range left {
+					left[i] = client.HGetAll(ctx, "h").Val()
+					th.At(5 * time.Second)
+				}
+			}).run(sim.NewHost(t))
+		equal(t, fmt.Sprint("left in the hash after a failover at ", at), fmt.Sprint(left), fmt.Sprint([2]map[string]string{{"second": "2", "third": "3", "fourth": "4"}, late}))
+	}
+}
+
 func TestAServerRestart(t *testing.T) {
 	script := redis.NewScript("return 'run'")
 	for _, c := range []struct {
