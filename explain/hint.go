@@ -38,7 +38,7 @@ func Hint(f judges.Finding, run *trace.Run) string {
 	case judges.Untold:
 		return hintOfTelling(f, run)
 	case judges.Misled:
-		if run != nil && run.Record.Params.NoWatchdog {
+		if run != nil && !neverRenewed(run, f.Thread, d.HeldNs, f.AtNs) {
 			return ""
 		}
 		return "if the renewals end with the context of the call that took the hold, let them outlive it (see locktest.Outlive)"
@@ -85,6 +85,15 @@ func ofSession(run *trace.Run, f judges.Finding) bool {
 	return slices.ContainsFunc(run.CommandsOn(f.Lock), func(m *trace.Command) bool {
 		return m.AtNs == f.AtNs && m.Script == model.RoleRenew && m.Process == model.ProcessOf(f.Thread) && len(m.Args) == 0
 	})
+}
+
+// neverRenewed reports whether a renewal was due between two instants, and the process of a thread sent none.
+func neverRenewed(run *trace.Run, thread string, fromNs, toNs int64) bool {
+	p := run.Record.Params
+	return !p.NoWatchdog && toNs-fromNs >= int64(p.RenewalPeriod) &&
+		!slices.ContainsFunc(run.CommandsFrom(model.ProcessOf(thread)), func(m *trace.Command) bool {
+			return m.Script == model.RoleRenew && fromNs <= m.AtNs && m.AtNs <= toNs
+		})
 }
 
 // hintOfTelling is about a thread that was never told that a hold is gone, although its handle has a method Lost; "": it was.

@@ -427,3 +427,27 @@ func TestAHintAtALockThatIsMadeToWait(t *testing.T) {
 		}
 	}
 }
+
+// A holder that was told of an end which is none has a hint about its renewals if one was due, and none was sent.
+func TestAHintAboutRenewalsThatEnd(t *testing.T) {
+	for _, c := range []struct {
+		told, renewed int64 // ms
+		without, want bool
+	}{
+		{told: 3000, want: true},
+		{told: 1500}, // no renewal was due
+		{told: 3000, renewed: 2000},
+		{told: 3000, without: true},
+	} {
+		rec := twoThreads(nil, nil, model.Released).Record
+		rec.Params.NoWatchdog, rec.Params.RenewalPeriod = c.without, 2*time.Second
+		if c.renewed > 0 {
+			adderTo(rec, "a")(c.renewed*ms, model.Event{Kind: model.KindSend, Msg: 9, Command: "EVAL", Script: model.RoleRenew, Locks: []string{"l"}, Owners: []string{"a/1"}})
+		}
+		f := judges.Finding{Judge: model.JudgeLease, AtNs: c.told * ms, Detail: judges.Misled{HeldNs: 1 * ms}}
+		f.Lock, f.Thread = "l", "a/1"
+		if got := Hint(f, trace.New(rec)); strings.Contains(got, "let them outlive it") != c.want {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+}

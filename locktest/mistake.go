@@ -25,6 +25,12 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 			return text
 		}
 	}
+	if s.endedEarly(f, run) && run.Record.Params.Watched {
+		return fmt.Sprintf("the servers end a hold up to %v before its Lease of %v is over, and the channel of Lost was still open; close it so much earlier", run.Record.Params.Tick, s.Lease)
+	}
+	if s.addedUp(f, run) {
+		return fmt.Sprintf("Extend must end the hold one Lease of %v after it is sent, and this one added that to what was left", s.Lease)
+	}
 	if s.endedEarly(f, run) {
 		return fmt.Sprintf("the servers end a hold up to %v before its Lease of %v is over, and the holder relied on all of it; let a method Lost tell the holder so much earlier", run.Record.Params.Tick, s.Lease)
 	}
@@ -211,6 +217,16 @@ func leaseEnded(f judges.Finding) bool {
 func (s Subject) endedEarly(f judges.Finding, run *trace.Run) bool {
 	return run.Record.Params.Tick > 0 && leaseEnded(f) && slices.ContainsFunc(run.Holds(f.Lock), func(h *trace.Hold) bool {
 		return h.ToNs() == f.Detail.(judges.Overlap).Ending.AtNs && time.Duration(h.ToNs()-h.FromNs()) < s.Lease
+	})
+}
+
+// addedUp reports whether an extension that gave too long a lease moved the end of the hold by a Lease.
+func (s Subject) addedUp(f judges.Finding, run *trace.Run) bool {
+	_, long := f.Detail.(judges.LongLease)
+	return long && slices.ContainsFunc(run.Changes(f.Lock), func(c *trace.Change) bool {
+		by := c.Call()
+		return c.AtNs == f.AtNs && by != nil && by.Action == model.ActExtend &&
+			(time.Duration(c.After.ExpiresMs-c.Before.ExpiresMs)*time.Millisecond-s.Lease).Abs() <= 5*time.Millisecond
 	})
 }
 

@@ -91,6 +91,34 @@ func TestAHintAboutTicks(t *testing.T) {
 		if strings.Contains(got, "the servers end a hold up to 1s before its Lease of 8s is over") != c.want {
 			t.Errorf("a tick of %v, and a hold of %v: %q", c.tick, c.length, got)
 		}
+		run.Record.Params.Watched = true
+		if got := (Subject{Lease: 8 * time.Second}).mistake(f, run); strings.Contains(got, "the channel of Lost was still open") != c.want {
+			t.Errorf("a tick of %v, and a hold of %v of a lock with Lost: %q", c.tick, c.length, got)
+		}
+	}
+}
+
+// An extension that adds a lease to what was left has a hint. One that asks for a longer lease has another cause.
+func TestAHintAboutAnExtensionThatAdds(t *testing.T) {
+	for end, want := range map[int64]bool{16000: true, 19000: false} {
+		rec := heldFor("v", "v", 8*time.Second).Record
+		rec.Events = rec.Events[:len(rec.Events)-1] // the hold goes on
+		at := int64(3 * time.Second)
+		for _, e := range []model.Event{
+			{Kind: model.KindInvoke, Op: 1, Action: model.ActExtend},
+			{Kind: model.KindSend, Op: 1, Msg: 2, Command: "SET", Script: model.RoleRenew, Locks: []string{"orders"}, Owners: []string{"a/1"}},
+			{Kind: model.KindExec, Op: 1, Msg: 2, Command: "SET"},
+			{Kind: model.KindState, Op: 1, Msg: 2, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: end, Value: "v"}},
+		} {
+			e.AtNs, e.Process, e.Thread, e.Lock = at, "a", 1, "orders"
+			rec.Add(e)
+		}
+		f := judges.Finding{Judge: model.JudgeLease, AtNs: at, Detail: judges.LongLease{Got: 13 * time.Second, Most: 8 * time.Second}}
+		f.Lock = "orders"
+		got := Subject{Lease: 8 * time.Second}.mistake(f, trace.New(rec))
+		if strings.Contains(got, "added that to what was left") != want {
+			t.Errorf("an extension from 8s to %d ms: %q", end, got)
+		}
 	}
 }
 
