@@ -8,6 +8,7 @@ import (
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
+	"lockstep/model/trace"
 	"lockstep/report/sentence"
 	"lockstep/scenarios/play"
 	"lockstep/scenarios/story"
@@ -58,6 +59,10 @@ func (r *runner) misfit(v play.Verdict) string {
 		return "its calls return, and it sends nothing to the servers of the world; its client must dial with Process.DialContext, as that of redistest.NewClient does"
 	case len(v.Unsimulated) > 0: // what followed says nothing of the subject, either
 		return ""
+	case closed != nil && closed.State.ClosedMs*int64(time.Millisecond) < closed.AtNs:
+		return fmt.Sprintf("its State says Closed at %.3fs, and its Expires is over then; Expires of a lock that is Closed is the time since the start at which somebody can have it again", time.Duration(closed.AtNs).Seconds())
+	case len(v.Scenario.Faults) == 0 && oneHoldOfTwo(v.Played.Trace) != "":
+		return oneHoldOfTwo(v.Played.Trace)
 	case granted && !held && r.servers().showsNameless() && v.Scenario.Name == story.Basic[0].Name:
 		return "its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or, if it writes none, another mark of the hold, such as its session or its revision"
 	case granted && !held && r.s.State != nil && v.Scenario.Name == story.Basic[0].Name:
@@ -88,6 +93,26 @@ func (r *runner) misfit(v play.Verdict) string {
 		}
 	}
 	return r.renewsUnsaid(v.Played.Record)
+}
+
+// oneHoldOfTwo says that one request began the holds of two locks, with the same Owner; "": none did.
+func oneHoldOfTwo(run *trace.Run) string {
+	if run == nil {
+		return ""
+	}
+	began := map[int]*trace.Change{} // by the number of the request
+	for _, lock := range run.Locks {
+		for _, c := range run.Changes(lock) {
+			if c.By == nil || !c.Started() {
+				continue
+			}
+			if other := began[c.By.Msg]; other != nil && other.Lock != lock && other.After.Value == c.After.Value {
+				return fmt.Sprintf("its State shows one hold as that of %s and that of %s, which one request began at %.3fs; it must read what the lock writes for the name that it is given", other.Lock, lock, time.Duration(c.AtNs).Seconds())
+			}
+			began[c.By.Msg] = c
+		}
+	}
+	return ""
 }
 
 // heldUnasked says that State shows a hold in a world in which nobody has sent anything; "": it shows none.

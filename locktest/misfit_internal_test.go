@@ -7,6 +7,7 @@ import (
 
 	"lockstep/linearizability/judges"
 	"lockstep/model"
+	"lockstep/model/trace"
 )
 
 // A Lease that is too short and a key that is not Kept are refused, unless the test accepts the finding of them. Other findings are
@@ -93,6 +94,34 @@ func TestRenewsUnsaid(t *testing.T) {
 		}
 		if got := (&runner{s: Subject{Renewed: true}}).renewsUnsaid(rec); got != "" {
 			t.Errorf("%s, of a lock that is Renewed: %q", name, got)
+		}
+	}
+}
+
+// A State that reads the same key for each name shows one hold as that of two locks.
+func TestOneHoldOfTwo(t *testing.T) {
+	state := func(lock string, msg int, value string) model.Event {
+		return model.Event{Kind: model.KindState, Lock: lock, Msg: msg, State: &model.LockState{Owner: "a/1", Count: 1, ExpiresMs: 8000, Value: value}}
+	}
+	for name, c := range map[string]struct {
+		events []model.Event
+		want   bool
+	}{
+		"one request":                    {[]model.Event{state("orders", 1, "v"), state("stock", 1, "v")}, true},
+		"one request with two values":    {[]model.Event{state("orders", 1, "v"), state("stock", 1, "w")}, false},
+		"a request for each":             {[]model.Event{state("orders", 1, "v"), state("stock", 2, "v")}, false},
+		"one request that prolongs both": {[]model.Event{state("orders", 1, "v"), state("stock", 2, "v"), state("orders", 3, "v"), state("stock", 3, "v")}, false},
+	} {
+		rec := &model.Record{}
+		for i := range 3 {
+			rec.Add(model.Event{Kind: model.KindSend, Process: "a", Thread: 1, Msg: i + 1, Command: "SET", Script: model.RoleAcquire})
+		}
+		for _, e := range c.events {
+			e.Process = "a"
+			rec.Add(e)
+		}
+		if got := oneHoldOfTwo(trace.New(rec)); (got != "") != c.want {
+			t.Errorf("%s: %q", name, got)
 		}
 	}
 }

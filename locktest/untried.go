@@ -138,6 +138,9 @@ func (r *runner) untried() (lines []string) {
 	if quiet, wait := play.LengthsOf(story.Basic[0].Scenario(r.told()), r.lock).Quiet, r.lock.Timing(0).Reconnect; wait >= quiet {
 		lines = append(lines, fmt.Sprintf("a call that asks no more when it has lost its connection: its client may take %v to connect again (Reconnect), and a run ends when nothing has happened for %v", wait, quiet))
 	}
+	if waits := r.s.Waits; r.s.Lease > 0 && waits >= r.s.Lease {
+		lines = append(lines, fmt.Sprintf("a waiter that nobody wakes: it may wait for a free lock for %v by design (Waits), which is no less than the Lease of %v", waits, r.s.Lease))
+	}
 	if x.drawn.Threads == 1 {
 		lines = append(lines, fmt.Sprintf("several threads in one process: drawn schedules had one thread per process, as the profile %s has; Options.Profile orderly and full draw more", r.plan.Profile))
 	}

@@ -20,6 +20,8 @@ type Owners struct {
 	unknown map[string]Writer
 	// guessed has the values whose threads were guessed.
 	guessed map[string]bool
+	// carried has the values that stood in the request of the thread to which they belong.
+	carried map[string]bool
 	// writers has, by word, the thread that first sent a request with the word. If no request led a
 	// server to hold a value, the value belongs to the writer of that word.
 	writers map[string]string
@@ -66,7 +68,7 @@ const leastValue = 8
 
 // NewOwners returns an Owners that has learned nothing yet.
 func NewOwners() *Owners {
-	return &Owners{threads: map[string]string{}, unknown: map[string]Writer{}, guessed: map[string]bool{}, writers: map[string]string{}, searched: map[string]int{}, locks: map[string]string{},
+	return &Owners{threads: map[string]string{}, unknown: map[string]Writer{}, guessed: map[string]bool{}, carried: map[string]bool{}, writers: map[string]string{}, searched: map[string]int{}, locks: map[string]string{},
 		takes: map[string]map[string][]string{}, renewals: map[string]string{}, outside: map[string]bool{}, rewrites: map[string]int{}}
 }
 
@@ -256,6 +258,7 @@ func (o *Owners) thread(lock, value string, by *Writer) string {
 	}
 	if by.Thread != "" {
 		o.threads[key], o.guessed[key] = by.Thread, by.Guessed
+		o.carried[key] = slices.Contains(by.Words, value)
 		return by.Thread
 	}
 	o.unknown[key] = *by
@@ -270,7 +273,7 @@ func (o *Owners) Took(lock string, s *model.LockState, by *Writer) {
 		return
 	}
 	key := valueKey(lock, s.Owner)
-	unsent := o.threads[key] != "" && o.writers[s.Owner] == ""
+	unsent := o.threads[key] != "" && o.writers[s.Owner] == "" && !o.carried[key]
 	if w := o.writer(s.Owner); unsent && w != "" && w != by.Thread && !o.sent(by.Thread, s.Owner) {
 		return // a ticket of another thread, which is the first one now
 	}

@@ -187,6 +187,19 @@ func TestAHoldOfTheSameValueIsThatOfWhoTookIt(t *testing.T) {
 	}
 }
 
+// The value of a waiter that another's request hands the lock stays the waiter's, also if it was guessed which thread sent it.
+func TestAHandOverToAGuessedThread(t *testing.T) {
+	for carried, want := range map[string]string{"v": "a/1", "w": "b/1"} {
+		o := sim.NewOwners()
+		o.Name("x", &model.LockState{Queue: []string{"v"}}, &sim.Writer{Process: "a", Thread: "a/1", Guessed: true, Words: []string{"EVALSHA", "x", carried}})
+		s, by := &model.LockState{Owner: "v", Count: 1}, &sim.Writer{Process: "b", Thread: "b/1", Words: []string{"EVALSHA", "x", "u"}}
+		o.Took("x", s, by)
+		if got := o.Name("x", s, by).Owner; got != want {
+			t.Errorf("a/1 sent %s: the holder is %s, want %s", carried, got, want)
+		}
+	}
+}
+
 // Of several values of unknown threads, a grant takes the only one that its thread may have written, or none.
 func TestAGrantTakesTheValueThatItsThreadMayHaveWritten(t *testing.T) {
 	for _, c := range []struct {
