@@ -62,7 +62,7 @@ type tally struct {
 	unheard int
 	open    bool
 	wrong   bool
-	truth   int64 // when a failover last set the server's count
+	truth   int64 // when a failover or a late request last set the server's count
 	last    *trace.Call
 }
 
@@ -104,7 +104,7 @@ func (w *counting) change(c *trace.Change) {
 	late := w.Record.Params.PerGrant && o != nil && o.Return != nil && o.ReturnedNs() < c.AtNs
 	if late && c.Started() {
 		t := w.of(c.After.Owner) // nobody tells the owner of a hold that a late request takes
-		t.levels, t.own, t.unheard = c.After.Count, c.After.Count, c.After.Count
+		t.levels, t.own, t.unheard, t.truth = c.After.Count, c.After.Count, c.After.Count, c.AtNs
 	}
 	if c.Fault > 0 && c.After.Held() {
 		// The count that a failover left is right.
@@ -137,14 +137,15 @@ func (w *counting) answer(o *trace.Call) {
 	}
 	n, counted := w.settledLevels(o)
 	t.own = max(0, t.own+n)
-	if t.truth > 0 && slices.ContainsFunc(w.effects(o), func(c *trace.Change) bool { return c.AtNs <= t.truth }) {
-		n, counted = 0, true // already in the count that the failover left, or undone
+	unsure := n > 0 || n == 0 && o.Action == model.ActUnlock
+	if t.truth > 0 && slices.ContainsFunc(slices.Concat(w.effects(o), w.gains(o)), func(c *trace.Change) bool { return c.AtNs <= t.truth }) {
+		n, counted = 0, true // already in the count that was set then, or undone
 	}
 	if !counted {
 		w.uncounted[o.Op] = true
 	}
 	t.levels = max(0, t.levels+n)
-	if w.Record.Params.PerGrant && o.Outcome == model.Unknown && (n > 0 || n == 0 && o.Action == model.ActUnlock) {
+	if w.Record.Params.PerGrant && o.Outcome == model.Unknown && unsure {
 		t.unheard++
 	}
 	t.unheard = min(t.unheard, t.levels)
@@ -174,10 +175,8 @@ func (r countJudge) settledLevels(o *trace.Call) (n int, counted bool) {
 		}
 		return 0, true
 	case o.Outcome == model.Unknown:
-		for _, c := range r.Changes(o.Lock) {
-			if gain := c.Gain(o.Caller); gain != 0 && r.mayBeOf(c, o) && c.AtNs <= o.ReturnedNs() {
-				n, counted = min(n+gain, 1), true // an acquire may end what an earlier call left, and then take the lock
-			}
+		for _, c := range r.gains(o) {
+			n, counted = min(n+c.Gain(o.Caller), 1), true // an acquire may end what an earlier call left, and then take the lock
 		}
 		if n > 0 && r.lostSince(o) {
 			n = 0
@@ -185,6 +184,13 @@ func (r countJudge) settledLevels(o *trace.Call) (n int, counted bool) {
 		return n, counted
 	}
 	return 0, true
+}
+
+// gains returns the changes of the caller's levels, up to the return of a call, to which a request of the call may have led.
+func (r countJudge) gains(o *trace.Call) []*trace.Change {
+	return slices.DeleteFunc(slices.Clone(r.ChangesWithin(o.Lock, o.AtNs, o.ReturnedNs())), func(c *trace.Change) bool {
+		return c.Gain(o.Caller) == 0 || !r.mayBeOf(c, o)
+	})
 }
 
 // mayBeOf reports whether a request of a call led to a change, or one that was sent during the call, in no call, for
@@ -199,6 +205,9 @@ func (r countJudge) mayBeOf(c *trace.Change, o *trace.Call) bool {
 // their grants, a later request of the call may take the lock again.
 func (r countJudge) lostSince(o *trace.Call) bool {
 	g := r.grantsKept(o)
+	if len(g) == 0 { // perhaps of a request of an unknown thread
+		g = slices.DeleteFunc(r.gains(o), func(c *trace.Change) bool { return !c.Started() || c.After.Owner != o.Caller })
+	}
 	if len(g) == 0 {
 		return false
 	}

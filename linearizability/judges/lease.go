@@ -541,11 +541,10 @@ func (k *renewed) answer(o *trace.Call) {
 	case unlocked:
 		k.own = max(0, k.own-1)
 	}
-	// The thread does not learn that its hold is lost from a failed attempt, from
-	// an unlock that ran before the loss, or from an unlock without an answer that
-	// gave up one level of several.
+	// The thread does not learn that its hold is lost from a failed attempt, or from
+	// an unlock that gave up one level of several, before the loss or without an answer.
 	k.lost = k.lost && (o.Action.Acquires() && o.Outcome != model.Granted || o.Outcome == model.StillHeld ||
-		o.Outcome == model.Unknown && k.own > 0)
+		(o.Outcome == model.Unknown || o.Outcome == model.Released) && k.own > 0)
 	switch {
 	case o.Outcome == model.Granted:
 		k.levels++
