@@ -187,6 +187,9 @@ func (o *Owners) rewrote(lock, was, value string, by *Writer) (learned bool) {
 		if w := o.writer(value); w != "" && w != holder && !o.outside[value] {
 			return false
 		}
+		if u := o.unknown[key]; u.Process != "" && u.Process != model.ProcessOf(holder) {
+			return false // a ticket of another process, which is the first one now
+		}
 	} else if owner == holder || o.rewrites[key] == 0 {
 		return false
 	}

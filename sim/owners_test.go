@@ -270,6 +270,20 @@ func holderOf(s *model.LockState) string {
 	return s.Owner
 }
 
+// A holder that leaves a queue brings the next ticket forward, and does not write it over its own, if another process sent it.
+func TestATicketOfAnUnknownThreadComesForward(t *testing.T) {
+	for process, want := range map[string]string{"b": "v", "a": "a/1"} {
+		o := sim.NewOwners()
+		before := o.Name("x", &model.LockState{Owner: "u"}, &sim.Writer{Process: "a", Thread: "a/1", Words: []string{"RPUSH", "x", "u"}})
+		o.Name("x", &model.LockState{Owner: "u", Queue: []string{"v"}}, &sim.Writer{Process: process, Words: []string{"RPUSH", "x", "v"}})
+		after, by := &model.LockState{Owner: "v"}, &sim.Writer{Process: "a", Thread: "a/1", Words: []string{"LREM", "x", "u"}}
+		o.Follows("x", before, after, by)
+		if got := o.Name("x", after, by).Owner; got != want {
+			t.Errorf("%s sent the ticket: the holder is %s, want %s", process, got, want)
+		}
+	}
+}
+
 // A holder that writes a word over its value keeps its hold, also if another holder has written the same word before, and if the
 // holder writes it in an unlock. A word that somebody else writes begins another hold, and so does a value of another thread.
 func TestAHolderMayWriteAnotherValueOverItsOwn(t *testing.T) {
