@@ -58,5 +58,5 @@ func TestBlind(t *testing.T) {
 
 func TestKeyTTL(t *testing.T) {
 	locktest.Run(t, KeyTTL, locktest.Options{Faults: "none", Runs: 50, Accept: append([]string{again, "story.two-take-over-at-request-2.lease", "story.two-take-over-at-request-3.lease",
-		"story.try-that-gave-up.lease", "story.other-holder-before-request-2-after-a-lost-one.lease", "story.other-holder-before-request-3-after-a-lost-one.lease"}, endless...), Scenarios: stories})
+		"story.try-that-gave-up.lease", "story.long-hold-beside-another-thread.lease", "story.unlock-again-in-the-hold-of-another-thread.lease", "story.other-holder-before-request-2-after-a-lost-one.lease", "story.other-holder-before-request-3-after-a-lost-one.lease"}, endless...), Scenarios: stories})
 }

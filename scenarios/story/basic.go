@@ -243,8 +243,8 @@ var plainest = []Story{
 		About:     "The servers restart with their data while nobody has the lock. A process that took it before must be granted it again, and then another without waiting for a lease.",
 		processes: "{a: {}, b: {}}",
 		steps: `
-  a/1: [{lock: orders}, {unlock: orders}, {at: {0.5}}, {sleep: 20s}, {repeat: {times: 20, steps: [{lock: orders}, {unlock: orders}, {sleep: {0.1}}]}}, {at: {50}}, {sleep: 60s}, {lock: {name: orders, want: [granted]}}, {unlock: orders}]
-  b/1: [{at: {0.1}}, {lock: orders}, {unlock: orders}, {at: {5}}, {sleep: 30s}, {repeat: {times: 20, steps: [{lock: orders}, {unlock: orders}, {sleep: {0.1}}]}}, {at: {50.1}}, {sleep: 60s}, {try_lock: {name: orders, wait: {0.4}, want: [granted]}}, {unlock: orders}]`,
+  a/1: [{lock: orders}, {unlock: orders}, {at: {0.5}}, {sleep: 20s}, {repeat: {times: 20, steps: [{lock: orders}, {unlock: orders}, {sleep: {0.1}}]}}, {at: {49}}, {sleep: 60s}, {lock: orders}, {unlock: orders}, {sleep: {0.5}}, {lock: {name: orders, want: [granted]}}, {unlock: orders}]
+  b/1: [{at: {0.1}}, {lock: orders}, {unlock: orders}, {at: {5}}, {sleep: 30s}, {repeat: {times: 20, steps: [{lock: orders}, {unlock: orders}, {sleep: {0.1}}]}}, {at: {49.2}}, {sleep: 60s}, {lock: orders}, {unlock: orders}, {sleep: {0.4}}, {try_lock: {name: orders, wait: {0.4}, want: [granted]}}, {unlock: orders}]`,
 		faults: `
   - {at: {0.3}, server: restart, keep_data: true}`,
 	},
