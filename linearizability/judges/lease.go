@@ -449,7 +449,7 @@ func (r *run) disturbing(process string) []span {
 		}
 		to := m.RepliedNs
 		switch {
-		case m.Lost != nil && (m.Lost.Why == model.LostClosed || m.Lost.Why == model.LostUnwanted):
+		case m.Lost != nil && slices.Contains([]model.LostReason{model.LostClosed, model.LostUnwanted}, m.Lost.Why):
 			to = m.Lost.AtNs // the client had given it up
 		case to < 0:
 			to = m.AtNs + int64(r.Record.Params.GiveUp)

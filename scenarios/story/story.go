@@ -25,10 +25,10 @@ type Story struct {
 	About string // for people
 	// applies returns why the story does not apply to a lock; "": it does.
 	applies func(Lock) string
-	// steps and faults are parts of a scenario file. In them {N} is the lease times N,
-	// rounded to milliseconds, {N<D} is the same but at most D, {key} is a key of the lock, {loss} is a fault that takes all data
-	// from the servers: a restart, or an operator who deletes them, and {majority} are the numbers of a majority of the servers. eachServer is a fault that each server has:
-	// {server} is its number.
+	// steps and faults are parts of a scenario file. In them {N} is the lease times N, rounded to milliseconds, {N<D} is
+	// the same but at most D, {key} is a key of the lock, {majority} are the numbers of a majority of the servers, and
+	// {loss} is a fault that takes all data from the servers: a restart, or an operator who deletes them. eachServer is
+	// a fault that each server has: {server} is its number.
 	processes, steps, faults, eachServer string
 }
 
