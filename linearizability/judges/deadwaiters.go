@@ -108,6 +108,11 @@ func (r livenessJudge) gone(lock string, from, to, bound int64) []model.Excuse {
 	if placed != nil {
 		return excuse(placed.Fault, faultAt(r.Fault(placed.Fault).Text, placed.AtNs))
 	}
+	if o := start.Call(); o != nil {
+		if lost := r.removedUntil(o, to); len(lost) > 0 { // what is left is an earlier hold, and the state looks the same
+			return excuse(lost[0].Number, faultAt(lost[0].Text, lost[0].FromNs))
+		}
+	}
 	if died := r.diedAt(who); died <= to {
 		for _, t := range r.Faults {
 			if t.Spec.Kind == model.FaultCrash && t.FromNs == died && t.Spec.Names(model.ProcessOf(who)) {

@@ -1244,6 +1244,32 @@ func TestAHoldWithoutALease(t *testing.T) {
 			2000  a/1 invoke unlock
 			2001  a/1 return unknown` + waits,
 			finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "an earlier hold that looks the same, when the failover removed what the call had written", lock: endless, record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire args=l,v
+			1     a/1 exec acquire -> a/1 1 endless
+			2     a/1 deliver acquire
+			2     a/1 return granted
+			1000  server fault 1 failover removed=v
+			2000  a/1 invoke unlock
+			2000  a/1 send unlock
+			2001  a/1 exec unlock
+			2002  a/1 deliver unlock
+			2002  a/1 return not_held` + waits,
+			finds: "liveness limit (holder gone from a hold without a lease): b/1 waited for l"},
+		{rule: "but not what another had written", lock: endless, record: `
+			0     a/1 invoke lock
+			0     a/1 send acquire args=l,v
+			1     a/1 exec acquire -> a/1 1 endless
+			2     a/1 deliver acquire
+			2     a/1 return granted
+			1000  server fault 1 failover removed=w
+			2000  a/1 invoke unlock
+			2000  a/1 send unlock
+			2001  a/1 exec unlock
+			2002  a/1 deliver unlock
+			2002  a/1 return not_held` + waits,
+			finds: "liveness bug: b/1 waited for l"},
 		{rule: "not the value of this one", lock: endless, record: `
 			0     a/1 takes -> a/1 1 endless value=second
 			1000  server fault 1 failover -> a/1 1 endless value=second queue=c/1
