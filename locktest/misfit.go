@@ -61,14 +61,17 @@ func (r *runner) misfit(v play.Verdict) string {
 		return ""
 	case closed != nil && closed.State.ClosedMs*int64(time.Millisecond) < closed.AtNs:
 		return fmt.Sprintf("its State says Closed at %.3fs, and its Expires is over then; Expires of a lock that is Closed is the time since the start at which somebody can have it again", time.Duration(closed.AtNs).Seconds())
-	case len(v.Scenario.Faults) == 0 && oneHoldOfTwo(v.Played.Trace) != "":
-		return oneHoldOfTwo(v.Played.Trace)
 	case granted && !held && r.servers().showsNameless() && v.Scenario.Name == story.Basic[0].Name:
 		return "its Lock returns without an error, and its State returns a hold without an Owner; Owner must be the value that the lock wrote for the holder, or, if it writes none, another mark of the hold, such as its session or its revision"
 	case granted && !held && r.s.State != nil && v.Scenario.Name == story.Basic[0].Name:
 		return "its Lock returns without an error, and its State shows no hold; State must read the key that the lock writes, and a Lock that wrote none must return an error" + r.servers().keysText(story.LockName)
 	case granted && !token && r.lock.Fenced && v.Scenario.Name == story.Basic[0].Name:
 		return "its Lock returns without an error, and its Token then reports that the hold has none; Token must return the token that the lock was granted with, or the lock must have no method Token"
+	}
+	if len(v.Scenario.Faults) == 0 {
+		if why := oneHoldOfTwo(v.Played.Trace); why != "" {
+			return why
+		}
 	}
 	if v.Scenario.Name == story.Basic[0].Name {
 		if why := wrongExpires(v.Played.Record); why != "" {

@@ -25,14 +25,15 @@ func (s Subject) mistake(f judges.Finding, run *trace.Run) string {
 			return text
 		}
 	}
-	if s.endedEarly(f, run) && run.Record.Params.Watched {
-		return fmt.Sprintf("the servers end a hold up to %v before its Lease of %v is over, and the channel of Lost was still open; close it so much earlier", run.Record.Params.Tick, s.Lease)
+	if s.endedEarly(f, run) {
+		mend := "the holder relied on all of it; let a method Lost tell the holder so much earlier"
+		if run.Record.Params.Watched {
+			mend = "the channel of Lost was still open; close it so much earlier"
+		}
+		return fmt.Sprintf("the servers end a hold up to %v before its Lease of %v is over, and %s", run.Record.Params.Tick, s.Lease, mend)
 	}
 	if s.addedUp(f, run) {
 		return fmt.Sprintf("Extend must end the hold one Lease of %v after it is sent, and this one added that to what was left", s.Lease)
-	}
-	if s.endedEarly(f, run) {
-		return fmt.Sprintf("the servers end a hold up to %v before its Lease of %v is over, and the holder relied on all of it; let a method Lost tell the holder so much earlier", run.Record.Params.Tick, s.Lease)
 	}
 	if text := s.otherLease(run, s.slack(f)); text != "" {
 		return text

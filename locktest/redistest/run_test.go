@@ -580,6 +580,7 @@ func TestWrongSubjectsAreExplained(t *testing.T) {
 		"State shows an end":                             {"it has no Lease, and its State shows a hold that ends at 5s; give it the Lease, or return a negative Expires"},
 		"State asks through a client":                    {"State asks through a client cannot be judged: the world stood still for ", "its State does not return; State must read the servers that it is given, such as by redistest.Keys, and ask nobody through a client"},
 		"State is Closed when it is free":                {"State is Closed when it is free cannot be judged: its State says Closed at 0.", "s, and nothing had failed; a lock is Closed if nobody can have it for a while because its last holder failed"},
+		"State is Closed without an end":                 {"State is Closed without an end cannot be judged: its State says Closed at 0.", "s, and its Expires is over then; Expires of a lock that is Closed is the time since the start at which somebody can have it again"},
 		"Lost returns nil":                               {"Lost returns nil cannot be judged: its Lost returns nil for a hold that was granted, and a nil channel can tell nobody that the hold is gone"},
 		"State always shows a hold":                      {"State always shows a hold cannot be judged: its State shows a hold of orders at 0.000s, before any call asked for the lock; State must return nil for a lock that nobody holds"},
 		"State says that there is no end":                {"breaks lease: the hold of a/1 on orders has no time to live since 0.000s", "hint: State shows no hold of this run with an end; if the server ends one by itself, State must return the end in Expires"},
@@ -1069,6 +1070,15 @@ func init() {
 				return st
 			}
 			return &locktest.State{Closed: true, Expires: sn.Now() + time.Hour}
+		}
+	})
+	add("State is Closed without an end", func(s *locktest.Subject) {
+		value := s.State
+		s.State = func(sn locktest.Snapshot, lock string) *locktest.State {
+			if st := value(sn, lock); st != nil {
+				return st
+			}
+			return &locktest.State{Closed: true}
 		}
 	})
 	add("has another lease", func(s *locktest.Subject) { s.Lease = time.Minute })

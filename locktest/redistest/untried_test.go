@@ -94,6 +94,9 @@ func init() {
 	slow := unrenewed("connects when it likes", each(func(l setnx) locktest.Lock { return &l }))
 	slow.Reconnect = time.Hour
 	wrong["connects when it likes"] = slow
+	sleeps := unrenewed("sleeps for a lease", each(func(l setnx) locktest.Lock { return &l }))
+	sleeps.Waits = lease
+	wrong["sleeps for a lease"] = sleeps
 	add("asks in vain", func(l endless) locktest.Lock { return &misspelt{l, true, false} })
 	add("frees nothing", func(l endless) locktest.Lock { return &misspelt{l, false, true} })
 	add("grants and frees", func(l endless) locktest.Lock { return &misspelt{l, false, false} })
@@ -147,6 +150,7 @@ func TestAPassSaysWhatItDidNotTry(t *testing.T) {
 		"never says that it freed": {"not tried: what the calls of unlock say: ", " worked, and none returned nil; the first error is \"outcome unknown: unlock: %!w(<nil>)\", after which no judge asks what the call did\n"},
 		"tries once":               {"not tried: waiters: of ", " that found the lock held, ", " returned without it before the hold was over (the first: \"outcome unknown: failed to acquire the lock\"); Lock must wait until its context ends\n"},
 		"connects when it likes":   {"not tried: a call that asks no more when it has lost its connection: its client may take 1h0m0s to connect again (Reconnect), and a run ends when nothing has happened for "},
+		"sleeps for a lease":       {"not tried: a waiter that nobody wakes: it may wait for a free lock for 5s by design (Waits), which is no less than the Lease of 5s\n"},
 		"is not asked for traffic": {"not tried: traffic: Subject.Promises switches the judge off (it asks often)\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +169,7 @@ func TestAPassSaysWhatItDidNotTry(t *testing.T) {
 	}
 	text, _ := outcome(t, t.TempDir(), "grants and frees", nil, "-lockstep.runs=5", "-lockstep.profile=orderly", "-lockstep.faults=pause", "-test.v=false")
 	mustContain(t, text, "not tried: faults of the classes network, crash, partition, clock, server, operator, watchdog, interrupt in drawn schedules: Options.Faults leaves them out\n")
-	if strings.Contains(text, "several threads") || strings.Contains(text, "Reconnect") {
+	if strings.Contains(text, "several threads") || strings.Contains(text, "Reconnect") || strings.Contains(text, "nobody wakes") {
 		t.Errorf("the profile orderly has several threads, and the client connects at once:\n%s", text)
 	}
 }
