@@ -190,7 +190,7 @@ func (r fifoJudge) ticket(o *trace.Call, upTo *trace.Change) int {
 	none := len(r.Changes(o.Lock))
 	before := none // the place from before the call
 	for i, c := range r.Changes(o.Lock) {
-		comes, owns := slices.Contains(entered(c.Before.Queue, c.After.Queue), o.Caller) || fellBack(o.Caller, c.Before.Queue, c.After.Queue), c.After.Owner == o.Caller
+		comes, owns := slices.Contains(entered(c.Before.Queue, c.After.Queue), o.Caller) || fellBack(o.Caller, c.Before.Queue, c.After.Queue), c.Started() && c.After.Owner == o.Caller
 		switch during := c.AtNs >= o.AtNs; {
 		case during && comes:
 			return i

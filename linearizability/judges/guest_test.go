@@ -2354,8 +2354,29 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 		600  a/1 return unknown
 		700  b/1 releases
 		9000 server leave`
+	// a/1 asks again before State shows that its lease is over.
+	owner := func(first, second string) string {
+		return `
+		0    a/1 takes lease=1000 -> a/1 1 1001
+		800  a/1 invoke lock
+		810  d/1 waits lock -> a/1 1 1001 queue=d/1
+		820  ` + first + `
+		830  ` + second + `
+		1002 server expire -> d/1 1 3000 queue=c/1,a/1
+		1003 d/1 return granted
+		1100 d/1 releases -> c/1 1 3000 queue=a/1
+		1103 c/1 return granted
+		1200 c/1 releases -> a/1 1 3000
+		1203 a/1 return granted
+		1300 a/1 releases
+		9000 server leave`
+	}
+	const ofC, ofA = "c/1 waits lock -> a/1 1 1001 queue=d/1", "a/1 exec acquire -> a/1 1 1001 queue=d/1"
 	const overtaken = "fifo bug: c/1 was granted l at 0.401s before b/1, which had first tried at 0.101s and still waited"
 	testJudged(t, []judged{
+		{rule: "the hold from before a call is no place", lock: fair, record: owner(ofC+",c/1", "a/1 send acquire\n831 "+ofA+",c/1,a/1")},
+		{rule: "a place behind it is", lock: fair, record: owner("a/1 send acquire\n821 "+ofA+",a/1", ofC+",a/1,c/1"),
+			finds: "fifo bug: c/1 was granted l at 1.101s before a/1, which had first tried at 0.821s and still waited"},
 		{rule: "a call that gave its grant back before it returned", lock: fair, record: back},
 		{rule: "one that asked again", lock: fair, record: strings.Replace(back, "600  a/1", "502  a/1 send acquire\n504  a/1 exec acquire nth=3\n600  a/1", 1),
 			finds: "fifo bug: b/1 was granted l at 0.503s before a/1, which had first tried at 0.001s and still waited"},

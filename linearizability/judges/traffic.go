@@ -22,8 +22,8 @@ const TrafficMost = 20
 // commands that a fault met, since they may be sent again, nor do commands of a process with several threads whose
 // thread is guessed. Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
-// process. A call of unknown outcome may leave a request that cleans up after it, which counts as one of a
-// call that its thread begins within a second.
+// process. A call of unknown outcome may leave a release that cleans up after it, of at most four requests (WATCH, GET,
+// MULTI and EXEC), which count as those of a call that its thread begins within a second.
 type trafficJudge struct{ *run }
 
 func (r trafficJudge) judge() []Finding {
@@ -38,7 +38,7 @@ func (r trafficJudge) judge() []Finding {
 	}
 	var out []Finding
 	for _, o := range r.Calls {
-		left := inSecond(unknown[o.Caller], o.AtNs-int64(time.Second))
+		left := 4 * inSecond(unknown[o.Caller], o.AtNs-int64(time.Second))
 		if o.Outcome == model.Unknown {
 			unknown[o.Caller] = append(unknown[o.Caller], o.ReturnedNs())
 		}

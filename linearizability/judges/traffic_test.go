@@ -40,6 +40,10 @@ func TestTraffic(t *testing.T) {
 		who := map[string]string{"k": "b/1", "l": "a/1"}[lock]
 		return fmt.Sprintf("\n300 b/1 send acquire lock=%s\n301 b/1 exec acquire lock=%s -> %s 1 9301\n302 b/1 deliver acquire", lock, lock, who)
 	}
+	// failed has so many calls of the waiter whose outcome is unknown.
+	failed := func(n int) string {
+		return strings.Repeat("0 b/1 invoke try_lock_timed wait=200\n0 b/1 return unknown\n", n)
+	}
 	threads := func(n int) model.Params {
 		p := plainLock
 		p.Processes = []model.ProcessParams{{Name: "a", Threads: 1}, {Name: "b", Threads: n}}
@@ -76,6 +80,8 @@ func TestTraffic(t *testing.T) {
 		{rule: "also if something came", record: strings.ReplaceAll(kept(0, 0, 40), "b/1 send acquire", "b/1 send acquire command=SEGMENT") + "\n300 b woken"},
 		{rule: "if nobody unlocks, what came is all", finds: "traffic bug: b/1 sent 22 commands for l in the second from 0.100s on, 21 more than it was woken",
 			record: strings.ReplaceAll(asks(22, 5), "b/1 send acquire", "b/1 send acquire command=SEGMENT") + "\n300 b woken"},
+		{rule: "who failed twice may clean up twice", record: failed(2) + asks(28, 5)},
+		{rule: "and not once more", finds: "traffic bug: b/1 sent 29 commands for l in the second from 0.100s on", record: failed(2) + asks(29, 5)},
 		{rule: "two waiters are two", record: asks(20, 5) + `
 			100 c/1 waits lock
 			` + strings.Repeat("101 c/1 send acquire\n101 c/1 exec acquire\n101 c/1 deliver acquire\n", 19)},
