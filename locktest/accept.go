@@ -26,6 +26,9 @@ const (
 // a story or a call that does not exist, or, as the CAUSE of a drawn failure, one that resembles a cause that exists. A
 // known defect of any list may be the cause.
 func checkFingerprint(fingerprint string) error {
+	if name, rest, more := strings.Cut(fingerprint, " "); more {
+		return fmt.Errorf("a fingerprint has no spaces; leave %q after %q out", rest, name)
+	}
 	parts := strings.Split(fingerprint, ".")
 	last := parts[len(parts)-1]
 	switch {

@@ -205,23 +205,30 @@ func (r *runner) renewsUnsaid(rec *model.Record) string {
 		return ""
 	}
 	for _, by := range prolonging(rec) {
-		if !by.inCall {
-			return fmt.Sprintf("it is not Renewed, and a command that no call sent (%s, sent at %.3fs) prolonged a hold; set Renewed: true", by.sent.Command, time.Duration(by.sent.AtNs).Seconds())
+		if by.inCall {
+			continue
 		}
+		said := fmt.Sprintf("it is not Renewed, and a command that no call sent (%s, sent at %.3fs) prolonged a hold; ", by.sent.Command, time.Duration(by.sent.AtNs).Seconds())
+		if by.extended > 0 {
+			return said + fmt.Sprintf("let Extend wait for its answer if it is that of the Extend which had returned at %.3fs, and set Renewed: true if it is a renewal", time.Duration(by.extended).Seconds())
+		}
+		return said + "set Renewed: true"
 	}
 	return ""
 }
 
 // A prolongation is a request that prolonged a hold, and that a call may have sent only if inCall.
 type prolongation struct {
-	sent   model.Event
-	inCall bool
+	sent     model.Event
+	inCall   bool
+	extended int64 // when the last extension in the process before it returned, in nanoseconds; 0: there was none
 }
 
 // prolonging returns the requests of a run that prolonged a hold and that no known call sent.
 func prolonging(rec *model.Record) (out []prolongation) {
 	sent, last := map[int]prolongation{}, map[string]*model.LockState{}
 	calls, extending := map[string]int{}, map[string]int{} // under way, by process; a goroutine of the client may send for an extension
+	extended := map[string]int64{}                         // by process
 	for _, e := range rec.Events {
 		switch e.Kind {
 		case model.KindInvoke, model.KindReturn:
@@ -230,8 +237,11 @@ func prolonging(rec *model.Record) (out []prolongation) {
 			if e.Action == model.ActExtend {
 				extending[e.Process] += n
 			}
+			if e.Action == model.ActExtend && e.Kind == model.KindReturn {
+				extended[e.Process] = e.AtNs
+			}
 		case model.KindSend:
-			sent[e.Msg] = prolongation{e, extending[e.Process] > 0 || len(e.Owners) == 0 && calls[e.Process] > 0}
+			sent[e.Msg] = prolongation{e, extending[e.Process] > 0 || len(e.Owners) == 0 && calls[e.Process] > 0, extended[e.Process]}
 		case model.KindState:
 			before, by := last[e.Lock], sent[e.Msg]
 			if e.Msg > 0 && by.sent.Op == 0 && before.Held() && e.State.Owner == before.Owner && e.State.ExpiresMs > before.ExpiresMs && before.ExpiresMs >= 0 {

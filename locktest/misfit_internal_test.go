@@ -96,6 +96,12 @@ func TestRenewsUnsaid(t *testing.T) {
 			t.Errorf("%s, of a lock that is Renewed: %q", name, got)
 		}
 	}
+	late := call(model.KindReturn, model.ActExtend)
+	late.AtNs = int64(2 * time.Second)
+	rec := &model.Record{Events: []model.Event{began, call(model.KindInvoke, model.ActExtend), late, send(0), prolonged}}
+	if got := (&runner{}).renewsUnsaid(rec); !strings.Contains(got, "let Extend wait for its answer if it is that of the Extend which had returned at 2.000s, and set Renewed") {
+		t.Errorf("after an extension: %q", got)
+	}
 }
 
 // A State that reads the same key for each name shows one hold as that of two locks.
