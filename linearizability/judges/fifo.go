@@ -171,7 +171,8 @@ func (r fifoJudge) triedFirst(x *trace.Call, tried tries, c *trace.Change) bool 
 // cameFirst reports whether x got its place before y. The clocks of the servers count milliseconds, so a lock that orders
 // its waiters by the time cannot know which of two requests of one millisecond came first. State says whose place is before.
 func (r fifoJudge) cameFirst(x, y *trace.Call, upTo *trace.Change) bool {
-	of, after := r.ticket(x, upTo), r.ticket(y, upTo)
+	name := r.standsAs(y, upTo)
+	of, after := r.ticket(x, x.Caller, upTo), r.ticket(y, name, upTo)
 	if of >= after {
 		return false
 	}
@@ -179,18 +180,30 @@ func (r fifoJudge) cameFirst(x, y *trace.Call, upTo *trace.Change) bool {
 	if after == len(changes) || changes[of].AtNs/millisecond != changes[after].AtNs/millisecond {
 		return true
 	}
-	place := slices.Index(changes[after].After.Queue, y.Caller)
+	place := slices.Index(changes[after].After.Queue, name)
 	return place < 0 || place > slices.Index(changes[after].After.Queue, x.Caller)
 }
 
-// ticket returns the number of the change, up to one that began a hold, with which the thread of a call got its place in
-// the queue, or during the call the lock; the number of changes if there is none. A place from before the call counts
+// standsAs returns the name under which State showed the thread of a call in the queue before a change gave it the lock. It is
+// the value of the thread if nobody knew yet whose that was.
+func (r fifoJudge) standsAs(o *trace.Call, granted *trace.Change) string {
+	for _, name := range granted.Before.Queue {
+		if !slices.Contains(granted.Before.Queue, o.Caller) && !slices.Contains(granted.After.Queue, name) &&
+			!slices.ContainsFunc(r.Calls, func(x *trace.Call) bool { return x.Caller == name }) {
+			return name
+		}
+	}
+	return o.Caller
+}
+
+// ticket returns the number of the change, up to one that began a hold, with which the thread of a call, which stands in
+// the queue under a name, got its place there, or during the call the lock; the number of changes if there is none. A place from before the call counts
 // for as long as the thread stands there, unless the call takes one of its own.
-func (r fifoJudge) ticket(o *trace.Call, upTo *trace.Change) int {
+func (r fifoJudge) ticket(o *trace.Call, name string, upTo *trace.Change) int {
 	none := len(r.Changes(o.Lock))
 	before := none // the place from before the call
 	for i, c := range r.Changes(o.Lock) {
-		comes, owns := slices.Contains(entered(c.Before.Queue, c.After.Queue), o.Caller) || fellBack(o.Caller, c.Before.Queue, c.After.Queue), c.Started() && c.After.Owner == o.Caller
+		comes, owns := slices.Contains(entered(c.Before.Queue, c.After.Queue), name) || fellBack(name, c.Before.Queue, c.After.Queue), c.Started() && c.After.Owner == o.Caller
 		switch during := c.AtNs >= o.AtNs; {
 		case during && comes:
 			return i
@@ -198,7 +211,7 @@ func (r fifoJudge) ticket(o *trace.Call, upTo *trace.Change) int {
 			return min(before, i)
 		case comes:
 			before = i
-		case !slices.Contains(c.After.Queue, o.Caller):
+		case !slices.Contains(c.After.Queue, name):
 			before = none
 		}
 		if c == upTo {

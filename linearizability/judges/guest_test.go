@@ -2354,6 +2354,19 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 		600  a/1 return unknown
 		700  b/1 releases
 		9000 server leave`
+	// Two threads get their places, and b/1 gets the lock first.
+	unnamed := func(first, its, second, both string) string {
+		return `
+		0    a/1 takes lease=8000 -> a/1 1 8001
+		100  ` + first + ` waits lock -> a/1 1 8001 queue=` + its + `
+		200  ` + second + ` waits lock -> a/1 1 8001 queue=` + both + `
+		400  a/1 releases -> b/1 1 8401 queue=c/1
+		403  b/1 return granted
+		500  b/1 releases -> c/1 1 8501
+		503  c/1 return granted
+		600  c/1 releases
+		9000 server leave`
+	}
 	// a/1 asks again before State shows that its lease is over.
 	owner := func(first, second string) string {
 		return `
@@ -2377,6 +2390,8 @@ func TestATurnBeginsInTheQueue(t *testing.T) {
 		{rule: "the hold from before a call is no place", lock: fair, record: owner(ofC+",c/1", "a/1 send acquire\n831 "+ofA+",c/1,a/1")},
 		{rule: "a place behind it is", lock: fair, record: owner("a/1 send acquire\n821 "+ofA+",a/1", ofC+",a/1,c/1"),
 			finds: "fifo bug: c/1 was granted l at 1.101s before a/1, which had first tried at 0.821s and still waited"},
+		{rule: "a place under a value that nobody knows yet", lock: fair, record: unnamed("b/1", "value", "c/1", "value,c/1")},
+		{rule: "a later one", lock: fair, record: unnamed("c/1", "c/1", "b/1", "c/1,value"), finds: "fifo bug: b/1 was granted l at 0.401s before c/1, which had first tried at 0.101s and still waited"},
 		{rule: "a call that gave its grant back before it returned", lock: fair, record: back},
 		{rule: "one that asked again", lock: fair, record: strings.Replace(back, "600  a/1", "502  a/1 send acquire\n504  a/1 exec acquire nth=3\n600  a/1", 1),
 			finds: "fifo bug: b/1 was granted l at 0.503s before a/1, which had first tried at 0.001s and still waited"},
