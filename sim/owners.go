@@ -443,7 +443,8 @@ func (o *Owners) Granted(by Writer, lock string, values ...string) bool {
 // shows whose value it is, the record names the thread from the beginning. A program of the call that made the free
 // lock held, and answered with the value, gave the hold to the call, whoever had the value before. A call that sent
 // nothing got the hold from a goroutine that another call of its process began, and one that found a hold that
-// another call of its process had left got that one.
+// another call of its process had left got that one. If no other thread of the process is in a call on the lock, the
+// present hold is that of the call, whatever its earlier requests wrote.
 func (w *World) granted(t *Thread, op int, lock string, invoked int) {
 	var values []string
 	if held := w.held[lock]; held.Held() && w.owners != nil {
@@ -465,6 +466,11 @@ func (w *World) granted(t *Thread, op int, lock string, invoked int) {
 			return
 		}
 		values = append(values, held.Owner)
+		beside := func(x *Thread) bool { return x != t && x.call != nil && x.call.what.Lock == lock }
+		if !slices.ContainsFunc(t.p.threads, beside) && w.owners.Granted(Writer{Process: t.p.cfg.Name, Thread: t.name}, lock, held.Owner) {
+			w.rename(lock)
+			return
+		}
 	}
 	for _, e := range w.rec.Events[invoked:] {
 		if e.Kind == model.KindState && e.Lock == lock && e.State.Owner != "" {

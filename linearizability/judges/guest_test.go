@@ -582,6 +582,21 @@ func TestAThreadIsToldOfTheAttemptThatWasGranted(t *testing.T) {
 			61022 server expire -> free`
 	whole := strings.Replace(unheard, "lost acquire reply dropped", "deliver acquire", 1)
 	told := func(at int) string { return fmt.Sprintf("\n%d b/1 told\n99000 server leave", at) }
+	extends := func(answer string) string {
+		return `
+			0     b/1 takes
+			30000 b/1 invoke extend lease=30000
+			30000 b/1 send renew
+			30000 b/1 send renew
+			30001 b/1 exec renew nth=1 -> b/1 1 60001
+			30002 b/1 deliver renew nth=1
+			30003 b/1 exec renew nth=2
+			` + answer + `
+			30010 b/1 told
+			30020 b/1 return renewed
+			60002 server expire -> free
+			99000 server leave`
+	}
 	const late = "lease bug: b/1 believed to hold l until 63.000s; the hold had ended at 61.022s"
 	testJudged(t, []judged{
 		{rule: "a part is lost behind an attempt that was taken back", lock: fixed, record: tookBack + first + deleted + second + told(61000)},
@@ -592,6 +607,9 @@ func TestAThreadIsToldOfTheAttemptThatWasGranted(t *testing.T) {
 		{rule: "the hold is whole, and its end told late", lock: fixed, record: tookBack + first + whole + told(63000),
 			finds: late + ", and the lease that b/1 knew of, counted from the request that it sent at 31.020s, at 61.020s"},
 		{rule: "the request that made it whole had no answer", lock: fixed, record: tookBack + first + unheard + told(63000), finds: late},
+		{rule: "an extension that waits for one of the servers", lock: fixed, record: extends("")},
+		{rule: "one that has all answers", lock: fixed, record: extends("30005 b/1 deliver renew nth=2\n"),
+			finds: "lease bug: b/1 was told at 30.010s that its hold on l is gone, and the server held it since 0.001s, and nothing had disturbed it for a lease; the lease that it knows of lasts until 60.000s"},
 	})
 }
 

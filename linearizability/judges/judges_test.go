@@ -570,6 +570,18 @@ func TestWhatExcusesTwoBelievers(t *testing.T) {
 }
 
 func TestMisdelete(t *testing.T) {
+	// shared is a renewal of a/1, sent at a time, that comes in the next hold, which has a value.
+	shared := func(next, value string, sent int) string {
+		return fmt.Sprintf(`
+			0    a/1 takes -> a/1 1 30001 value=v
+			%[1]d a/1 send renew
+			1000 a/1 releases
+			1100 %[2]s takes -> %[2]s 1 31101 value=%[3]s
+			1200 a/1 exec renew -> %[2]s 1 31200 value=%[3]s
+			1201 a/1 deliver renew
+			2000 %[2]s releases
+			9000 server leave`, sent, next, value)
+	}
 	const handedOver = `
 			0    a/1 takes lease=9000
 			10   b/1 waits lock
@@ -665,6 +677,10 @@ func TestMisdelete(t *testing.T) {
 			0    a/1 takes lease=3000
 			100  b/1 renews -> a/1 1 30101
 			9000 server leave`},
+		{rule: "a late renewal of the value that the threads of a process share", record: shared("a/2", "v", 900)},
+		{rule: "one that is sent after the own hold", record: shared("a/2", "v", 1050), finds: "misdelete bug: renew of a/1 (EVAL, sent at 1.050s) prolonged the hold of a/2\n lease bug"},
+		{rule: "of another value", record: shared("a/2", "w", 900), finds: "misdelete bug: renew of a/1 (EVAL, sent at 0.900s) prolonged the hold of a/2"},
+		{rule: "of another process", record: shared("b/1", "v", 900), finds: "misdelete bug: renew of a/1 (EVAL, sent at 0.900s) prolonged the hold of b/1"},
 		{rule: "a renewal for another's hold, by a part of a stream", finds: "misdelete bug: renew of b/1 (SEGMENT, sent at 0.100s) prolonged the hold of a/1", record: `
 			0    a/1 takes lease=3000
 			100  b/1 send renew command=SEGMENT

@@ -382,7 +382,7 @@ func (r leaseJudge) misled(lock string) []Finding {
 			case c.AtNs > at:
 			case !c.MadeFor(b.who):
 				touched = true
-			case c.By.RepliedNs < 0 || c.By.RepliedNs > at:
+			case !r.hasAnswers(c.By, at):
 			case c.Before.Owner == b.who && c.After.ExpiresMs < c.Before.ExpiresMs:
 				sent = r.attemptBegan(b.grant) // the remaining levels may be as old as that
 			case c.After.ExpiresMs != c.Before.ExpiresMs: // a level may be given up without another end of the lease
@@ -412,6 +412,15 @@ func (r leaseJudge) misled(lock string) []Finding {
 			Detail: Misled{HeldNs: start.AtNs, LeaseNs: known}})
 	}
 	return out
+}
+
+// hasAnswers reports whether a client had the answer to a request by an instant. If it asked several servers at once, it may wait
+// for all of them.
+func (r leaseJudge) hasAnswers(m *trace.Command, at int64) bool {
+	answered := func(m *trace.Command) bool { return m.RepliedNs >= 0 && m.RepliedNs <= at }
+	return answered(m) && (r.Record.Params.Parts < 2 || !slices.ContainsFunc(r.CommandsFrom(m.Process), func(x *trace.Command) bool {
+		return x.Op == m.Op && x.Script == m.Script && x.AtNs-m.AtNs < millisecond && m.AtNs-x.AtNs < millisecond && !answered(x)
+	}))
 }
 
 // renewing reports whether a client of the thread's process waits for the answer to a renewal at an

@@ -34,7 +34,7 @@ func (r misdeleteJudge) judge() []Finding {
 				d.Change = HoldCounted
 			case c.After.ExpiresMs < c.Before.ExpiresMs && c.After.ExpiresMs >= 0 && (c.By.Command != model.SegmentCommand || !r.renewsSession(c) || r.movesEnd(c)):
 				d.Change = HoldShortened
-			case c.After.ExpiresMs != c.Before.ExpiresMs && r.movesEnd(c):
+			case c.After.ExpiresMs != c.Before.ExpiresMs && r.movesEnd(c) && !r.renewsValue(c):
 				d.Change = HoldProlonged
 			default:
 				continue // only the queue moved, or nobody knows by whom the hold was prolonged
@@ -72,6 +72,17 @@ func (r misdeleteJudge) movesEnd(c *trace.Change) bool {
 		!slices.ContainsFunc(r.CommandsFrom(owner), func(m *trace.Command) bool {
 			return m.Executed != nil && c.AtNs-millisecond <= m.Executed.AtNs && m.Executed.AtNs <= c.AtNs
 		})
+}
+
+// renewsValue reports whether the threads of a process share the value of its holds, and a command of one of them prolonged
+// the hold of another. It was sent when the value was that of the sender's own hold.
+func (r misdeleteJudge) renewsValue(c *trace.Change) bool {
+	if c.Before.Value == "" || c.By.Process != model.ProcessOf(c.Before.Owner) {
+		return false
+	}
+	return slices.ContainsFunc(c.By.Threads, func(who string) bool {
+		return slices.ContainsFunc(r.HoldsOf(c.Lock, who, c.By.AtNs, c.By.AtNs), func(h *trace.Hold) bool { return h.Began.After.Value == c.Before.Value })
+	})
 }
 
 // renewsSession reports whether a part of a stream moved the end of a hold as the renewal of a session does. It has that role,

@@ -160,6 +160,17 @@ func TestTidy(t *testing.T) {
 			1002 b/1 return unknown
 			2000 a/1 releases -> free
 			9000 server leave`},
+		{rule: "one that looks like a renewal", lock: fairLock, finds: "tidy limit (waiter away when its turn came): b/1 stands in the queue of l at 1.002s", record: `
+			0    a/1 takes lease=3000
+			500  b/1 invoke try_lock_timed wait=500
+			500  b/1 send renew call=y
+			500  b/1 hit 1 renew
+			1000 b/1 send leave
+			1000 b/1 exec leave
+			1001 b/1 exec renew -> a/1 1 3001 queue=b/1
+			1002 b/1 return unknown
+			2000 a/1 releases -> free
+			9000 server leave`},
 		{rule: "a clean-up came before the command that put it there, and no fault held that up", lock: fairLock, finds: "tidy bug: b/1 stands in the queue of l at 1.001s", record: `
 			0    a/1 takes lease=3000
 			500  b/1 invoke try_lock_timed wait=500

@@ -9,6 +9,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/protobuf/proto"
@@ -58,7 +59,7 @@ func (r *segmentReader) read(segment string) string {
 		stream := frame.Header().StreamID
 		switch f := frame.(type) {
 		case *http2.MetaHeadersFrame:
-			r.methods[stream] = strings.TrimPrefix(f.PseudoValue("path"), "/etcdserverpb.")
+			_, r.methods[stream], _ = strings.Cut(f.PseudoValue("path"), ".") // without the package
 			calls = append(calls, saidCall{stream, r.methods[stream], true})
 		case *http2.DataFrame:
 			for _, message := range r.messages(stream, f.Data()) {
@@ -136,6 +137,12 @@ func about(method string, message []byte) string {
 	case "Lease/LeaseTimeToLive":
 		m := &etcdserverpb.LeaseTimeToLiveRequest{}
 		read(m, func() string { return fmt.Sprintf("%x", m.ID) })
+	case "Lock/Lock":
+		m := &v3lockpb.LockRequest{}
+		read(m, func() string { return string(m.Name) })
+	case "Lock/Unlock":
+		m := &v3lockpb.UnlockRequest{}
+		read(m, func() string { return string(m.Key) })
 	case "Watch/Watch":
 		m := &etcdserverpb.WatchRequest{}
 		read(m, func() string {

@@ -2,9 +2,11 @@ package server
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 	"google.golang.org/protobuf/proto"
@@ -31,10 +33,14 @@ func (c *caller) segment() string {
 	return c.out.String()
 }
 
-// open begins a stream for a method.
+// open begins a stream for a method, of the package etcdserverpb if it names none.
 func (c *caller) open(stream uint32, method string) {
 	c.block.Reset()
-	for _, f := range [][2]string{{":method", "POST"}, {":path", "/etcdserverpb." + method}, {"content-type", "application/grpc"}} {
+	path := "/etcdserverpb." + method
+	if strings.Contains(method, ".") {
+		path = "/" + method
+	}
+	for _, f := range [][2]string{{":method", "POST"}, {":path", path}, {"content-type", "application/grpc"}} {
 		c.must(c.headers.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}))
 	}
 	c.must(c.frames.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.block.Bytes(), EndHeaders: true}))
@@ -97,6 +103,8 @@ func TestSaysNamesCallsAndKeys(t *testing.T) {
 		{"Lease/LeaseRevoke", &etcdserverpb.LeaseRevokeRequest{ID: 0x1f}, "Lease/LeaseRevoke 1f"},
 		{"Cluster/MemberList", &etcdserverpb.MemberListRequest{}, "Cluster/MemberList"},
 		{"KV/Put", &etcdserverpb.LeaseRevokeRequest{ID: 5}, "KV/Put"}, // no message of this method
+		{"v3lockpb.Lock/Lock", &v3lockpb.LockRequest{Name: []byte("orders"), Lease: 5}, "Lock/Lock orders"},
+		{"v3lockpb.Lock/Unlock", &v3lockpb.UnlockRequest{Key: []byte("orders/5")}, "Lock/Unlock orders/5"},
 	} {
 		check(c.call(uint32(2*i+1), step.method, step.message), step.want)
 	}

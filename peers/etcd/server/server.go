@@ -1,5 +1,5 @@
 // Package server runs etcd in a world: the real server, unmodified, with one member and its gRPC
-// services on a listener in memory.
+// services, of which that of locks and that of elections are two, on a listener in memory.
 //
 // Its data directory (package disk) is not flushed.
 package server
@@ -23,8 +23,14 @@ import (
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/config"
 	"go.etcd.io/etcd/server/v3/etcdserver"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3client"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3election/v3electionpb"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/v3lock/v3lockpb"
 	"go.etcd.io/etcd/server/v3/etcdserver/api/v3rpc"
 	"go.etcd.io/etcd/server/v3/features"
 	"go.etcd.io/etcd/server/v3/lease"
@@ -70,6 +76,7 @@ type member struct {
 	dir  string
 	etcd *etcdserver.EtcdServer
 	grpc *grpc.Server
+	own  *clientv3.Client // of the services that are clients of etcd themselves
 }
 
 // Entry is a key under a prefix.
@@ -166,7 +173,10 @@ func newMember(dir string, c config.ServerConfig) (*member, error) {
 	}
 	etcd.Start()
 	<-etcd.ReadyNotify()
-	return &member{dir: dir, etcd: etcd, grpc: v3rpc.Server(etcd, nil, nil)}, nil
+	m := &member{dir: dir, etcd: etcd, grpc: v3rpc.Server(etcd, nil, nil), own: v3client.New(etcd)}
+	v3lockpb.RegisterLockServer(m.grpc, v3lock.NewLockServer(m.own))
+	v3electionpb.RegisterElectionServer(m.grpc, v3election.NewElectionServer(m.own))
+	return m, nil
 }
 
 // configuration returns the configuration of etcd with its default flags, except for the flushing
@@ -192,6 +202,7 @@ func configuration(dir string) config.ServerConfig {
 // end stops a member and removes its directory.
 func (m *member) end() {
 	m.grpc.Stop()
+	_ = m.own.Close()
 	m.etcd.HardStop()
 	_ = os.RemoveAll(m.dir)
 }
