@@ -206,7 +206,7 @@ func (r countJudge) mayBeOf(c *trace.Change, o *trace.Call) bool {
 func (r countJudge) lostSince(o *trace.Call) bool {
 	g := r.grantsKept(o)
 	if len(g) == 0 { // perhaps of a request of an unknown thread
-		g = slices.DeleteFunc(r.gains(o), func(c *trace.Change) bool { return !c.Started() || c.After.Owner != o.Caller })
+		g = slices.DeleteFunc(r.gains(o), func(c *trace.Change) bool { return c.After.Owner != o.Caller })
 	}
 	if len(g) == 0 {
 		return false

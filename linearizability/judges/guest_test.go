@@ -828,6 +828,17 @@ func TestLevelsThatAreInDoubt(t *testing.T) {
 			3     a/1 return granted
 			9000  server leave`
 	}
+	// second is an acquire of a lock that its thread has, by the request of an unknown thread.
+	second := func(levels, then string) string {
+		return `
+			0     a/1 takes -> a/1 1 30001
+			10    a/1 invoke lock
+			10    a/1 send EVAL nobody=y
+			11    a/1 exec EVAL -> a/1 ` + levels + ` 30011
+			12    ` + then + `
+			13    a/1 return granted
+			9000  server leave`
+	}
 	// late is an acquire that is sent twice, and whose second request runs during the unlock.
 	late := func(exec, unlock string) string {
 		return `
@@ -860,6 +871,8 @@ func TestLevelsThatAreInDoubt(t *testing.T) {
 		{rule: "which may have been granted", lock: counted, record: undone("unknown", "3")},
 		{rule: "but it gained one level at most", lock: counted, record: undone("unknown", "4"), finds: "hold-count bug: at 1.022s, after its lock, the server counts 4 for a/1 on l, and its calls add up to 3"},
 		{rule: "a fault took the hold before its call returned", lock: counted, record: removed("server fault 1 delete of key l -> free")},
+		{rule: "or that of a second level", lock: counted, record: second("2", "server fault 1 delete of key l -> free")},
+		{rule: "which is not counted", lock: counted, record: second("1", "a/1 deliver EVAL"), finds: "hold-count bug: at 0.013s, after its lock, the server counts 1 for a/1 on l, and its calls add up to 2"},
 		{rule: "a request of the acquire came during the unlock", lock: counted, record: late("free", "11")},
 	})
 }

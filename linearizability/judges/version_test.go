@@ -28,7 +28,7 @@ func TestTheNewestVersionMatters(t *testing.T) {
 // TestTheVersionOfTheJudges fails if the judges find something else in the same records. The
 // sentences do not count: they may be reworded.
 func TestTheVersionOfTheJudges(t *testing.T) {
-	const version, want = 24, "3e1bc07e57ef5652"
+	const version, want = 25, "f17352baeec11ac6"
 	rng := rand.New(rand.NewPCG(20, 9))
 	sum := sha256.New()
 	said := map[string]int{}
