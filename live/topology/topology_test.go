@@ -52,7 +52,7 @@ func TestReplicasHaveWhatTheMasterHas(t *testing.T) {
 	t.Parallel()
 	r := replicas(t, 2)
 	r.Master().must(t, "SET", "orders", "a")
-	if n := r.Master().must(t, "WAIT", 2, 10_000); n != int64(2) {
+	if n := r.Master().must(t, "WAIT", 2, 60_000); n != int64(2) {
 		t.Fatalf("WAIT: %v replicas have the write, want 2", n)
 	}
 	for _, n := range r.Nodes {
@@ -84,7 +84,7 @@ func TestAFailoverLosesWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
 	r := replicas(t, 2)
 	r.Master().must(t, "SET", "orders", "a")
-	if n := r.Master().must(t, "WAIT", 2, 10_000); n != int64(2) {
+	if n := r.Master().must(t, "WAIT", 2, 60_000); n != int64(2) {
 		t.Fatalf("WAIT: %v, want 2", n)
 	}
 	r.Lag(time.Hour, time.Hour)
@@ -105,7 +105,7 @@ func TestAFailoverLosesWhatIsUnderWay(t *testing.T) {
 	// A second failover works too, and the lag remains.
 	r.Lag(0, 0)
 	r.Master().must(t, "SET", "orders", "c")
-	if n := r.Master().must(t, "WAIT", 2, 10_000); n != int64(2) {
+	if n := r.Master().must(t, "WAIT", 2, 60_000); n != int64(2) {
 		t.Fatalf("WAIT after the failover: %v, want 2", n)
 	}
 	if lacks, err = r.Failover(t.Context()); err != nil || lacks != 0 {
@@ -170,13 +170,13 @@ func TestSentinelsPromoteAReplica(t *testing.T) {
 	for round, kept := range []bool{true, false} {
 		old := s.Master()
 		old.must(t, "SET", "orders", "a")
-		if n := old.must(t, "WAIT", 2, 10_000); n != int64(2) {
+		if n := old.must(t, "WAIT", 2, 60_000); n != int64(2) {
 			t.Fatalf("WAIT: %v, want 2", n)
 		}
 		want := "b"
 		if kept {
 			old.must(t, "SET", "orders", "b")
-			if n := old.must(t, "WAIT", 2, 10_000); n != int64(2) {
+			if n := old.must(t, "WAIT", 2, 60_000); n != int64(2) {
 				t.Fatalf("WAIT: %v, want 2", n)
 			}
 		} else {
