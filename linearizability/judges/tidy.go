@@ -227,7 +227,7 @@ func membersOf(s *model.LockState) (queue, deadlines []string) {
 func (r tidyJudge) couldNotLeave(o *trace.Call) []model.Excuse {
 	var out []model.Excuse
 	for _, m := range o.Sent {
-		late := cameLate(o, m) // also if its words look like those of a renewal
+		late := cameLate(o, m) // in whatever role, which the world may have guessed
 		if m.Script != model.RoleLeave && m.Executed != nil && !late && !r.openedNothing(o, m) {
 			continue
 		}
