@@ -12,18 +12,18 @@ import (
 
 func TestOptionsAreChecked(t *testing.T) {
 	for want, o := range map[string]Options{
-		"Options.Runs is -1; it cannot be negative":                                                                                           {Runs: -1},
-		`Options.Faults is "crush": unknown class of faults "crush"; did you`:                                                                 {Faults: "crush"},
-		`Options.Accept has "tidy": a fingerprint is JUDGE.bug.CALL.CAUSE, `:                                                                  {Accept: []string{"tidy"}},
-		`has "misdelete.bug.unlock.pause and 2 more": a fingerprint has no spaces; leave "and 2 more" after "misdelete.bug.unlock.pause" out`: {Accept: []string{"misdelete.bug.unlock.pause and 2 more"}},
-		`unknown class "bugs"; did you mean "bug"?`:                                                                                           {Accept: []string{"tidy.bugs.acquire.agreed"}},
-		`unknown story "late-unlok"; did you mean "late-unlock"?`:                                                                             {Accept: []string{"story.late-unlok.misdelete"}},
-		`unknown judge "misdelet"; did you mean "misdelete"?`:                                                                                 {Accept: []string{"story.late-unlock.misdelet"}},
-		`unknown judge "leese"; did you mean "lease"?`:                                                                                        {Accept: []string{"scenario.mine.leese"}},
-		`unknown call "aquire"; did you mean "acquire"?`:                                                                                      {Accept: []string{"tidy.bug.aquire.agreed"}},
-		`unknown cause "agree"; did you mean "agreed"?`:                                                                                       {Accept: []string{"traffic.bug.acquire.agree"}},
-		`unknown cause "restart"; did you mean "restart-with`:                                                                                 {Accept: []string{"lease.bug.acquire.restart"}},
-		`has "story.late-unlock.a.misdelete": a fingerprint that begins with`:                                                                 {Accept: []string{"story.late-unlock.a.misdelete"}},
+		"Options.Runs is -1; it cannot be negative":                           {Runs: -1},
+		`Options.Faults is "crush": unknown class of faults "crush"; did you`: {Faults: "crush"},
+		`Options.Accept has "tidy": a fingerprint is JUDGE.bug.CALL.CAUSE, `:  {Accept: []string{"tidy"}},
+		`a fingerprint has no spaces; leave "and 2 more" after`:               {Accept: []string{"misdelete.bug.unlock.pause and 2 more"}},
+		`unknown class "bugs"; did you mean "bug"?`:                           {Accept: []string{"tidy.bugs.acquire.agreed"}},
+		`unknown story "late-unlok"; did you mean "late-unlock"?`:             {Accept: []string{"story.late-unlok.misdelete"}},
+		`unknown judge "misdelet"; did you mean "misdelete"?`:                 {Accept: []string{"story.late-unlock.misdelet"}},
+		`unknown judge "leese"; did you mean "lease"?`:                        {Accept: []string{"scenario.mine.leese"}},
+		`unknown call "aquire"; did you mean "acquire"?`:                      {Accept: []string{"tidy.bug.aquire.agreed"}},
+		`unknown cause "agree"; did you mean "agreed"?`:                       {Accept: []string{"traffic.bug.acquire.agree"}},
+		`unknown cause "restart"; did you mean "restart-with`:                 {Accept: []string{"lease.bug.acquire.restart"}},
+		`has "story.late-unlock.a.misdelete": a fingerprint that begins with`: {Accept: []string{"story.late-unlock.a.misdelete"}},
 	} {
 		if _, err := o.plan("lock"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", o, err, want)

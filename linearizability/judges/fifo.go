@@ -187,9 +187,11 @@ func (r fifoJudge) cameFirst(x, y *trace.Call, upTo *trace.Change) bool {
 // standsAs returns the name under which State showed the thread of a call in the queue before a change gave it the lock. It is
 // the value of the thread if nobody knew yet whose that was.
 func (r fifoJudge) standsAs(o *trace.Call, granted *trace.Change) string {
-	for _, name := range granted.Before.Queue {
-		if !slices.Contains(granted.Before.Queue, o.Caller) && !slices.Contains(granted.After.Queue, name) &&
-			!slices.ContainsFunc(r.Calls, func(x *trace.Call) bool { return x.Caller == name }) {
+	if slices.Contains(granted.Before.Queue, o.Caller) {
+		return o.Caller
+	}
+	for _, name := range entered(granted.After.Queue, granted.Before.Queue) { // who left
+		if !slices.ContainsFunc(r.Calls, func(x *trace.Call) bool { return x.Caller == name }) {
 			return name
 		}
 	}
@@ -197,8 +199,8 @@ func (r fifoJudge) standsAs(o *trace.Call, granted *trace.Change) string {
 }
 
 // ticket returns the number of the change, up to one that began a hold, with which the thread of a call, which stands in
-// the queue under a name, got its place there, or during the call the lock; the number of changes if there is none. A place from before the call counts
-// for as long as the thread stands there, unless the call takes one of its own.
+// the queue under a name, got its place there, or during the call the lock; the number of changes if there is none. A
+// place from before the call counts for as long as the thread stands there, unless the call takes one of its own.
 func (r fifoJudge) ticket(o *trace.Call, name string, upTo *trace.Change) int {
 	none := len(r.Changes(o.Lock))
 	before := none // the place from before the call

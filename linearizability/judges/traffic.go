@@ -14,6 +14,9 @@ import (
 // besides those that it sends because it was woken.
 const TrafficMost = 20
 
+// cleanUpMost is the number of requests of a release by WATCH, GET, MULTI and EXEC.
+const cleanUpMost = 4
+
 // trafficJudge finds waiters that send more than TrafficMost. A lock on several servers may send
 // this number to each server. A message wakes a waiter for one command. Where none comes, each end of a hold while a
 // request of the waiter is on its way, at the server or answered wakes it for three: a waiter that the server keeps
@@ -22,8 +25,8 @@ const TrafficMost = 20
 // commands that a fault met, since they may be sent again, nor do commands of a process with several threads whose
 // thread is guessed. Commands that a process sent while it was paused do not count, either, nor one repetition of
 // each: timers go on during a pause in the world, but stand still during the pause of a real
-// process. A call of unknown outcome may leave a release that cleans up after it, of at most four requests (WATCH, GET,
-// MULTI and EXEC), which count as those of a call that its thread begins within a second.
+// process. After a call of unknown outcome its client may clean up, with at most cleanUpMost requests. A call that the
+// thread begins within a second may send that many more.
 type trafficJudge struct{ *run }
 
 func (r trafficJudge) judge() []Finding {
@@ -38,7 +41,7 @@ func (r trafficJudge) judge() []Finding {
 	}
 	var out []Finding
 	for _, o := range r.Calls {
-		left := 4 * inSecond(unknown[o.Caller], o.AtNs-int64(time.Second))
+		left := cleanUpMost * inSecond(unknown[o.Caller], o.AtNs-int64(time.Second))
 		if o.Outcome == model.Unknown {
 			unknown[o.Caller] = append(unknown[o.Caller], o.ReturnedNs())
 		}

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -202,12 +201,6 @@ func NewClient(p *locktest.Process) (*Client, error) {
 	return &Client{c, p, keepers}, nil
 }
 
-// short returns a method without its package.
-func short(method string) string {
-	_, name, _ := strings.Cut(method, ".")
-	return name
-}
-
 // takeTurn waits for the turn of the caller to send a request of this method. A new lease belongs
 // to no lock yet, since the key of its session decides the place of a waiter. The stream of
 // renewals is for the sessions of all threads. Requests of a thread that are due at one instant are
@@ -226,7 +219,7 @@ func takeTurn(p *locktest.Process, method string, sends any) {
 		p.TurnToSend(content)
 		return
 	}
-	p.AsksToSend(content, short(method))
+	p.AsksToSend(content, server.MethodName(method))
 }
 
 // takeTurnIn waits for the turn of the caller whose context this is, before a stream is opened or when it has a connection. A
@@ -243,7 +236,7 @@ func takeTurnIn(ctx context.Context, p *locktest.Process, keepers *sync.Map, met
 		keeper.(func(...string))(lease)
 		return
 	}
-	p.AsksToSend(lease, short(method))
+	p.AsksToSend(lease, server.MethodName(method))
 }
 
 // delayed takes the turns of requests that waited for a connection. Otherwise they would be sent

@@ -59,7 +59,7 @@ func (r *segmentReader) read(segment string) string {
 		stream := frame.Header().StreamID
 		switch f := frame.(type) {
 		case *http2.MetaHeadersFrame:
-			_, r.methods[stream], _ = strings.Cut(f.PseudoValue("path"), ".") // without the package
+			r.methods[stream] = MethodName(f.PseudoValue("path"))
 			calls = append(calls, saidCall{stream, r.methods[stream], true})
 		case *http2.DataFrame:
 			for _, message := range r.messages(stream, f.Data()) {
@@ -84,6 +84,9 @@ func (r *segmentReader) read(segment string) string {
 	}
 	return strings.Join(texts, "; ")
 }
+
+// MethodName returns the path of a method of gRPC without its package, such as KV/Txn.
+func MethodName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
 // whole reports whether the first frame that was not read is whole.
 func (r *segmentReader) whole() bool {

@@ -102,7 +102,8 @@ func TestSaysNamesCallsAndKeys(t *testing.T) {
 		{"KV/DeleteRange", &etcdserverpb.DeleteRangeRequest{Key: []byte("orders")}, "KV/DeleteRange orders"},
 		{"Lease/LeaseRevoke", &etcdserverpb.LeaseRevokeRequest{ID: 0x1f}, "Lease/LeaseRevoke 1f"},
 		{"Cluster/MemberList", &etcdserverpb.MemberListRequest{}, "Cluster/MemberList"},
-		{"KV/Put", &etcdserverpb.LeaseRevokeRequest{ID: 5}, "KV/Put"}, // no message of this method
+		{"KV/Put", &etcdserverpb.LeaseRevokeRequest{ID: 5}, "KV/Put"},                      // no message of this method
+		{"grpc.health.v1.Health/Check", &etcdserverpb.MemberListRequest{}, "Health/Check"}, // a package of several words
 		{"v3lockpb.Lock/Lock", &v3lockpb.LockRequest{Name: []byte("orders"), Lease: 5}, "Lock/Lock orders"},
 		{"v3lockpb.Lock/Unlock", &v3lockpb.UnlockRequest{Key: []byte("orders/5")}, "Lock/Unlock orders/5"},
 	} {
